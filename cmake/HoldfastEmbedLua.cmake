@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# holdfast_embed_lua(<target> <file.lua>...)
+#
+# Gives <target> a generated header "holdfast_scripts.hpp" with two constants for each file:
+#   release.lua -> holdfast::script::release_lua       the file's exact bytes
+#                  holdfast::script::release_lua_sha1  their digest, as SCRIPT LOAD will answer it
+# The .lua files stay the only copy; editing one configures again, which writes the header again.
+function(holdfast_embed_lua target)
+  set(constants "")
+  foreach(file IN LISTS ARGN)
+    get_filename_component(path "${file}" ABSOLUTE)
+    get_filename_component(name "${file}" NAME_WE)
+    file(READ "${path}" text)
+    file(SHA1 "${path}" digest)
+    # The digest is of the file and the text is what CMake read of it: source_test compares the two, so that a byte
+    # that CMake changed on the way cannot go unseen.
+    string(FIND "${text}" ")lua\"" end_mark)
+    if(NOT end_mark EQUAL -1)
+      message(FATAL_ERROR "${file} contains )lua\" and cannot be embedded; write it differently.")
+    endif()
+    string(APPEND constants
+      "inline constexpr std::string_view ${name}_lua = R\"lua(${text})lua\";\n"
+      "inline constexpr std::string_view ${name}_lua_sha1 = \"${digest}\";\n")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  endforeach()
+
+  set(directory "${CMAKE_CURRENT_BINARY_DIR}/generated")
+  set(content "// Generated from the .lua files by HoldfastEmbedLua.cmake. Edit those.
+#pragma once
+#include <string_view>
+
+namespace holdfast::script {
+${constants}}  // namespace holdfast::script
+")
+  # CONFIGURE would replace @X@ inside a script; GENERATE and WRITE have their own traps. So: write when it differs.
+  set(out "${directory}/holdfast_scripts.hpp")
+  set(present "")
+  if(EXISTS "${out}")
+    file(READ "${out}" present)
+  endif()
+  if(NOT present STREQUAL content)
+    file(WRITE "${out}" "${content}")
+  endif()
+  target_include_directories(${target} PRIVATE "${directory}")
+endfunction()

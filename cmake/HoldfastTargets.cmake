@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# How each of our targets is compiled, in one place.
+
+# holdfast_set_up(<target>): standard, warnings, hidden symbols, sanitizers. Nothing of it reaches a consumer.
+function(holdfast_set_up target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow)
+  if(HOLDFAST_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  # Two builds of one commit are equal, wherever they are made.
+  target_compile_options(${target} PRIVATE -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.
+    -ffile-prefix-map=${PROJECT_BINARY_DIR}=build)
+  if(HOLDFAST_SANITIZE STREQUAL "address")
+    set(sanitizer -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  elseif(HOLDFAST_SANITIZE STREQUAL "thread")
+    set(sanitizer -fsanitize=thread)
+  endif()
+  if(sanitizer)
+    target_compile_options(${target} PRIVATE ${sanitizer})
+    target_link_options(${target} PUBLIC ${sanitizer})
+    target_compile_definitions(${target} PRIVATE HOLDFAST_SANITIZED=1)
+  endif()
+  # Asio without what we do not use, and without its deprecated names.
+  target_compile_definitions(${target} PRIVATE BOOST_ASIO_NO_DEPRECATED)
+endfunction()
+
+# holdfast_unit_test(<room> <file>...): the tests that stand beside a room's code, as one program.
+function(holdfast_unit_test room)
+  if(NOT HOLDFAST_BUILD_TESTS)
+    return()
+  endif()
+  add_executable(${room}_test ${ARGN})
+  holdfast_set_up(${room}_test)
+  target_link_libraries(${room}_test PRIVATE holdfast_objects GTest::gmock GTest::gtest_main)
+  add_test(NAME unit.${room} COMMAND ${room}_test)
+  set_tests_properties(unit.${room} PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()
