@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way to one server: acquire, look, break.
+#pragma once
+
+#include <holdfast/error.hpp>
+#include <holdfast/info.hpp>
+#include <holdfast/lease.hpp>
+#include <holdfast/options.hpp>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+
+namespace detail {
+class client_state;
+}
+
+// A client of one Redis. Two connections at most (one driven by the calling threads, one by a keeper thread that
+// renews), however many threads and leases; they are made with the first call that needs them, and again after they
+// broke. Every member is safe from any thread.
+//
+// Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
+// std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown.
+//
+// Destroying a client while leases are out is allowed: they keep what they need and go on renewing. Destroy it in
+// the process that made it: after fork() the child's calls fail with errc::used_after_fork, and its destructor leaks.
+class HOLDFAST_EXPORT client {
+public:
+  // Reads the server from HOLDFAST_URI; errc::no_server if it is not set.
+  explicit client(client_options options = {});
+
+  // redis://[user:password@]host[:port][/db], rediss:// with ?cacert=&cert=&key=, redis+unix:///path/to/socket[?db=N],
+  // local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option; connects to nothing yet, except
+  // that local: finds or starts its server here (errc::local_server).
+  explicit client(std::string_view uri, client_options options = {});
+
+  ~client();
+  client(client&&) noexcept;
+  client& operator=(client&&) noexcept;
+
+  // The lock now, or not at all. Empty: somebody else holds it. Asks once, within client_options::timeout.
+  // After outcome::unknown the orphan, if there is one, is released in the background and ends at the latest
+  // timeout + ttl after the call began.
+  [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options,
+                                                 std::error_code& ec);
+
+  // The lock, after waiting for it (acquire_options::wait). Throws errc::timed_out when somebody else held it to
+  // the end. With an error_code the optional is empty exactly when `ec` is set.
+  [[nodiscard]] lease acquire(std::string_view name, const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease> acquire(std::string_view name, const acquire_options& options,
+                                             std::error_code& ec);
+
+  // Several locks, all or nothing: taken one after the other in the order of their bytes, so that two callers
+  // cannot wait for each other; one deadline for all; on failure what was taken is released. Duplicates are
+  // errc::invalid_option. The leases come back in the order of `names`.
+  [[nodiscard]] std::vector<lease> acquire_all(const std::vector<std::string>& names,
+                                               const acquire_options& options = {});
+  [[nodiscard]] std::vector<lease> acquire_all(const std::vector<std::string>& names, const acquire_options& options,
+                                               std::error_code& ec);
+
+  // Runs `body(lease&)` under the lock and releases it also when the body throws. The body's result is returned and
+  // its exceptions pass unchanged. The body should watch lease.lost(); that the lease was lost meanwhile is not
+  // thrown, because the work is done: ask the lease before you rely on it.
+  template <std::invocable<lease&> Body>
+  auto synchronize(std::string_view name, Body&& body, const acquire_options& options = {}) {
+    lease held = acquire(name, options);
+    struct releaser {
+      lease& held;
+      ~releaser() {
+        try {
+          if (held) held.release();
+        } catch (...) {  // A forked child: the lease is the parent's.
+        }
+      }
+    } release_at_end{held};
+    return std::invoke(std::forward<Body>(body), held);
+  }
+
+  // Who holds it, and since when. A name that nobody holds is not an error: `held` is false.
+  [[nodiscard]] lock_info inspect(std::string_view name);
+  [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::error_code& ec);
+
+  // Every held lock whose name matches `glob` (`*`, `?`, `[a-z]`, `\` to escape), by SCAN: not a snapshot, and
+  // O(keys of the database). Needs naming::holdfast (errc::invalid_option under plain) and +scan. Sorted by name.
+  [[nodiscard]] std::vector<lock_info> list(std::string_view glob = "*");
+  [[nodiscard]] std::vector<lock_info> list(std::string_view glob, std::error_code& ec);
+
+  // Ends somebody's hold, if it is still the one with this token: errc::changed_hands or errc::not_held otherwise.
+  // Recorded with your label and reason. See break_mode for what the holder may still believe.
+  void break_lock(std::string_view name, fencing_token seen, const break_options& options = {});
+  void break_lock(std::string_view name, fencing_token seen, const break_options& options, std::error_code& ec);
+
+  // Looks at the server with a lock's eyes: role, version, eviction policy, permissions, round trip, clock.
+  // Findings are values; throws only when the server cannot be reached or refuses us.
+  [[nodiscard]] diagnosis diagnose();
+  [[nodiscard]] std::optional<diagnosis> diagnose(std::error_code& ec);
+
+  // The server as it may be shown: without user and password.
+  const std::string& endpoint() const noexcept;
+
+private:
+  friend class detail::client_state;
+  std::shared_ptr<detail::client_state> state_;
+};
+
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be seen of a lock and of a server, for people and for `holdfast show`, `ls` and `doctor`.
+#pragma once
+
+#include <holdfast/names.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+
+struct waiter_info {
+  std::string owner{};  // As lock_info::owner.
+  std::chrono::milliseconds waiting{0};
+};
+
+// The last recorded break of a lock.
+struct break_record {
+  fencing_token token{};               // The token that was broken.
+  std::chrono::milliseconds since{0};  // How long ago, by the server's clock.
+  std::string by{};                    // The breaker's owner label.
+  std::string why{};
+};
+
+// One lock at one instant of the server. Advisory: it may have changed hands before you read it.
+struct lock_info {
+  std::string name{};
+  bool held = false;
+  bool foreign = false;  // Held by something that is not holdfast (plain naming, or a newer version): only
+                         // `remaining` is known.
+  std::string owner{};   // The holder's label, as it was given. Escape it before you show it.
+  fencing_token token{};
+  std::chrono::milliseconds ttl{0};        // What the holder asked for.
+  std::chrono::milliseconds remaining{0};  // Until it ends without a renewal.
+  std::chrono::milliseconds held_for{0};   // Since the grant, by the server's clock.
+  bool breaking = false;                   // Broken: it is not renewed any more and ends with `remaining`.
+  std::optional<break_record> last_break{};
+  std::vector<waiter_info> waiters{};  // In the order of the line. Empty until the line exists.
+};
+
+enum class break_mode {
+  at_expiry,    // Renewal stops; the lock is free when the remaining ttl is over. Timed exclusion (C1) holds.
+  immediately,  // Free at once. Until the old holder hears of it two may believe that they hold it.
+};
+
+struct break_options {
+  std::string why{};  // Recorded beside the lock for a week. At most 256 bytes.
+  break_mode mode = break_mode::at_expiry;
+};
+
+// One finding of diagnose().
+struct finding {
+  enum class severity { ok, warning, error };
+  severity level = severity::ok;
+  std::string code{};  // "E05" as in docs/errors.md, or empty.
+  std::string what{};  // One line, with the actual value.
+  std::string fix{};   // One command or sentence; empty when nothing is to be done.
+};
+
+// What diagnose() found out. Fields that the server's ACL hides stay empty and are named in a finding.
+struct diagnosis {
+  std::string endpoint{};
+  std::string server_version{};
+  std::string role{};
+  std::string mode{};
+  std::string eviction_policy{};
+  std::chrono::microseconds round_trip_median{0};
+  std::chrono::microseconds round_trip_max{0};
+  std::vector<finding> findings{};
+
+  // The worst of all findings.
+  finding::severity worst() const noexcept {
+    auto worst = finding::severity::ok;
+    for (const auto& f : findings) {
+      if (f.level > worst) worst = f.level;
+    }
+    return worst;
+  }
+};
+
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What you hold: a time-bound hold on a lock, that renews itself and tells you before it can end.
+#pragma once
+
+#include <holdfast/names.hpp>
+#include <holdfast/observer.hpp>
+
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <system_error>
+
+namespace holdfast {
+inline namespace v0 {
+
+namespace detail {
+class lease_handle;
+}
+
+// A lease belongs to its handle, not to a thread: move it where you like. Distinct leases are independent; on one
+// lease every const member is safe from any thread, also from its own callbacks; moving, releasing and destroying
+// need the usual one-writer care. It keeps what it needs of its client alive.
+//
+// Deadlines are local (docs/lease_time.md): counted on CLOCK_BOOTTIME from the instant before the request was sent,
+// ttl - (1 % + 2 ms). A renewal moves the deadline from its own send instant; nothing moves it after loss.
+class HOLDFAST_EXPORT lease {
+public:
+  // An empty handle: valid() is false, release() throws errc::empty_handle.
+  lease() noexcept;
+  lease(lease&&) noexcept;
+  lease& operator=(lease&&) noexcept;  // What was held before is dropped, as by the destructor.
+  lease(const lease&) = delete;
+  lease& operator=(const lease&) = delete;
+
+  // Hands a lease that was not released to the background to release. Never waits and never throws. In a forked
+  // child it does nothing: the lease is the parent's.
+  ~lease();
+
+  // True for a handle that came from an acquire and was neither moved from nor released. Says nothing about
+  // whether the lease still stands: that is valid().
+  explicit operator bool() const noexcept;
+
+  // The lock's name as it was given. Throws errc::empty_handle on an empty handle.
+  const std::string& name() const;
+
+  // The fencing token of this grant. Give it to what you write to (docs/fencing.md). Zero on an empty handle.
+  fencing_token token() const noexcept;
+
+  // May I still act? A local read that depends on no thread of ours; false from the deadline on, also as the first
+  // statement after a suspend, and for ever after loss or release. True is a promise only under C1's conditions.
+  bool valid() const noexcept;
+
+  // How long valid() stays true if no renewal succeeds any more. Zero when it is false.
+  std::chrono::milliseconds remaining() const noexcept;
+
+  // Returns if valid(); throws error with the reason (a lease_* code, or empty_handle) if not.
+  void check() const;
+
+  // Stop is requested once, when the lease is lost: at the latest max(5 ms, ttl/20) before the deadline, or at once
+  // when the server says that it is gone, taken or broken. Never after release() or the destructor. Your
+  // std::stop_callback runs on the client's callback thread (or on yours, if it is lost already); it may call
+  // anything here, also destroy the lease. If it throws, std::terminate is called: so says the standard.
+  std::stop_token lost() const noexcept;
+
+  // As lost(), but earlier: at deadline - ttl/6, when renewals have been failing. May come without a loss after it.
+  std::stop_token at_risk() const noexcept;
+
+  // Why it was lost, a lease_* code; no error while it is not.
+  std::error_code lost_reason() const noexcept;
+
+  // Gives the lock back and waits for the answer, at most client_options::timeout or until the ttl is over.
+  // After it returned, whatever it said, this process never renews the lease again (C6), and the handle is empty.
+  // Throws errc::empty_handle for an empty handle and errc::used_after_fork in a forked child; nothing else.
+  release_outcome release();
+
+  // Implementation detail.
+  explicit lease(std::unique_ptr<detail::lease_handle>) noexcept;
+
+private:
+  std::unique_ptr<detail::lease_handle> handle_;
+};
+
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The local: server: one user's private redis-server on one machine, on a Unix socket, so that the first command
+// works with nothing set up. `holdfast::client{"local:"}` finds or starts it; this header is for those who manage it.
+//
+// Directory: as given, else HOLDFAST_LOCAL_DIR, else /var/tmp/holdfast-UID; never from XDG or HOME, which cron does
+// not have. It is made with mode 0700 if it is missing. It must be ours (root is no exception), mode 0700, no symlink,
+// and on no network file system. A directory that you name in the call may instead be shared with a group: mode 2770.
+// All calls throw holdfast::error with errc::local_server and are safe from any process at the same time: a file lock
+// in the directory orders them.
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+inline namespace v0 {
+
+struct local_status {
+  std::string directory{};
+  std::string socket{};
+  bool running = false;
+  int pid = 0;               // 0 when not running, or when it runs in another PID namespace.
+  bool was_started = false;  // start_local: this call started it.
+};
+
+// Finds the server of `directory` (empty: the default) or starts it, and waits until it answers.
+HOLDFAST_EXPORT local_status start_local(std::string_view directory = {});
+
+// Ends it and waits until it is gone. Locks that are held stay in its append-only file until they expire. Not running
+// is not an error.
+HOLDFAST_EXPORT local_status stop_local(std::string_view directory = {});
+
+// Only looks: starts nothing and makes no directory.
+HOLDFAST_EXPORT local_status query_local(std::string_view directory = {});
+
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A std-shaped façade, for when you have a template to satisfy: std::unique_lock, std::scoped_lock, std::lock_guard.
+//
+// It cannot carry the token, nor tell you that the lease was lost, and unlock() cannot report that it was lost
+// already. The guard of client.hpp can; prefer it.
+#pragma once
+
+#include <holdfast/client.hpp>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace holdfast {
+inline namespace v0 {
+
+// Lockable and TimedLockable. Threads of one mutex object exclude each other too. Not recursive: a second lock() by
+// the holder waits for itself. `locks` must outlive it. Unlocking what is not locked is undefined, as in std.
+class HOLDFAST_EXPORT mutex {
+public:
+  // Only ttl, owner, min_fence and renew of `options` are used.
+  mutex(client& locks, std::string_view name, acquire_options options = {});
+  ~mutex();  // Must not be locked, as in std; if it is, the lease is dropped.
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  // Waits without bound; throws holdfast::error (a std::system_error, as std::mutex::lock may) on a fault.
+  void lock();
+
+  // False when it is held elsewhere. A fault is thrown, never answered with false.
+  bool try_lock();
+
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait));
+  }
+
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_for(deadline - Clock::now());
+  }
+
+  // Never throws. A lease that was lost meanwhile is simply gone: see the top of this file.
+  void unlock() noexcept;
+
+private:
+  bool lock_within(std::chrono::milliseconds wait);
+
+  client& locks_;
+  // Threads of this process come one by one, so that unlock() always gives back the lease of its own lock().
+  std::timed_mutex in_process_{};
+  std::string name_;
+  acquire_options options_;
+  lease held_;
+};
+
+}  // namespace v0
+}  // namespace holdfast

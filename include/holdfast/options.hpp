@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be set, with units, defaults and which way each setting trades.
+// Precedence: an argument over the environment over the default. There is no configuration file.
+#pragma once
+
+#include <holdfast/names.hpp>
+#include <holdfast/observer.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace holdfast {
+inline namespace v0 {
+
+// Whether a lease keeps itself alive.
+enum class renewal {
+  automatic,  // Renewed in the background until released or lost.
+  none,       // Ends with its ttl, whatever happens: at most once, at most that long.
+};
+
+// One acquire. All of it is checked before anything is sent (errc::invalid_option names the field).
+struct acquire_options {
+  // How long Redis keeps the lock after it last heard from us.
+  //
+  // Longer rides out longer pauses and failovers; shorter lets the next one in sooner after a crash. Keep it
+  // several times your worst round trip: renewal starts at a third of it. 100 ms to client_options::max_ttl.
+  std::chrono::milliseconds ttl = std::chrono::seconds{10};
+
+  // How long to go on while someone else holds the lock. Everything in the call counts: name look-up, connect,
+  // TLS, AUTH, retries. Zero tries once and gives the server client_options::timeout to answer. Unset waits until
+  // cancelled, and fails only if the server cannot be reached for client_options::timeout.
+  // try_acquire ignores it. At most a year.
+  std::optional<std::chrono::milliseconds> wait{};
+
+  // Ask this to stop the wait (never the hold). Unanswered requests are cleaned up in the background: no orphan
+  // outlives the request's own deadline plus the ttl.
+  std::stop_token cancel{};
+
+  // Who, for people: shown by `holdfast show` and in busy messages. At most 256 bytes, escaped.
+  // Empty: client_options::owner.
+  std::string owner{};
+
+  // Grant only with a token above this one, for a resource that has seen it already (docs/fencing.md).
+  // More than a year ahead of the server's clock is errc::fence_too_far. Zero: no demand.
+  fencing_token min_fence{};
+
+  renewal renew = renewal::automatic;
+};
+
+// One client. Checked in the constructor; nothing is sent until the first call.
+struct client_options {
+  // What our keys begin with, 1 to 64 bytes of printable ASCII without `{`, `}`, `%`, `*`, `?`, `[`, `]` or `\`.
+  // Every client that shares locks must use the same.
+  std::string prefix = "hf:";
+
+  // See `naming`. Plain shares a lock with other libraries; then quarantine, lines and clamps cannot bind them.
+  naming names = naming::holdfast;
+
+  // How long a call may go without an answer of the server before it gives up. For a try this is its deadline.
+  // 10 ms to 1 hour.
+  std::chrono::milliseconds timeout = std::chrono::seconds{5};
+
+  // The longest ttl that acquire accepts. A longer one lengthens the quarantine after a loss of data.
+  // Use the same on every client. 100 ms to 24 h.
+  std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
+
+  // How far apart the rates of our clock and the server's may be, as a fraction: lease deadlines are shortened by
+  // it (docs/lease_time.md). 0.001 to 0.2.
+  double clock_drift = 0.01;
+
+  // Who, when an acquire does not say. Empty: user@host:pid program. Never put secrets here.
+  std::string owner{};
+
+  // Credentials; over those of the URI. An empty user is the default user. REDISCLI_AUTH is read when the URI and
+  // these have no password.
+  std::string user{};
+  std::string password{};
+
+  // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities.
+  std::string cacert{};
+  std::string cert{};
+  std::string key{};
+
+  // Called on the callback thread, never under a lock of ours, one record at a time. An exception is swallowed.
+  log_sink log{};
+
+  // As `log`. The client keeps it alive until its callback thread has ended.
+  std::shared_ptr<observer> observe{};
+};
+
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The version of the library you compiled against. CMakeLists.txt reads it from here, so it is written once.
+#pragma once
+
+#define HOLDFAST_VERSION_MAJOR 0
+#define HOLDFAST_VERSION_MINOR 1
+#define HOLDFAST_VERSION_PATCH 0
+
+// Marks what the shared library shows to its users; everything else stays inside.
+#define HOLDFAST_EXPORT __attribute__((visibility("default")))
+
+namespace holdfast {
+inline namespace v0 {
+
+// The version of the library you linked, as "0.1.0". Static storage; safe from any thread.
+HOLDFAST_EXPORT const char* version() noexcept;
+
+}  // namespace v0
+}  // namespace holdfast
