@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lua reports errors by longjmp, which skips destructors. So every function that Lua calls keeps its C++ objects in an
+// inner function that returns normally, and raises only afterwards.
+#include "lua_host.hpp"
+
+#include <lua.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr int deepest = 16;
+
+void push(lua_State* lua, const resp::value& value);
+
+void push_text(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
+
+void push_named(lua_State* lua, const char* field, std::string_view text) {
+  lua_createtable(lua, 0, 1);
+  push_text(lua, text);
+  lua_setfield(lua, -2, field);
+}
+
+// RESP to Lua, as Redis does it: nil becomes false, a status {ok=...}, an error {err=...}.
+void push(lua_State* lua, const resp::value& value) {
+  if (const auto* number = value.as_integer()) return lua_pushnumber(lua, static_cast<lua_Number>(*number));
+  if (const auto* text = value.as_bulk()) return push_text(lua, *text);
+  if (const auto* status = value.as_status()) return push_named(lua, "ok", status->text);
+  if (const auto* error = value.as_error()) return push_named(lua, "err", error->text);
+  if (const auto* all = value.as_array()) {
+    lua_createtable(lua, static_cast<int>(all->size()), 0);
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      push(lua, (*all)[i]);
+      lua_rawseti(lua, -2, static_cast<int>(i) + 1);
+    }
+    return;
+  }
+  lua_pushboolean(lua, 0);
+}
+
+std::optional<std::string> text_field(lua_State* lua, int table, const char* field) {
+  lua_pushstring(lua, field);
+  lua_rawget(lua, table);
+  std::optional<std::string> text;
+  if (lua_type(lua, -1) == LUA_TSTRING) text.emplace(lua_tostring(lua, -1), lua_objlen(lua, -1));
+  lua_pop(lua, 1);
+  return text;
+}
+
+// Lua to RESP: numbers lose their fraction, false is nil, an array ends at its first nil.
+resp::value take(lua_State* lua, int index, int depth = 0) {
+  switch (lua_type(lua, index)) {
+    case LUA_TSTRING: return std::string{lua_tostring(lua, index), lua_objlen(lua, index)};
+    case LUA_TNUMBER: return static_cast<std::int64_t>(lua_tonumber(lua, index));
+    case LUA_TBOOLEAN: return lua_toboolean(lua, index) ? resp::value{std::int64_t{1}} : resp::value{};
+    case LUA_TTABLE: break;
+    default: return {};
+  }
+  if (depth == deepest) return resp::server_error{"ERR reached lua stack limit"};
+  const int table = index < 0 ? lua_gettop(lua) + index + 1 : index;
+  if (auto text = text_field(lua, table, "err")) return resp::server_error{*std::move(text)};
+  if (auto text = text_field(lua, table, "ok")) return resp::status{*std::move(text)};
+  resp::value::array all;
+  for (int i = 1;; ++i) {
+    lua_rawgeti(lua, table, i);
+    if (lua_isnil(lua, -1)) {
+      lua_pop(lua, 1);
+      return all;
+    }
+    all.push_back(take(lua, -1, depth + 1));
+    lua_pop(lua, 1);
+  }
+}
+
+const lua_host::server& server_of(lua_State* lua) {
+  return *static_cast<const lua_host::server*>(lua_touserdata(lua, lua_upvalueindex(1)));
+}
+
+// Leaves the answer on the stack; true when it is an error.
+bool call_server(lua_State* lua) {
+  std::vector<std::string> words;
+  for (int i = 1; i <= lua_gettop(lua); ++i) {
+    if (lua_type(lua, i) == LUA_TNUMBER) {
+      char digits[64];
+      const int size = std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, i));
+      words.emplace_back(digits, static_cast<std::size_t>(size));
+    } else if (lua_type(lua, i) == LUA_TSTRING) {
+      words.emplace_back(lua_tostring(lua, i), lua_objlen(lua, i));
+    } else {
+      push(lua, resp::server_error{"ERR Lua redis lib command arguments must be strings or integers"});
+      return true;
+    }
+  }
+  const auto answer = words.empty()
+                          ? resp::server_error{"ERR Please specify at least one argument for this redis.call() call"}
+                          : server_of(lua)(words);
+  push(lua, answer);
+  return answer.as_error() != nullptr;
+}
+
+int redis_call(lua_State* lua) { return call_server(lua) ? lua_error(lua) : 1; }
+
+int redis_pcall(lua_State* lua) {
+  call_server(lua);
+  return 1;
+}
+
+int no_such_global(lua_State* lua) {
+  return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", lua_tostring(lua, 2));
+}
+
+int no_new_global(lua_State* lua) {
+  return luaL_error(lua, "Attempt to modify a readonly table script: '%s'", lua_tostring(lua, 2));
+}
+
+void bind_list(lua_State* lua, const char* name, const std::vector<std::string>& words) {
+  lua_createtable(lua, static_cast<int>(words.size()), 0);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    push_text(lua, words[i]);
+    lua_rawseti(lua, -2, static_cast<int>(i) + 1);
+  }
+  lua_setglobal(lua, name);
+}
+
+void bind_redis(lua_State* lua, const lua_host::server& call) {
+  lua_createtable(lua, 0, 2);
+  const auto add = [&](const char* name, lua_CFunction function) {
+    lua_pushlightuserdata(lua, const_cast<lua_host::server*>(&call));
+    lua_pushcclosure(lua, function, 1);
+    lua_setfield(lua, -2, name);
+  };
+  add("call", redis_call);
+  add("pcall", redis_pcall);
+  lua_setglobal(lua, "redis");
+}
+
+// Only the libraries that a script of ours may use; no clock, no files.
+void open_libraries(lua_State* lua) {
+  const luaL_Reg libraries[] = {{"", luaopen_base},
+                                {LUA_TABLIBNAME, luaopen_table},
+                                {LUA_STRLIBNAME, luaopen_string},
+                                {LUA_MATHLIBNAME, luaopen_math}};
+  for (const auto& library : libraries) {
+    lua_pushcfunction(lua, library.func);
+    lua_pushstring(lua, library.name);
+    lua_call(lua, 1, 0);
+  }
+  for (const char* name : {"dofile", "loadfile", "loadstring", "load", "print", "module", "require"}) {
+    lua_pushnil(lua);
+    lua_setglobal(lua, name);
+  }
+}
+
+void guard_globals(lua_State* lua) {
+  lua_createtable(lua, 0, 2);
+  lua_pushcfunction(lua, no_such_global);
+  lua_setfield(lua, -2, "__index");
+  lua_pushcfunction(lua, no_new_global);
+  lua_setfield(lua, -2, "__newindex");
+  lua_setmetatable(lua, LUA_GLOBALSINDEX);
+}
+
+struct close_state {
+  void operator()(lua_State* lua) const noexcept { lua_close(lua); }
+};
+
+}  // namespace
+
+resp::value lua_host::run(std::string_view text, std::string_view sha1, const std::vector<std::string>& keys,
+                          const std::vector<std::string>& args, const server& call) {
+  const std::unique_ptr<lua_State, close_state> state{luaL_newstate()};
+  lua_State* lua = state.get();
+  if (!lua) return resp::server_error{"ERR no memory for a Lua state"};
+  open_libraries(lua);
+  bind_redis(lua, call);
+  bind_list(lua, "KEYS", keys);
+  bind_list(lua, "ARGV", args);
+  guard_globals(lua);
+
+  if (luaL_loadbuffer(lua, text.data(), text.size(), "@user_script") != 0) {
+    return resp::server_error{std::string{"ERR Error compiling script (new function): "} + lua_tostring(lua, -1)};
+  }
+  if (lua_pcall(lua, 0, 1, 0) == 0) return take(lua, -1);
+
+  // What redis.call raised is a table with the server's text; a fault of the script itself is a string.
+  std::string what = lua_type(lua, -1) == LUA_TTABLE
+                         ? text_field(lua, lua_gettop(lua), "err").value_or("ERR unknown error")
+                         : std::string{"ERR "} + lua_tostring(lua, -1);
+  return resp::server_error{what + " script: " + std::string{sha1} + ", on @user_script."};
+}
+
+}  // namespace holdfast::sim

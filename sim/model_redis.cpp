@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_redis.hpp"
+
+#include "lua_host.hpp"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::sim {
+
+namespace {
+
+using words_t = std::vector<std::string>;
+
+const resp::server_error syntax_error{"ERR syntax error"};
+const resp::server_error not_a_number{"ERR value is not an integer or out of range"};
+const resp::server_error wrong_type{"WRONGTYPE Operation against a key holding the wrong kind of value"};
+
+std::string upper(std::string_view word) {
+  std::string out{word};
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+// As strict as Redis: no plus sign, no spaces, no leading zeros.
+std::optional<std::int64_t> number_of(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (text != std::to_string(number)) return std::nullopt;
+  return number;
+}
+
+std::string sha1_of(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    hex += digits[digest[i] >> 4];
+    hex += digits[digest[i] & 15];
+  }
+  return hex;
+}
+
+}  // namespace
+
+// Arity as Redis counts it: with the command's own name, negative for "at least".
+struct model_redis::row {
+  std::string_view name;
+  int arity;
+  bool grows;  // Redis's denyoom.
+  bool writes;
+  resp::value (model_redis::*run)(const words_t&);
+};
+
+resp::value model_redis::execute(const words_t& words) {
+  const auto answer = run(words, false);
+  script_wrote_ = false;
+  return answer;
+}
+
+resp::value model_redis::run(const words_t& words, bool in_script) {
+  static constexpr std::array rows{
+      row{"SET", -3, true, true, &model_redis::set},           row{"GET", 2, false, false, &model_redis::get},
+      row{"MGET", -2, false, false, &model_redis::mget},       row{"DEL", -2, false, true, &model_redis::del},
+      row{"EXISTS", -2, false, false, &model_redis::exists},   row{"TYPE", 2, false, false, &model_redis::type},
+      row{"PTTL", 2, false, false, &model_redis::pttl},        row{"PEXPIRE", 3, false, true, &model_redis::pexpire},
+      row{"PERSIST", 2, false, true, &model_redis::persist},   row{"TIME", 1, false, false, &model_redis::time},
+      row{"RPUSH", -3, true, true, &model_redis::rpush},       row{"KEYS", 2, false, false, &model_redis::keys},
+      row{"FLUSHALL", 1, false, true, &model_redis::flushall}, row{"PING", 1, false, false, &model_redis::ping},
+      row{"SCRIPT", -2, false, false, &model_redis::script},
+  };
+  const std::string name = upper(words.at(0));
+  if (name == "EVAL" || name == "EVALSHA") return eval(words, in_script);
+  const auto* found = std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.name == name; });
+  if (found == rows.end()) {
+    return resp::server_error{"ERR the model does not know the command '" + words[0] +
+                              "': add it to sim/model_redis.cpp"};
+  }
+  const auto count = static_cast<int>(words.size());
+  if (found->arity > 0 ? count != found->arity : count < -found->arity) {
+    return resp::server_error{"ERR wrong number of arguments for '" + words[0] + "' command"};
+  }
+  if (denied_.contains(name)) {
+    return resp::server_error{in_script ? "ERR The user executing the script can't run this command or subcommand"
+                                        : "NOPERM this user has no permissions to run the '" + words[0] + "' command"};
+  }
+  if (found->grows && memory_full_ && !script_wrote_) {
+    return resp::server_error{"OOM command not allowed when used memory > 'maxmemory'."};
+  }
+  if (found->writes && in_script) script_wrote_ = true;
+  return (this->*found->run)(words);
+}
+
+std::chrono::milliseconds model_redis::now_ms() const {
+  return std::chrono::floor<std::chrono::milliseconds>(clock_.time_since_epoch());
+}
+
+model_redis::entry* model_redis::find(const std::string& key) {
+  const auto at = keyspace_.find(key);
+  if (at == keyspace_.end()) return nullptr;
+  if (at->second.expires_at && now_ms() > *at->second.expires_at) {
+    keyspace_.erase(at);
+    return nullptr;
+  }
+  return &at->second;
+}
+
+resp::value model_redis::set(const words_t& words) {
+  bool only_new = false;
+  std::optional<std::chrono::milliseconds> expires_at;
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    const std::string option = upper(words[i]);
+    if (option == "NX") {
+      only_new = true;
+    } else if (option == "PX" && i + 1 < words.size()) {
+      const auto ms = number_of(words[++i]);
+      if (!ms) return not_a_number;
+      if (*ms <= 0) return resp::server_error{"ERR invalid expire time in 'set' command"};
+      expires_at = now_ms() + std::chrono::milliseconds{*ms};
+    } else {
+      return syntax_error;
+    }
+  }
+  if (only_new && find(words[1])) return {};
+  keyspace_.insert_or_assign(words[1], entry{words[2], expires_at});
+  return resp::status{"OK"};
+}
+
+resp::value model_redis::get(const words_t& words) {
+  const auto* found = find(words[1]);
+  if (!found) return {};
+  const auto* text = std::get_if<std::string>(&found->data);
+  return text ? resp::value{*text} : resp::value{wrong_type};
+}
+
+resp::value model_redis::mget(const words_t& words) {
+  resp::value::array all;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const auto* found = find(words[i]);
+    const auto* text = found ? std::get_if<std::string>(&found->data) : nullptr;
+    all.push_back(text ? resp::value{*text} : resp::value{});
+  }
+  return all;
+}
+
+resp::value model_redis::del(const words_t& words) {
+  std::int64_t deleted = 0;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (find(words[i])) deleted += static_cast<std::int64_t>(keyspace_.erase(words[i]));
+  }
+  return deleted;
+}
+
+resp::value model_redis::exists(const words_t& words) {
+  return std::int64_t{std::count_if(words.begin() + 1, words.end(), [&](const auto& key) { return find(key); })};
+}
+
+resp::value model_redis::type(const words_t& words) {
+  const auto* found = find(words[1]);
+  if (!found) return resp::status{"none"};
+  return resp::status{std::holds_alternative<list>(found->data) ? "list" : "string"};
+}
+
+resp::value model_redis::pttl(const words_t& words) {
+  const auto* found = find(words[1]);
+  if (!found) return std::int64_t{-2};
+  if (!found->expires_at) return std::int64_t{-1};
+  return std::int64_t{(*found->expires_at - now_ms()).count()};
+}
+
+resp::value model_redis::pexpire(const words_t& words) {
+  const auto ms = number_of(words[2]);
+  if (!ms) return not_a_number;
+  auto* found = find(words[1]);
+  if (!found) return std::int64_t{0};
+  // As Redis: zero or less deletes, and says 1 (B39).
+  if (*ms <= 0) {
+    keyspace_.erase(words[1]);
+  } else {
+    found->expires_at = now_ms() + std::chrono::milliseconds{*ms};
+  }
+  return std::int64_t{1};
+}
+
+resp::value model_redis::persist(const words_t& words) {
+  auto* found = find(words[1]);
+  if (!found || !found->expires_at) return std::int64_t{0};
+  found->expires_at.reset();
+  return std::int64_t{1};
+}
+
+resp::value model_redis::time(const words_t&) {
+  const auto us = clock_.time_since_epoch().count();
+  return resp::value::array{std::to_string(us / 1'000'000), std::to_string(us % 1'000'000)};
+}
+
+resp::value model_redis::rpush(const words_t& words) {
+  auto* found = find(words[1]);
+  if (!found) found = &keyspace_.emplace(words[1], entry{list{}}).first->second;
+  auto* elements = std::get_if<list>(&found->data);
+  if (!elements) return wrong_type;
+  elements->insert(elements->end(), words.begin() + 2, words.end());
+  return static_cast<std::int64_t>(elements->size());
+}
+
+resp::value model_redis::keys(const words_t& words) {
+  if (words[1] != "*") return resp::server_error{"ERR the model knows no pattern but '*'"};
+  resp::value::array all;
+  for (auto at = keyspace_.begin(); at != keyspace_.end();) {
+    const std::string key = (at++)->first;
+    if (find(key)) all.emplace_back(key);
+  }
+  return all;
+}
+
+resp::value model_redis::flushall(const words_t&) {
+  keyspace_.clear();
+  return resp::status{"OK"};
+}
+
+resp::value model_redis::ping(const words_t&) { return resp::status{"PONG"}; }
+
+resp::value model_redis::script(const words_t& words) {
+  const std::string what = upper(words[1]);
+  if (what == "LOAD" && words.size() == 3) {
+    const auto sha1 = sha1_of(words[2]);
+    scripts_[sha1] = words[2];
+    return sha1;
+  }
+  if (what == "FLUSH") {
+    forget_scripts();
+    return resp::status{"OK"};
+  }
+  return resp::server_error{"ERR the model does not know SCRIPT " + words[1]};
+}
+
+resp::value model_redis::eval(const words_t& words, bool in_script) {
+  if (in_script) return resp::server_error{"ERR This Redis command is not allowed from script"};
+  if (words.size() < 3) return resp::server_error{"ERR wrong number of arguments for '" + words[0] + "' command"};
+  if (upper(words[0]) == "EVALSHA") {
+    const auto found = scripts_.find(words[1]);
+    if (found == scripts_.end()) return resp::server_error{"NOSCRIPT No matching script. Please use EVAL."};
+    return eval_text(found->second, found->first, words);
+  }
+  const auto sha1 = sha1_of(words[1]);
+  scripts_[sha1] = words[1];
+  return eval_text(words[1], sha1, words);
+}
+
+resp::value model_redis::eval_text(const std::string& text, const std::string& sha1, const words_t& words) {
+  const auto keys = number_of(words[2]);
+  if (!keys) return not_a_number;
+  if (*keys < 0) return resp::server_error{"ERR Number of keys can't be negative"};
+  if (static_cast<std::size_t>(*keys) > words.size() - 3) {
+    return resp::server_error{"ERR Number of keys can't be greater than number of args"};
+  }
+  const auto first_arg = words.begin() + 3 + *keys;
+  return lua_host::run(text, sha1, {words.begin() + 3, first_arg}, {first_arg, words.end()},
+                       [this](const words_t& command) { return run(command, true); });
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- break: end somebody else's lease, on purpose and on the record.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  fence key, `stamp|owner id`
+-- KEYS[3]  break record key
+-- ARGV[1]  the token that was seen, 16 digits
+-- ARGV[2]  'expiry': it is not renewed any more and ends with its remaining ttl; 'now': it is free at once
+-- ARGV[3]  by: the breaker's label, escaped
+-- ARGV[4]  why, escaped
+--
+-- Returns  now               broken, by this call or an earlier one
+--          {9, now, type}    wrong kind: no lock of ours; `string` for a foreign value, else the type. Nothing changed
+--          {10, now, what}   bad argument
+--          {12, now}         not held: nothing to break
+--          {13, now}         changed hands: held under another token; nothing changed
+--
+-- Compare and break must be one step, or a lock that changed hands a moment ago would be broken unseen. A break raises
+-- the stamp, so that whatever the broken holder still writes is older than every later token, and it spends the
+-- holder's owner id. With 'now' the first write is DEL, and what follows cannot fail it; with 'expiry' the record is
+-- the break, so its SET comes first and fails as a whole when memory is full. The server's clock decides.
+local call, pcall, sub, find, format = redis.call, redis.pcall, string.sub, string.find, string.format
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+local token, mode, by, why = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if #token ~= 16 or find(token, '%D') then
+  return {10, now, 'token'}
+end
+if mode ~= 'expiry' and mode ~= 'now' then
+  return {10, now, 'mode'}
+end
+if #by > 768 or find(by, '[%c|]') then
+  return {10, now, 'by'}
+end
+if #why > 768 or find(why, '[%c|]') then
+  return {10, now, 'why'}
+end
+
+local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local value, last, record = found[1], found[2], found[3]
+
+if not value then
+  local kind = call('TYPE', KEYS[1]).ok
+  if kind ~= 'none' then
+    return {9, now, kind}
+  end
+  return {12, now}
+end
+if sub(value, 1, 3) ~= 'v1|' then
+  return {9, now, 'string'}
+end
+if sub(value, 37, 53) ~= token .. '|' then
+  return {13, now}
+end
+for i = 2, 3 do
+  local kind = call('TYPE', KEYS[i]).ok
+  if kind ~= 'none' and kind ~= 'string' then
+    return {9, now, kind}
+  end
+end
+
+-- A repeated break keeps the record of the first: who and when.
+local known = record and sub(record, 1, 20) == 'v1|' .. token .. '|'
+if mode == 'expiry' and known then
+  return now
+end
+
+local stamp = tonumber(now)
+local before = last and sub(last, 1, 16) or ''
+if #before == 16 and not find(before, '%D') and before < '9007199254740991' then
+  stamp = math.max(stamp, tonumber(before) + 1)
+end
+stamp = math.max(stamp, tonumber(token) + 1)
+local keep = format('%.0f', 604800000 + math.ceil((stamp - tonumber(now)) / 1000))
+local fence = format('%016.0f', stamp) .. '|' .. sub(value, 4, 35)
+local entry = 'v1|' .. token .. '|' .. now .. '|' .. by .. '|' .. why
+
+if mode == 'expiry' then
+  call('SET', KEYS[3], entry, 'PX', '604800000')
+else
+  call('DEL', KEYS[1])
+  if not known then
+    pcall('SET', KEYS[3], entry, 'PX', '604800000')
+  end
+end
+pcall('SET', KEYS[2], fence, 'PX', keep)
+return now

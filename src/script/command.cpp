@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/command.hpp"
+
+#include "resp/writer.hpp"
+#include "script/field.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace holdfast::script {
+
+namespace {
+
+constexpr std::size_t longest_label = 256;
+
+// For people: cut where a UTF-8 character begins, then escaped.
+std::string label_field(std::string_view label) {
+  if (label.size() > longest_label) {
+    std::size_t end = longest_label;
+    while (end > longest_label - 4 && (static_cast<unsigned char>(label[end]) & 0xC0) == 0x80) --end;
+    label = label.substr(0, end);
+  }
+  return escape(label, "|");
+}
+
+std::string token_field(fencing_token token) { return digits16(token.value()); }
+
+std::string ms_field(std::chrono::milliseconds time) { return std::to_string(time.count()); }
+
+}  // namespace
+
+void append(std::string& out, const command& what, call how) {
+  const auto& script = find(what.script);
+  resp::append_header(out, 3 + what.keys.size() + what.args.size());
+  resp::append_word(out, how == call::by_digest ? "EVALSHA" : "EVAL");
+  resp::append_word(out, how == call::by_digest ? script.sha1 : script.text);
+  resp::append_word(out, std::to_string(what.keys.size()));
+  for (const auto& key : what.keys) resp::append_word(out, key);
+  for (const auto& arg : what.args) resp::append_word(out, arg);
+}
+
+command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
+                std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence) {
+  const auto until = not_after.time_since_epoch().count();
+  command out{id::acquire,
+              {keys.holder, keys.fence},
+              {std::string{owner.hex()}, ms_field(ttl),
+               until <= 0 ? std::string{"0"} : digits16(static_cast<std::uint64_t>(until)), ms_field(max_ttl),
+               label_field(label)}};
+  if (min_fence) out.args.push_back(token_field(min_fence));
+  return out;
+}
+
+command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl) {
+  return {id::renew, {keys.holder, keys.broken}, {std::string{owner.hex()}, token_field(token), ms_field(ttl)}};
+}
+
+command release(const lock_keys& keys, const owner_id& owner, fencing_token token) {
+  return {
+      id::release, {keys.holder, keys.fence}, {std::string{owner.hex()}, token ? token_field(token) : std::string{}}};
+}
+
+command inspect(const lock_keys& keys) { return {id::inspect, {keys.holder, keys.broken}, {}}; }
+
+command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
+                   std::string_view why) {
+  return {id::break_lock,
+          {keys.holder, keys.fence, keys.broken},
+          {token_field(seen), mode == break_mode::immediately ? "now" : "expiry", label_field(by), label_field(why)}};
+}
+
+}  // namespace holdfast::script

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/command.hpp"
+
+#include "resp/reader.hpp"
+#include "script/field.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+namespace holdfast::script {
+
+namespace {
+
+using namespace std::chrono_literals;
+using strings = std::vector<std::string>;
+
+const lock_keys some_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:break"};
+const owner_id somebody{std::array<unsigned char, 16>{}};
+const std::string somebody_hex(32, '0');
+
+TEST(command, acquire_carries_what_the_script_wants) {
+  const auto c = acquire(some_keys, somebody, 10s, server_time{1795212800000042us}, 60s, "ann", {});
+  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence"}));
+  EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "1795212800000042", "60000", "ann"}));
+}
+
+TEST(command, acquire_says_min_fence_only_when_there_is_one) {
+  EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, "", {}).args.size(), 5u);
+  EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, "", fencing_token{7}).args.back(), "0000000000000007");
+}
+
+TEST(command, no_deadline_is_zero) { EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, "", {}).args[2], "0"); }
+
+// H76: the label is the last field of the holder value, but `show` and the break record put it before others.
+TEST(command, labels_are_escaped_H76) {
+  EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, "a|b%\n", {}).args[4], "a%7Cb%25%0A");
+  const auto c = break_lock(some_keys, fencing_token{7}, break_mode::at_expiry, "me|you", "a\x1b");
+  EXPECT_EQ(c.args, (strings{"0000000000000007", "expiry", "me%7Cyou", "a%1B"}));
+}
+
+TEST(command, labels_are_cut_at_256_bytes_between_characters) {
+  EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, std::string(300, 'x'), {}).args[4], std::string(256, 'x'));
+  // The character that begins at byte 256 does not fit, and half of it would be no UTF-8.
+  EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, std::string(255, 'x') + "\u00e4\u00e4", {}).args[4],
+            std::string(255, 'x'));
+}
+
+TEST(command, the_longest_label_fits_what_the_scripts_accept) {
+  EXPECT_EQ(acquire(some_keys, somebody, 10s, {}, 60s, std::string(300, '|'), {}).args[4].size(), 768u);
+}
+
+TEST(command, renew_and_release_name_the_token_in_16_digits) {
+  EXPECT_EQ(renew(some_keys, somebody, fencing_token{7}, 10s).args,
+            (strings{somebody_hex, "0000000000000007", "10000"}));
+  EXPECT_EQ(renew(some_keys, somebody, fencing_token{7}, 10s).keys, (strings{"hf:{x}", "hf:{x}:break"}));
+  EXPECT_EQ(release(some_keys, somebody, fencing_token{7}).args, (strings{somebody_hex, "0000000000000007"}));
+}
+
+TEST(command, release_without_a_token_says_so) {
+  EXPECT_EQ(release(some_keys, somebody, {}).args, (strings{somebody_hex, ""}));
+}
+
+TEST(command, break_names_all_three_keys) {
+  const auto c = break_lock(some_keys, fencing_token{7}, break_mode::immediately, "me", "why");
+  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:break"}));
+  EXPECT_EQ(c.args[1], "now");
+}
+
+TEST(command, is_sent_by_digest_or_by_text) {
+  for (const auto how : {call::by_digest, call::by_text}) {
+    std::string bytes;
+    append(bytes, inspect(some_keys), how);
+    resp::reader r;
+    r.feed(bytes);
+    const auto value = r.next();
+    ASSERT_TRUE(value && value->as_array());
+    const auto& words = *value->as_array();
+    ASSERT_EQ(words.size(), 5u);
+    const auto& source = find(id::inspect);
+    EXPECT_EQ(*words[0].as_bulk(), how == call::by_digest ? "EVALSHA" : "EVAL");
+    EXPECT_EQ(*words[1].as_bulk(), how == call::by_digest ? source.sha1 : source.text);
+    EXPECT_EQ(*words[2].as_bulk(), "2");
+    EXPECT_EQ(*words[3].as_bulk(), "hf:{x}");
+  }
+}
+
+TEST(field, every_text_survives_escaping) {
+  EXPECT_TRUE(rc::check([](const std::string& text) {
+    const auto escaped = escape(text, "|");
+    RC_ASSERT(unescape(escaped) == text);
+    for (const char c : escaped) RC_ASSERT(c != '|' && static_cast<unsigned char>(c) >= 0x20 && c != 0x7F);
+  }));
+}
+
+TEST(field, a_broken_escape_is_none) {
+  for (const auto* text : {"%", "%4", "%zz", "a%", "%-1"}) EXPECT_EQ(unescape(text), std::nullopt) << text;
+}
+
+TEST(field, sixteen_digits_are_exactly_that) {
+  EXPECT_EQ(digits16(7), "0000000000000007");
+  EXPECT_EQ(parse_digits16("0000000000000007"), 7u);
+  for (const auto* text : {"", "7", "00000000000000007", "000000000000000x", "-000000000000007", "+000000000000007"}) {
+    EXPECT_EQ(parse_digits16(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+
+}  // namespace holdfast::script

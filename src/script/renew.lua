@@ -1,0 +1,56 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- renew: keep a lease alive that is still ours.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  break record key
+-- ARGV[1]  owner id, 32 hex digits
+-- ARGV[2]  token, 16 digits
+-- ARGV[3]  ttl in milliseconds, a whole number above 0
+--
+-- Returns  now                   renewed: it lives min(ttl, the ttl it was acquired with) from now on
+--          {5, now, 'gone'}      no such lock any more
+--          {5, now, 'taken'}     another owner id, another token of ours, or something that is no lock of ours
+--          {6, now}              broken on purpose: this token is not renewed any more
+--          {10, now, what}       bad argument
+--
+-- Compare and PEXPIRE must be one step, or the lock could pass to another between them and we would keep that one's
+-- alive. The owner id alone is not enough: the same id may have been granted again after a loss (P9), so the token is
+-- compared too. It never re-creates a lost lock, and PEXPIRE is its only write: a full memory cannot stop it, and
+-- with 0 or less it would delete, so that is refused (B39). The server's clock decides.
+local call, sub = redis.call, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+local owner, token, ttl = ARGV[1], ARGV[2], ARGV[3]
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+if #token ~= 16 then
+  return {10, now, 'token'}
+end
+local ttl_ms = tonumber(ttl)
+if not ttl_ms or ttl_ms < 1 or ttl_ms % 1 ~= 0 then
+  return {10, now, 'ttl'}
+end
+
+local found = call('MGET', KEYS[1], KEYS[2])
+local value, record = found[1], found[2]
+
+if record and sub(record, 1, 20) == 'v1|' .. token .. '|' then
+  return {6, now}
+end
+if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then
+  -- The key may also hold a list, which MGET shows as nil.
+  if value or call('EXISTS', KEYS[1]) == 1 then
+    return {5, now, 'taken'}
+  end
+  return {5, now, 'gone'}
+end
+
+local most = tonumber(string.match(value, '^%d+', 54))
+if most and most >= 1 and most < ttl_ms then
+  ttl = most
+end
+call('PEXPIRE', KEYS[1], ttl)
+return now

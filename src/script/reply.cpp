@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/reply.hpp"
+
+#include "script/field.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+namespace holdfast::script {
+
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr std::string_view our_version = "v1|";
+constexpr std::size_t owner_size = 32;
+constexpr std::size_t stamp_size = 16;
+
+std::optional<server_time> time_of(std::string_view digits) {
+  const auto number = parse_digits16(digits);
+  if (!number) return std::nullopt;
+  return server_time{microseconds{static_cast<std::int64_t>(*number)}};
+}
+
+std::optional<fencing_token> token_of(std::string_view digits) {
+  const auto number = parse_digits16(digits);
+  if (!number || *number == 0 || *number > fencing_token::max_value) return std::nullopt;
+  return fencing_token{*number};
+}
+
+// Any reply of ours, taken apart: the lone now, or {code, now, ...}.
+class answer {
+public:
+  static std::optional<answer> of(const resp::value& reply) {
+    answer a;
+    if (const auto* lone = reply.as_bulk()) {
+      const auto now = time_of(*lone);
+      if (!now) return std::nullopt;
+      a.now = *now;
+      return a;
+    }
+    const auto* all = reply.as_array();
+    if (!all || all->size() < 2) return std::nullopt;
+    const auto* number = (*all)[0].as_integer();
+    const auto* time = (*all)[1].as_bulk();
+    if (!number || !time || *number < 0 || *number > std::numeric_limits<int>::max()) return std::nullopt;
+    const auto now = time_of(*time);
+    if (!now) return std::nullopt;
+    a.what = static_cast<code>(*number);
+    a.now = *now;
+    a.all_ = all;
+    return a;
+  }
+
+  server_time now{};
+  code what = code::done;
+
+  bool lone() const { return all_ == nullptr; }
+
+  // Whether it is an array with exactly that many fields behind the time.
+  bool has(std::size_t fields) const { return all_ && all_->size() == 2 + fields; }
+
+  const resp::value& field(std::size_t i) const { return (*all_)[2 + i]; }
+
+  // A field that is a string, else null.
+  const std::string* text(std::size_t i) const { return field(i).as_bulk(); }
+
+  // PTTL's answer: -2, -1 or milliseconds. A century and a half at most, so that no sum overflows in nanoseconds.
+  std::optional<milliseconds> ms(std::size_t i) const {
+    const auto* number = field(i).as_integer();
+    if (!number || *number < -2) return std::nullopt;
+    return milliseconds{std::min<std::int64_t>(*number, std::int64_t{1} << 42)};
+  }
+
+private:
+  const resp::value::array* all_ = nullptr;  // Of the reply that is being parsed.
+};
+
+// The text up to the next `|`, which is taken too; nullopt without one.
+std::optional<std::string_view> take_field(std::string_view& rest) {
+  const auto bar = rest.find('|');
+  if (bar == std::string_view::npos) return std::nullopt;
+  const auto field = rest.substr(0, bar);
+  rest.remove_prefix(bar + 1);
+  return field;
+}
+
+std::string people_text(std::string_view field) {
+  auto plain = unescape(field);
+  return plain ? *std::move(plain) : std::string{field};
+}
+
+// `v1|token|now_us|by|why`; nullopt for a record that is not ours, which is as good as none.
+std::optional<break_record> parse_record(std::string_view text, server_time now) {
+  if (!text.starts_with(our_version)) return std::nullopt;
+  text.remove_prefix(our_version.size());
+  const auto token = take_field(text);
+  const auto at = token ? take_field(text) : std::nullopt;
+  const auto by = at ? take_field(text) : std::nullopt;
+  if (!by) return std::nullopt;
+  const auto number = token_of(*token);
+  const auto time = time_of(*at);
+  if (!number || !time) return std::nullopt;
+  const auto since = std::chrono::duration_cast<milliseconds>(now - *time);
+  return break_record{*number, std::max(since, milliseconds{0}), people_text(*by), people_text(text)};
+}
+
+}  // namespace
+
+holder parse_holder(std::string_view value) {
+  const holder foreign{.foreign = true};
+  if (!value.starts_with(our_version)) return foreign;
+  value.remove_prefix(our_version.size());
+  const auto owner = take_field(value);
+  const auto token = owner ? take_field(value) : std::nullopt;
+  const auto ttl = token ? take_field(value) : std::nullopt;
+  const auto granted = ttl ? take_field(value) : std::nullopt;
+  if (!granted || owner->size() != owner_size || token->size() != stamp_size) return foreign;
+  const auto number = token_of(*token);
+  const auto ms = parse_digits(*ttl, 12);
+  const auto at = time_of(*granted);
+  if (!number || !ms || !at) return foreign;
+  return {.foreign = false,
+          .label = people_text(value),
+          .token = *number,
+          .ttl = milliseconds{static_cast<std::int64_t>(*ms)},
+          .granted_at = *at};
+}
+
+std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->lone()) {
+    const auto token = token_of(*reply.as_bulk());
+    if (!token) return std::nullopt;
+    return acquire_reply{a->now, granted{*token}};
+  }
+  switch (a->what) {
+    case code::done:
+      if (a->has(1) && a->text(0)) {
+        if (const auto token = token_of(*a->text(0))) return acquire_reply{a->now, granted{*token}};
+      }
+      return std::nullopt;
+    case code::mine:
+      if (a->has(2) && a->text(0)) {
+        const auto token = token_of(*a->text(0));
+        const auto remaining = a->ms(1);
+        if (token && remaining) return acquire_reply{a->now, mine{*token, *remaining}};
+      }
+      return std::nullopt;
+    case code::busy:
+      if (a->has(2) && a->text(0)) {
+        if (const auto remaining = a->ms(1)) return acquire_reply{a->now, busy{parse_holder(*a->text(0)), *remaining}};
+      }
+      return std::nullopt;
+    case code::late:
+      if (a->has(0)) return acquire_reply{a->now, late{}};
+      return std::nullopt;
+    case code::spent:
+      if (a->has(0)) return acquire_reply{a->now, spent{}};
+      return std::nullopt;
+    case code::quarantine:
+      if (a->has(1)) {
+        if (const auto remaining = a->ms(0)) return acquire_reply{a->now, quarantined{*remaining}};
+      }
+      return std::nullopt;
+    case code::wrong_kind:
+      if (a->has(1) && a->text(0)) return acquire_reply{a->now, wrong_kind{*a->text(0)}};
+      return std::nullopt;
+    case code::bad_argument:
+      if (a->has(1) && a->text(0)) return acquire_reply{a->now, bad_argument{*a->text(0)}};
+      return std::nullopt;
+    case code::fence_too_far:
+      if (a->has(0)) return acquire_reply{a->now, fence_too_far{}};
+      return std::nullopt;
+    case code::not_mine:
+    case code::broken:
+    case code::queued:
+    case code::not_held:
+    case code::changed_hands: break;
+  }
+  return std::nullopt;
+}
+
+std::optional<renew_reply> parse_renew(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->lone()) return renew_reply{a->now, renew_answer::renewed};
+  if (a->what == code::broken && a->has(0)) return renew_reply{a->now, renew_answer::broken};
+  if (a->what == code::not_mine && a->has(1) && a->text(0)) {
+    if (*a->text(0) == "gone") return renew_reply{a->now, renew_answer::gone};
+    if (*a->text(0) == "taken") return renew_reply{a->now, renew_answer::taken};
+  }
+  return std::nullopt;
+}
+
+std::optional<release_reply> parse_release(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->lone()) return release_reply{a->now, release_answer::released};
+  if (a->what == code::not_mine && a->has(0)) return release_reply{a->now, release_answer::not_mine};
+  return std::nullopt;
+}
+
+std::optional<inspect_reply> parse_inspect(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->what == code::wrong_kind && a->has(1) && a->text(0)) {
+    return inspect_reply{.now = a->now, .held = {}, .wrong_kind = *a->text(0)};
+  }
+  if (a->lone() || a->what != code::done || !a->has(3)) return std::nullopt;
+  const auto remaining = a->ms(1);
+  if (!remaining || (!a->field(0).is_nil() && !a->text(0)) || (!a->field(2).is_nil() && !a->text(2))) {
+    return std::nullopt;
+  }
+  inspect_reply out{.now = a->now, .held = {}, .remaining = *remaining};
+  if (const auto* value = a->text(0)) out.held = parse_holder(*value);
+  if (const auto* record = a->text(2)) out.last_break = parse_record(*record, a->now);
+  out.breaking = out.held && out.last_break && !out.held->foreign && out.held->token == out.last_break->token;
+  return out;
+}
+
+std::optional<break_reply> parse_break(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->lone()) return break_reply{a->now, break_answer::broken};
+  if (a->what == code::wrong_kind && a->has(1) && a->text(0)) return break_reply{a->now, break_answer::foreign};
+  if (a->what == code::not_held && a->has(0)) return break_reply{a->now, break_answer::not_held};
+  if (a->what == code::changed_hands && a->has(0)) return break_reply{a->now, break_answer::changed_hands};
+  return std::nullopt;
+}
+
+}  // namespace holdfast::script

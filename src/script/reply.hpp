@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One typed reply for each script. A parse_* gives nullopt when the value is not one that our scripts give: the peer
+// is not who we think it is, and that is errc::unexpected_reply, never "not held".
+//
+// On the wire (docs/protocol.md): a lone bulk string of 16 digits is the server's now_us and means "done"; everything
+// else is an array {code, now_us, ...}. Codes are append-only.
+#pragma once
+
+#include "base/time.hpp"
+#include "resp/value.hpp"
+
+#include <holdfast/info.hpp>
+#include <holdfast/names.hpp>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace holdfast::script {
+
+enum class code : int {
+  done = 0,            // Granted, renewed, released, broken.
+  mine = 1,            // acquire: this owner id holds it already (a retry after a lost reply).
+  busy = 2,            // acquire: somebody else holds it.
+  late = 3,            // acquire: not_after has passed. This copy had no effect, nothing more (P10).
+  spent = 4,           // acquire: this owner id was granted before and has ended (P9).
+  not_mine = 5,        // renew, release: no such lease, or it is another's.
+  broken = 6,          // renew: broken on purpose; not renewed.
+  queued = 7,          // Reserved for the line.
+  quarantine = 8,      // Reserved for a server that may have forgotten locks.
+  wrong_kind = 9,      // The key holds another type or kind.
+  bad_argument = 10,   // Checked before the first write.
+  fence_too_far = 11,  // min_fence is more than a year ahead of TIME.
+  not_held = 12,       // break: nothing to break.
+  changed_hands = 13,  // break: held under another token.
+};
+
+// What a holder key says. For a foreign value (plain naming) or an unknown vN| only `foreign` is set.
+struct holder {
+  bool foreign = false;
+  std::string label{};  // Unescaped.
+  fencing_token token{};
+  std::chrono::milliseconds ttl{0};
+  server_time granted_at{};
+};
+
+// Reads `v1|owner id|token|ttl_ms|granted_us|owner label`.
+holder parse_holder(std::string_view value);
+
+struct granted {
+  fencing_token token;
+};
+struct mine {
+  fencing_token token;
+  std::chrono::milliseconds remaining;
+};
+struct busy {
+  holder by;
+  std::chrono::milliseconds remaining;
+};  // remaining < 0: the key has no expiry (foreign).
+struct late {};
+struct spent {};
+struct wrong_kind {
+  std::string found;
+};  // The type the server names, "list".
+struct bad_argument {
+  std::string what;
+};
+struct fence_too_far {};
+struct quarantined {
+  std::chrono::milliseconds remaining;
+};
+
+struct acquire_reply {
+  server_time now;
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, quarantined> what;
+};
+std::optional<acquire_reply> parse_acquire(const resp::value&);
+
+enum class renew_answer { renewed, gone, taken, broken };  // gone: no such key; taken: another owner or token.
+struct renew_reply {
+  server_time now;
+  renew_answer what;
+};
+std::optional<renew_reply> parse_renew(const resp::value&);
+
+enum class release_answer { released, not_mine };
+struct release_reply {
+  server_time now;
+  release_answer what;
+};
+std::optional<release_reply> parse_release(const resp::value&);
+
+struct inspect_reply {
+  server_time now;
+  std::optional<holder> held;              // Empty: nobody.
+  std::chrono::milliseconds remaining{0};  // < 0: no expiry.
+  std::optional<break_record> last_break{};
+  bool breaking = false;     // last_break names the present holder's token.
+  std::string wrong_kind{};  // Not empty: the key holds this type instead.
+};
+std::optional<inspect_reply> parse_inspect(const resp::value&);
+
+enum class break_answer { broken, not_held, changed_hands, foreign };
+struct break_reply {
+  server_time now;
+  break_answer what;
+};
+std::optional<break_reply> parse_break(const resp::value&);
+
+}  // namespace holdfast::script

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/reply.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::script {
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using resp::value;
+using array = value::array;
+
+const std::string now_digits = "1795212800000042";
+const server_time now{1795212800000042us};
+const std::string owner(32, 'a');
+const std::string ours = "v1|" + owner + "|1795212800000007|10000|1795212800000001|ann%7Cb";
+
+array coded(code c, array more = {}) {
+  array all{value{static_cast<std::int64_t>(c)}, value{now_digits}};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// What no script of ours says, whichever was asked (H73): none may be taken for an answer.
+const std::vector<value> nonsense{resp::nil{},
+                                  resp::status{"OK"},
+                                  resp::server_error{"ERR x"},
+                                  std::int64_t{0},
+                                  ""s,
+                                  "OK"s,
+                                  "179521280000004"s,
+                                  "17952128000000420"s,
+                                  "1795212800000o42"s,
+                                  array{},
+                                  array{std::int64_t{0}},
+                                  array{std::int64_t{0}, std::int64_t{0}},
+                                  array{"0"s, now_digits},
+                                  array{std::int64_t{-1}, now_digits},
+                                  array{std::int64_t{99}, now_digits},
+                                  coded(code::queued),
+                                  coded(code::quarantine),
+                                  coded(code::busy),
+                                  coded(code::wrong_kind),
+                                  coded(code::mine, {"1795212800000007"s, std::int64_t{1}, std::int64_t{1}})};
+
+TEST(reply, nonsense_is_never_an_answer) {
+  for (std::size_t i = 0; i < nonsense.size(); ++i) {
+    EXPECT_FALSE(parse_acquire(nonsense[i])) << i;
+    EXPECT_FALSE(parse_renew(nonsense[i])) << i;
+    EXPECT_FALSE(parse_release(nonsense[i])) << i;
+    EXPECT_FALSE(parse_inspect(nonsense[i])) << i;
+    EXPECT_FALSE(parse_break(nonsense[i])) << i;
+  }
+}
+
+TEST(acquire_reply, a_lone_time_is_a_grant_with_that_token) {
+  const auto r = parse_acquire(now_digits);
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->now, now);
+  EXPECT_EQ(std::get<granted>(r->what).token, fencing_token{1795212800000042});
+}
+
+TEST(acquire_reply, a_token_ahead_of_the_clock_comes_by_itself) {
+  const auto r = parse_acquire(coded(code::done, {"1999999999999999"s}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->now, now);
+  EXPECT_EQ(std::get<granted>(r->what).token, fencing_token{1999999999999999});
+}
+
+TEST(acquire_reply, a_grant_without_a_token_is_no_answer) {
+  EXPECT_FALSE(parse_acquire("0000000000000000"s));
+  EXPECT_FALSE(parse_acquire(coded(code::done)));
+  EXPECT_FALSE(parse_acquire(coded(code::done, {"1.7e+15"s})));
+  EXPECT_FALSE(parse_acquire(coded(code::done, {"9007199254740992"s})));
+}
+
+TEST(acquire_reply, mine_has_token_and_remaining_time) {
+  const auto r = parse_acquire(coded(code::mine, {"1795212800000007"s, std::int64_t{4000}}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(std::get<mine>(r->what).token, fencing_token{1795212800000007});
+  EXPECT_EQ(std::get<mine>(r->what).remaining, 4000ms);
+}
+
+TEST(acquire_reply, busy_has_the_holder_and_remaining_time) {
+  const auto r = parse_acquire(coded(code::busy, {ours, std::int64_t{4000}}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(std::get<busy>(r->what).by.label, "ann|b");
+  EXPECT_EQ(std::get<busy>(r->what).remaining, 4000ms);
+}
+
+TEST(acquire_reply, busy_for_ever_is_negative) {
+  const auto r = parse_acquire(coded(code::busy, {"redis-py"s, std::int64_t{-1}}));
+  ASSERT_TRUE(r);
+  EXPECT_TRUE(std::get<busy>(r->what).by.foreign);
+  EXPECT_LT(std::get<busy>(r->what).remaining, 0ms);
+}
+
+// 292 million years in milliseconds would overflow in every duration finer than that (H9).
+TEST(acquire_reply, an_endless_remaining_time_does_not_overflow_H9) {
+  const auto r = parse_acquire(coded(code::busy, {"x"s, std::int64_t{INT64_MAX}}));
+  ASSERT_TRUE(r);
+  const auto remaining = std::get<busy>(r->what).remaining;
+  EXPECT_GT(remaining, 24h * 365);
+  EXPECT_GT(std::chrono::nanoseconds{remaining}, 0ns);
+}
+
+TEST(acquire_reply, the_plain_refusals) {
+  EXPECT_TRUE(std::holds_alternative<late>(parse_acquire(coded(code::late)).value().what));
+  EXPECT_TRUE(std::holds_alternative<spent>(parse_acquire(coded(code::spent)).value().what));
+  EXPECT_TRUE(std::holds_alternative<fence_too_far>(parse_acquire(coded(code::fence_too_far)).value().what));
+  EXPECT_EQ(std::get<wrong_kind>(parse_acquire(coded(code::wrong_kind, {"list"s})).value().what).found, "list");
+  EXPECT_EQ(std::get<bad_argument>(parse_acquire(coded(code::bad_argument, {"ttl"s})).value().what).what, "ttl");
+}
+
+TEST(acquire_reply, room_is_left_for_quarantine) {
+  const auto r = parse_acquire(coded(code::quarantine, {std::int64_t{5000}}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(std::get<quarantined>(r->what).remaining, 5000ms);
+}
+
+TEST(renew_reply, each_answer) {
+  EXPECT_EQ(parse_renew(now_digits).value().what, renew_answer::renewed);
+  EXPECT_EQ(parse_renew(coded(code::not_mine, {"gone"s})).value().what, renew_answer::gone);
+  EXPECT_EQ(parse_renew(coded(code::not_mine, {"taken"s})).value().what, renew_answer::taken);
+  EXPECT_EQ(parse_renew(coded(code::broken)).value().what, renew_answer::broken);
+  EXPECT_EQ(parse_renew(coded(code::broken)).value().now, now);
+}
+
+TEST(renew_reply, not_mine_without_a_known_reason_is_no_answer) {
+  EXPECT_FALSE(parse_renew(coded(code::not_mine)));
+  EXPECT_FALSE(parse_renew(coded(code::not_mine, {"moved"s})));
+}
+
+TEST(release_reply, each_answer) {
+  EXPECT_EQ(parse_release(now_digits).value().what, release_answer::released);
+  EXPECT_EQ(parse_release(coded(code::not_mine)).value().what, release_answer::not_mine);
+}
+
+TEST(inspect_reply, nobody) {
+  const auto r = parse_inspect(coded(code::done, {resp::nil{}, std::int64_t{-2}, resp::nil{}}));
+  ASSERT_TRUE(r);
+  EXPECT_FALSE(r->held || r->last_break || r->breaking);
+}
+
+TEST(inspect_reply, a_holder_that_is_being_broken) {
+  const auto r = parse_inspect(
+      coded(code::done, {ours, std::int64_t{4000}, "v1|1795212800000007|1795212799000042|op%7C|why%0Anot"s}));
+  ASSERT_TRUE(r && r->held && r->last_break);
+  EXPECT_TRUE(r->breaking);
+  EXPECT_EQ(r->remaining, 4000ms);
+  EXPECT_EQ(r->held->token, fencing_token{1795212800000007});
+  EXPECT_EQ(r->last_break->since, 1000ms);
+  EXPECT_EQ(r->last_break->by, "op|");
+  EXPECT_EQ(r->last_break->why, "why\nnot");
+}
+
+TEST(inspect_reply, an_older_break_is_not_of_this_holder) {
+  const auto r =
+      parse_inspect(coded(code::done, {ours, std::int64_t{4000}, "v1|1795212800000001|1795212799000042|op|"s}));
+  ASSERT_TRUE(r && r->last_break);
+  EXPECT_FALSE(r->breaking);
+}
+
+TEST(inspect_reply, a_break_record_of_unknown_form_is_none) {
+  for (const auto& record :
+       {"v2|x"s, "v1|"s, "v1|1795212800000001|now|op|why"s, "v1|1795212800000001|1795212799000042"s}) {
+    const auto r = parse_inspect(coded(code::done, {ours, std::int64_t{1}, record}));
+    ASSERT_TRUE(r) << record;
+    EXPECT_FALSE(r->last_break) << record;
+  }
+}
+
+TEST(inspect_reply, names_a_wrong_type) {
+  EXPECT_EQ(parse_inspect(coded(code::wrong_kind, {"list"s})).value().wrong_kind, "list");
+}
+
+TEST(break_reply, each_answer) {
+  EXPECT_EQ(parse_break(now_digits).value().what, break_answer::broken);
+  EXPECT_EQ(parse_break(coded(code::not_held)).value().what, break_answer::not_held);
+  EXPECT_EQ(parse_break(coded(code::changed_hands)).value().what, break_answer::changed_hands);
+  EXPECT_EQ(parse_break(coded(code::wrong_kind, {"string"s})).value().what, break_answer::foreign);
+}
+
+TEST(holder, reads_every_field) {
+  const auto h = parse_holder(ours);
+  EXPECT_FALSE(h.foreign);
+  EXPECT_EQ(h.label, "ann|b");
+  EXPECT_EQ(h.token, fencing_token{1795212800000007});
+  EXPECT_EQ(h.ttl, 10s);
+  EXPECT_EQ(h.granted_at, server_time{1795212800000001us});
+}
+
+TEST(holder, what_is_not_ours_to_the_letter_is_foreign) {
+  for (const auto& text :
+       {""s, "redis-py"s, "v2|" + ours.substr(3), "v1|"s, "v1|short|1795212800000007|10000|1795212800000001|ann"s,
+        "v1|" + owner + "|7|10000|1795212800000001|ann", "v1|" + owner + "|1795212800000007|-1|1795212800000001|ann",
+        "v1|" + owner + "|1795212800000007|10000|now|ann",
+        "v1|" + owner + "|0000000000000000|10000|1795212800000001|ann"}) {
+    EXPECT_TRUE(parse_holder(text).foreign) << text;
+  }
+}
+
+}  // namespace
+
+}  // namespace holdfast::script

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/source.hpp"
+
+#include "base/assert.hpp"
+#include "holdfast_scripts.hpp"
+
+namespace holdfast::script {
+
+namespace {
+
+// In the order of `id`, so that find() is an index.
+constexpr std::array<source, 5> sources{{
+    {id::acquire, "acquire", acquire_lua, acquire_lua_sha1},
+    {id::renew, "renew", renew_lua, renew_lua_sha1},
+    {id::release, "release", release_lua, release_lua_sha1},
+    {id::inspect, "inspect", inspect_lua, inspect_lua_sha1},
+    {id::break_lock, "break", break_lua, break_lua_sha1},
+}};
+
+}  // namespace
+
+const source& find(id which) {
+  const auto& found = sources[static_cast<std::size_t>(which)];
+  HOLDFAST_ASSERT(found.which == which);
+  return found;
+}
+
+std::span<const source> all() { return sources; }
+
+}  // namespace holdfast::script

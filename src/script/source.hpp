@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scripts we ship: name, exact bytes, digest. The .lua files are the only copy; CMake embeds them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace holdfast::script {
+
+enum class id { acquire, renew, release, inspect, break_lock };
+
+struct source {
+  id which;
+  std::string_view name;  // "acquire"
+  std::string_view text;
+  std::string_view sha1;  // 40 hex digits of `text`, computed when it was embedded.
+};
+
+const source& find(id which);
+std::span<const source> all();
+
+}  // namespace holdfast::script

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/source.hpp"
+
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+
+#include <cstdio>
+#include <regex>
+#include <sstream>
+#include <string>
+
+namespace holdfast::script {
+
+namespace {
+
+std::string sha1_of(std::string_view text) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha1(), nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", digest[i]);
+    hex += two;
+  }
+  return hex;
+}
+
+TEST(source, every_id_finds_its_script) {
+  for (const auto& s : all()) EXPECT_EQ(&find(s.which), &s) << s.name;
+  EXPECT_EQ(all().size(), 5u);
+}
+
+// B58: a digest that is not the server's makes every call NOSCRIPT. CMake took it from the file, the text is what it
+// read of it: equal only if the embedding is exact to the byte.
+TEST(source, digest_is_of_the_exact_text_B58) {
+  for (const auto& s : all()) EXPECT_EQ(sha1_of(s.text), s.sha1) << s.name;
+}
+
+TEST(source, every_script_has_its_contract_on_top) {
+  for (const auto& s : all()) {
+    const std::string text{s.text};
+    EXPECT_TRUE(text.starts_with("-- SPDX-License-Identifier: Apache-2.0\n-- " + std::string{s.name} + ": ")) << s.name;
+    EXPECT_NE(text.find("-- KEYS[1]"), std::string::npos) << s.name;
+    EXPECT_NE(text.find("-- Returns"), std::string::npos) << s.name;
+  }
+}
+
+// 9.2: what has had holes in it, and what would make a script more than constant text.
+TEST(source, scripts_use_nothing_dangerous) {
+  for (const auto& s : all()) {
+    for (const auto* word : {"cjson", "cmsgpack", "unpack", "loadstring", "tostring", "#!", "bit."}) {
+      std::string code;
+      std::istringstream lines{std::string{s.text}};
+      for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("--") && line.find("  --") == std::string::npos) code += line + "\n";
+      }
+      EXPECT_EQ(code.find(word), std::string::npos) << s.name << " uses " << word;
+    }
+  }
+}
+
+// B67: a key that does not come through KEYS breaks on a cluster and goes around the ACL.
+TEST(source, scripts_take_every_key_from_KEYS_B67) {
+  const std::regex any_call{R"(\bcall\('([A-Z]+)'(,\s*([A-Z]+)\[)?)"};
+  for (const auto& s : all()) {
+    const std::string text{s.text};
+    for (std::sregex_iterator at{text.begin(), text.end(), any_call}, end; at != end; ++at) {
+      EXPECT_TRUE((*at)[1] == "TIME" || (*at)[3] == "KEYS") << s.name << ": " << at->str();
+    }
+  }
+}
+
+TEST(source, time_is_read_once) {
+  for (const auto& s : all()) {
+    const auto first = s.text.find("call('TIME')");
+    ASSERT_NE(first, std::string_view::npos) << s.name;
+    EXPECT_EQ(s.text.find("call('TIME')", first + 1), std::string_view::npos) << s.name;
+  }
+}
+
+}  // namespace
+
+}  // namespace holdfast::script

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the one table, by script, and the words they share.
+#pragma once
+
+#include "script_case.hpp"
+
+namespace holdfast::tests {
+
+using script::id;
+
+inline const std::string holder = "hf:{x}";
+inline const std::string fence = "hf:{x}:fence";
+inline const std::string broken = "hf:{x}:break";
+inline constexpr std::int64_t week_ms = 604'800'000;
+
+// acquire by <who> with a ttl of 10 s, label ann, and no further demands.
+inline step acquire(const std::string& who, shape expected) {
+  return run(id::acquire, {holder, fence}, {who, "10000", "0", "60000", "ann"}, std::move(expected));
+}
+inline step renew(const std::string& who, const std::string& token, shape expected) {
+  return run(id::renew, {holder, broken}, {who, token, "10000"}, std::move(expected));
+}
+inline step release(const std::string& who, const std::string& token, shape expected) {
+  return run(id::release, {holder, fence}, {who, token}, std::move(expected));
+}
+inline step break_lock(const std::string& token, const std::string& mode, shape expected) {
+  return run(id::break_lock, {holder, fence, broken}, {token, mode, "op", "why not"}, std::move(expected));
+}
+inline step inspect(shape expected) { return run(id::inspect, {holder, broken}, {}, std::move(expected)); }
+
+inline step value_is(const std::string& key, shape expected) { return send({"GET", key}, std::move(expected)); }
+inline step left_is(const std::string& key, std::int64_t low, std::int64_t high) {
+  return send({"PTTL", key}, number(low, high));
+}
+inline step is_absent(const std::string& key) { return send({"EXISTS", key}, number(0)); }
+inline step is_there(const std::string& key) { return send({"EXISTS", key}, number(1)); }
+
+std::vector<script_case> acquire_cases();
+std::vector<script_case> renew_release_cases();
+std::vector<script_case> inspect_break_cases();
+
+}  // namespace holdfast::tests

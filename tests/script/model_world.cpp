@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_redis.hpp"
+#include "world.hpp"
+
+namespace holdfast::tests {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class model_world final : public world {
+public:
+  resp::value execute(const std::vector<std::string>& words) override {
+    redis_.pass(70us);  // Time passes between two commands, as on a real server.
+    return redis_.execute(words);
+  }
+
+  server_time now() override { return redis_.now(); }
+
+  bool wait_until_gone(const std::string& key) override {
+    const auto reply = redis_.execute({"PTTL", key});
+    const auto* left = reply.as_integer();
+    if (!left || *left == -1) return false;
+    if (*left >= 0) redis_.pass(std::chrono::milliseconds{*left + 1});
+    return true;
+  }
+
+  void set_memory_full(bool full) override { redis_.set_memory_full(full); }
+  void deny(const std::string& command) override { redis_.deny(command); }
+  void allow_all() override { redis_.allow_all(); }
+
+private:
+  // 2026-11-20 22:13:20 UTC; any date whose seconds have ten digits would do.
+  sim::model_redis redis_{server_time{1'795'212'800'000'042us}};
+};
+
+}  // namespace
+
+std::unique_ptr<world> make_model_world() { return std::make_unique<model_world>(); }
+
+}  // namespace holdfast::tests
