@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/acquire_call.hpp"
+
+#include "base/assert.hpp"
+
+#include <algorithm>
+
+namespace holdfast::core {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Until the line exists, a waiter asks again after so long (and at the holder's expiry).
+constexpr duration ask_again_least = 50ms;
+constexpr duration ask_again_most = 100ms;
+constexpr duration after_expiry = 2ms;  // Redis counts whole milliseconds.
+constexpr duration pass_again = 25ms;   // LOADING and its like.
+constexpr int refusals_before_giving_up = 3;
+constexpr int lates_before_giving_up = 3;
+
+}  // namespace
+
+acquire_call::acquire_call(const acquire_settings& settings, time_point now, base::random_source& rng)
+    : settings_{settings},
+      rng_{&rng},
+      deadline_{never},
+      silent_since_{now},
+      ask_at_{now},
+      owner_{rng.bytes16()},
+      had_contact_{settings.had_contact} {
+  if (settings.only_once) {
+    deadline_ = now + settings.timeout;
+  } else if (settings.wait) {
+    deadline_ = now + *settings.wait;
+  }
+}
+
+acquire_action acquire_call::on_wake(time_point now, bool can_send) {
+  if (!end_ && now >= std::min(deadline_, silent_since_ + settings_.timeout)) finish_at_deadline(now);
+  if (end_) return finish{};
+
+  const time_point last_moment = std::min(deadline_, silent_since_ + settings_.timeout);
+  if (is_asked_ || now < ask_at_ || !can_send) {
+    return sleep_until{is_asked_ || !can_send ? last_moment : std::min(ask_at_, last_moment)};
+  }
+  is_asked_ = true;
+  ++attempts_;
+  return ask{owner_, std::min(settings_.timeout, deadline_ - now)};
+}
+
+// Reached when the time is up, or when an unbounded wait heard nothing for too long.
+void acquire_call::finish_at_deadline(time_point now) {
+  const bool waited_to_the_end = now >= deadline_;
+  if (!waited_to_the_end && deadline_ != never && !settings_.only_once) {
+    // A bounded wait lasts as long as it was told to: the server may come back.
+    silent_since_ = now;
+    return;
+  }
+  if (is_asked_ || is_unanswered_) return fail(errc::reply_lost);
+  fail(last_news_);
+}
+
+void acquire_call::fail(errc code) {
+  forget_owner();
+  end_ = got_failure{code};
+}
+
+// The answer is definite for the copy that it answers. If an earlier one was cut off, the whole is unknown (C5).
+void acquire_call::fail_definitely(errc code) { fail(is_unanswered_ ? errc::reply_lost : code); }
+
+// The present owner id is not used any more. If a copy of its request may still take effect, somebody must release it.
+void acquire_call::forget_owner() {
+  if (is_asked_ || is_unanswered_) clean_ups_.push_back(owner_);
+  is_asked_ = is_unanswered_ = false;
+  owner_ = owner_id{rng_->bytes16()};
+}
+
+void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_answer& answer) {
+  if (end_) return;
+  HOLDFAST_ASSERT(is_asked_);
+  is_asked_ = false;
+  had_contact_ = true;
+  refusals_ = 0;
+  silent_since_ = now;
+  round_trip_ = now - sent_at;
+  if (!std::holds_alternative<was_late>(answer)) lates_ = 0;
+  std::visit([&](const auto& what) { hear(now, sent_at, what); }, answer);
+}
+
+void acquire_call::hear(time_point now, time_point sent_at, const was_granted& what) {
+  accept(now, what.token, deadline_of(sent_at, settings_.ttl, settings_.drift));
+}
+
+void acquire_call::hear(time_point now, time_point sent_at, const was_mine& what) {
+  accept(now, what.token, deadline_of(sent_at, what.remaining, settings_.drift));
+}
+
+void acquire_call::accept(time_point now, fencing_token token, time_point deadline) {
+  if (deadline - now < least_useful(settings_.ttl)) {
+    // It came so late that little of it is left. Give it back; if there is time, ask for a fresh one.
+    is_unanswered_ = true;  // To be released as if we had never heard of it.
+    if (settings_.only_once) return fail(errc::server_silent);
+    last_news_ = errc::server_silent;
+    forget_owner();
+    return schedule_ask(now, now);
+  }
+  end_ = got_lease{owner_, token, deadline, is_unanswered_};
+}
+
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_busy& what) {
+  // A definite answer ends the use of an owner id.
+  forget_owner();
+  if (settings_.only_once) {
+    end_ = got_busy{};
+    return;
+  }
+  last_news_ = errc::timed_out;
+  time_point at = now + duration{rng_->between(ask_again_least.count(), ask_again_most.count())};
+  if (what.remaining) at = std::min(at, now + *what.remaining + after_expiry);
+  schedule_ask(now, at);
+}
+
+// LATE says that this copy had no effect, nothing more. The reply brought the server's time, so the next one carries
+// a better not_after; if that is late again and again, the server's clock is running away from us (P10, P11).
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_late&) {
+  if (++lates_ >= lates_before_giving_up) return fail_definitely(errc::clock_stepped);
+  schedule_ask(now, now);
+}
+
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_spent&) {
+  is_unanswered_ = false;  // It had its turn and is over; no copy of it can lock again.
+  forget_owner();
+  schedule_ask(now, now);
+}
+
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refused& what) {
+  if (!what.passes) {
+    if (what.code != errc::unexpected_reply) return fail_definitely(what.code);
+    is_unanswered_ = true;  // It may have taken effect all the same.
+    return fail(what.code);
+  }
+  last_news_ = what.code;
+  schedule_ask(now, now + pass_again);
+}
+
+// A request that is sent a moment before the deadline is answered after it, and a wait that ends as `unknown` helps
+// nobody. So the last one goes out a few round trips before, and after that we only wait.
+void acquire_call::schedule_ask(time_point now, time_point at) {
+  ask_at_ = at;
+  if (deadline_ == never) return;
+  const time_point last_ask = deadline_ - std::max<duration>(5ms, 4 * round_trip_);
+  if (at <= last_ask) return;
+  ask_at_ = now < last_ask ? last_ask : never;
+}
+
+void acquire_call::on_cut(time_point now) {
+  if (end_ || !is_asked_) return;
+  is_asked_ = false;
+  is_unanswered_ = true;
+  last_news_ = errc::connection_lost;
+  ask_at_ = now;  // The same owner id: if the lost request was granted, the answer will be "mine" (H11).
+}
+
+void acquire_call::on_no_connection(time_point /*now*/, errc code, bool is_final, bool is_refusal) {
+  if (end_) return;
+  last_news_ = code;
+  if (is_final) return fail_definitely(code);
+  if (is_refusal && !had_contact_ && !is_unanswered_ && ++refusals_ >= refusals_before_giving_up) fail(code);
+}
+
+void acquire_call::on_cancel(time_point /*now*/) {
+  if (end_) return;
+  fail(is_asked_ || is_unanswered_ ? errc::cancelled_in_flight : errc::cancelled);
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides the course of a background release: of a dropped lease, or of an acquire whose outcome is unknown.
+//
+// After an unknown acquire a copy of the request may still be on its way, and "not yours" to a release that overtakes
+// it proves nothing. So the release is repeated until the first definite answer that the server gave after the last
+// not_after: from then on no copy can take effect (P9, P10).
+#pragma once
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "core/backoff.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace holdfast::core {
+
+class clean_up {
+public:
+  // `definite_after`: the last not_after; the epoch when no copy is outstanding. `resend_at` is our clock's estimate of
+  // that instant. `give_up_at`: when whatever there was has expired by itself.
+  clean_up(time_point now, server_time definite_after, time_point resend_at, time_point give_up_at)
+      : definite_after_{definite_after}, resend_at_{resend_at}, give_up_at_{give_up_at}, send_at_{now} {}
+
+  // True: send a release now.
+  bool on_wake(time_point now, bool can_send) {
+    if (is_over(now) || is_asked_ || now < send_at_ || !can_send) return false;
+    is_asked_ = true;
+    return true;
+  }
+
+  bool is_over(time_point now) const { return is_done_ || now >= give_up_at_; }
+  time_point wake_at(bool can_send) const {
+    if (is_done_) return never;
+    return is_asked_ || !can_send ? give_up_at_ : std::min(send_at_, give_up_at_);
+  }
+
+  // The server answered "released" or "not yours" at `server_now`.
+  void on_definite(time_point now, server_time server_now, base::random_source& rng) {
+    is_asked_ = false;
+    if (server_now > definite_after_) {
+      is_done_ = true;
+    } else {
+      // Not sooner than a retry: the server's clock may have stepped back far behind our estimate.
+      send_at_ = std::max(now + retry_.next(rng), resend_at_);
+    }
+  }
+
+  // No answer, or one that says nothing.
+  void on_failed(time_point now, base::random_source& rng) {
+    is_asked_ = false;
+    send_at_ = now + retry_.next(rng);
+  }
+
+private:
+  server_time definite_after_;
+  time_point resend_at_;
+  time_point give_up_at_;
+  time_point send_at_;
+  bool is_asked_ = false;
+  bool is_done_ = false;
+  backoff retry_{std::chrono::milliseconds{25}, std::chrono::seconds{1}};
+};
+
+}  // namespace holdfast::core

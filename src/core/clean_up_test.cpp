@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/clean_up.hpp"
+
+#include "core/random_testing.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr time_point t0{1h};
+constexpr server_time s0{500'000h};
+constexpr server_time not_after = s0 + 500ms;
+constexpr time_point give_up = t0 + 10s;
+
+class clean_up_test : public testing::Test {
+protected:
+  clean_up of_a_copy() { return {t0, not_after, t0 + 500ms, give_up}; }
+  seeded_random rng;
+};
+
+TEST_F(clean_up_test, asks_at_once_and_once) {
+  auto c = of_a_copy();
+  EXPECT_EQ(c.wake_at(true), t0);
+  EXPECT_TRUE(c.on_wake(t0, true));
+  EXPECT_FALSE(c.on_wake(t0, true));
+  EXPECT_EQ(c.wake_at(true), give_up);
+}
+
+TEST_F(clean_up_test, without_outstanding_copies_the_first_answer_ends_it) {
+  clean_up c{t0, server_time{}, time_point{}, give_up};
+  EXPECT_TRUE(c.on_wake(t0, true));
+  c.on_definite(t0, s0, rng);
+  EXPECT_TRUE(c.is_over(t0));
+  EXPECT_EQ(c.wake_at(true), never);
+}
+
+// P10: "not yours" before not_after proves nothing, because the copy may still come. Nor does the very instant: the
+// script refuses only what is later than not_after.
+TEST_F(clean_up_test, an_answer_up_to_not_after_does_not_end_it_P10_H12) {
+  for (const auto said : {s0, not_after - 1us, not_after}) {
+    auto c = of_a_copy();
+    EXPECT_TRUE(c.on_wake(t0, true));
+    c.on_definite(t0 + 1ms, said, rng);
+    EXPECT_FALSE(c.is_over(t0 + 1ms));
+    EXPECT_FALSE(c.on_wake(t0 + 499ms, true));
+    EXPECT_TRUE(c.on_wake(t0 + 500ms, true)) << "asked again after the last not_after, by our estimate";
+  }
+}
+
+TEST_F(clean_up_test, the_first_answer_after_not_after_ends_it_P10) {
+  auto c = of_a_copy();
+  EXPECT_TRUE(c.on_wake(t0 + 600ms, true));
+  c.on_definite(t0 + 600ms, not_after + 1us, rng);
+  EXPECT_TRUE(c.is_over(t0 + 600ms));
+  EXPECT_FALSE(c.on_wake(t0 + 2s, true));
+}
+
+// P11: the server's clock stepped back by an hour, so no answer is after not_after.
+TEST_F(clean_up_test, a_server_clock_far_behind_is_not_a_storm) {
+  auto c = of_a_copy();
+  int asked = 0;
+  for (time_point now = t0; !c.is_over(now); now = std::max(now, c.wake_at(true))) {
+    if (c.on_wake(now, true)) ++asked;
+    now += 100us;
+    c.on_definite(now, s0 - 1h, rng);
+  }
+  EXPECT_GE(asked, 5);
+  EXPECT_LE(asked, 40);
+}
+
+TEST_F(clean_up_test, a_failure_is_repeated_later_and_later) {
+  auto c = of_a_copy();
+  int asked = 0;
+  for (time_point now = t0; !c.is_over(now); now = c.wake_at(true)) {
+    if (!c.on_wake(now, true)) continue;
+    ++asked;
+    c.on_failed(now, rng);
+    ASSERT_GT(c.wake_at(true), now);
+  }
+  EXPECT_GE(asked, 10);
+  EXPECT_LE(asked, 40);
+}
+
+TEST_F(clean_up_test, gives_up_when_everything_has_expired) {
+  auto c = of_a_copy();
+  EXPECT_TRUE(c.on_wake(t0, true));
+  EXPECT_FALSE(c.is_over(give_up - 1ns));
+  EXPECT_TRUE(c.is_over(give_up));
+  EXPECT_FALSE(c.on_wake(give_up, true));
+}
+
+TEST_F(clean_up_test, without_a_connection_nothing_is_due) {
+  auto c = of_a_copy();
+  EXPECT_FALSE(c.on_wake(t0, false));
+  EXPECT_EQ(c.wake_at(false), give_up);
+  EXPECT_TRUE(c.on_wake(t0 + 1s, true));
+}
+
+}  // namespace
+
+}  // namespace holdfast::core

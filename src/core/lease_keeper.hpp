@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides when to renew a held lease, when to warn, and when to call it lost.
+// Pure: no socket, clock or timer here. engine/ feeds it and does what it says.
+#pragma once
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "core/backoff.hpp"
+#include "core/lease_time.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+namespace holdfast::core {
+
+//  state | wake < next send | next send..lost_at | wake >= lost_at       | renewed          | refused by server
+//  ------+------------------+--------------------+-----------------------+------------------+------------------
+//  held  | sleep            | renew              | lost(lease_expired)   | deadline moves   | lost(its reason)
+//  lost  | nothing          | nothing            | nothing               | nothing          | nothing
+//
+// Several renewals may be in flight: each that is answered counts from its own send instant, and the latest deadline
+// wins. So a silent connection is retried on without waiting to hear that the first try is dead.
+class lease_keeper {
+public:
+  lease_keeper(time_point deadline, std::chrono::milliseconds ttl, renewal mode, clock_drift drift,
+               time_point granted_at)
+      : ttl_{ttl}, mode_{mode}, drift_{drift}, deadline_{deadline} {
+    // A grant that was long on its way, or was found again by a repeated request, has less than its ttl left: the
+    // first renewal counts from where the deadline counts from, or it would come too late.
+    const time_point counted_from = std::min(granted_at, deadline - usable(ttl, drift));
+    next_send_at_ = mode == renewal::automatic ? counted_from + renew_period(ttl) : never;
+  }
+
+  // What to do now, each at most once for its cause. `wake_at` is when to ask again.
+  struct decision {
+    bool renew = false;
+    bool at_risk = false;
+    std::optional<errc> lost{};
+    time_point wake_at = never;
+  };
+
+  // Call whenever the driver wakes, for any reason: waking early or late is harmless.
+  // `can_send`: is there a connection that a renewal could go out on?
+  decision on_wake(time_point now, bool can_send);
+
+  // The server renewed; the request had been sent at `sent_at`. True if the deadline moved. An answer that comes
+  // after the loss, or at the very instant of it, changes nothing (P13c).
+  bool on_renewed(time_point now, time_point sent_at, base::random_source& rng);
+
+  // No answer, or an error that says nothing about the lease: the deadline stays (B18: only a definite refusal is a
+  // loss), and we try again soon.
+  void on_failed(time_point now, base::random_source& rng);
+
+  // The server refuses: the lease is gone, taken or broken. The loss is reported by the next on_wake.
+  void on_refused(errc reason);
+
+  // A connection came (back): renewals that waited for one go out at once.
+  void on_connected(time_point now);
+
+  time_point deadline() const { return deadline_; }
+  time_point next_send_at() const { return next_send_at_; }
+  bool is_lost() const { return is_lost_; }
+  bool waits_for_connection() const { return waits_for_connection_; }
+
+private:
+  std::chrono::milliseconds ttl_;
+  renewal mode_;
+  clock_drift drift_;
+  time_point deadline_;
+  time_point next_send_at_;
+  bool waits_for_connection_ = false;
+  bool warned_ = false;
+  bool is_lost_ = false;
+  std::optional<errc> refused_{};
+  backoff retry_{std::chrono::milliseconds{25}, std::chrono::seconds{2}};
+};
+
+}  // namespace holdfast::core
