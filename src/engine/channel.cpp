@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/channel.hpp"
+
+#include "base/assert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::engine {
+
+channel::channel(settings s, base::random_source& rng, channel_listener& listener)
+    : settings_{std::move(s)}, rng_{&rng}, listener_{&listener} {}
+
+bool channel::wants_connection(time_point now) const {
+  return state_ == state::closed && has_demand_ && now >= may_connect_at_;
+}
+
+void channel::on_connecting(time_point now) {
+  HOLDFAST_ASSERT(state_ == state::closed);
+  state_ = state::connecting;
+  state_since_ = now;
+  must_close_ = false;
+  ++connect_attempts_;
+}
+
+void channel::on_connected(time_point now) {
+  HOLDFAST_ASSERT(state_ == state::connecting);
+  state_ = state::greeting;
+  state_since_ = heard_at_ = now;
+  output_.clear();
+  reader_ = resp::reader{};
+  clock_ = core::server_clock{};  // Estimates belong to one connection (P11).
+  greeting_.begin(output_, settings_.who, settings_.database);
+}
+
+void channel::on_bytes(time_point now, std::string_view bytes) {
+  if (state_ != state::greeting && state_ != state::ready) return;
+  heard_at_ = now;
+  reader_.feed(bytes);
+  while (auto reply = reader_.next()) {
+    if (state_ == state::greeting) {
+      on_greeting_reply(now, *reply);
+    } else if (state_ == state::ready) {
+      on_request_reply(now, *reply);
+    }
+    if (must_close_) return;
+  }
+  if (!reader_.failure().empty()) {
+    fail(now, {errc::unexpected_reply, reader_.failure(), false, false});
+  }
+}
+
+void channel::on_greeting_reply(time_point now, const resp::value& reply) {
+  if (auto failure = greeting_.on_reply(reply)) return fail(now, std::move(*failure));
+  if (!greeting_.is_done()) return;
+  state_ = state::ready;
+  was_ever_ready_ = true;
+  connect_attempts_ = 0;
+  reconnect_.reset();
+  // TIME travelled in the middle of the greeting: at the latest it was true when the last byte came.
+  clock_.observe(greeting_.now(), state_since_, now);
+  listener_->on_ready(now);
+}
+
+void channel::on_request_reply(time_point now, const resp::value& reply) {
+  if (open_.empty()) return fail(now, {errc::unexpected_reply, "a reply to no request", false, false});
+  slot answered = std::move(open_.front());
+  open_.pop_front();
+  note_round_trip(now - answered.sent_at);
+
+  // The server lost its script cache (H28). By text it works and is cached again. The clock of the request goes on from
+  // its first sending, which can only make a lease shorter. Not for one that nobody waits for any more: a renewal that
+  // was let go would be sent again after the release (C6).
+  const auto* error = reply.as_error();
+  if (error && answered.from && answered.what && error->text.starts_with("NOSCRIPT")) {
+    script::append(output_, *answered.what, script::call::by_text);
+    answered.what.reset();
+    open_.push_back(std::move(answered));
+    return;
+  }
+  if (answered.from) answered.from->on_reply(now, answered.sent_at, reply);
+}
+
+void channel::on_closed(time_point now, const connection_failure& failure) {
+  if (state_ == state::closed) return;
+  const bool was_ready = state_ == state::ready;
+  state_ = state::closed;
+  last_failure_ = failure;
+  output_.clear();
+  // A ready connection that ends is made again at once; one that could not be made, after a pause.
+  may_connect_at_ = was_ready ? now : now + reconnect_.next(*rng_);
+  // One by one: who hears of a cut may end, and forgets its other requests.
+  while (!open_.empty()) {
+    reply_sink* from = open_.front().from;
+    open_.pop_front();
+    if (from) from->on_cut(now);
+  }
+  listener_->on_down(now, last_failure_, was_ready);
+}
+
+void channel::fail(time_point now, connection_failure failure) {
+  must_close_ = true;
+  on_closed(now, failure);
+}
+
+bool channel::on_wake(time_point now) {
+  if (now < silence_ends()) return false;
+  connection_failure failure{errc::server_silent, {}, false, false};
+  failure.text = state_ == state::connecting ? "no connection" : "no answer";
+  fail(now, std::move(failure));
+  return true;
+}
+
+time_point channel::wake_at() const {
+  if (state_ == state::closed) return has_demand_ ? may_connect_at_ : never;
+  return silence_ends();
+}
+
+time_point channel::silence_ends() const {
+  switch (state_) {
+    case state::closed: return never;
+    case state::connecting:
+    case state::greeting: return state_since_ + settings_.connect_timeout;
+    case state::ready: break;
+  }
+  if (open_.empty()) return never;
+  return std::max(heard_at_, open_.front().sent_at) + std::max(settings_.least_silence, 3 * round_trip_p99_);
+}
+
+// Each 32nd round trip, so that it costs nothing: the second largest of the last 128 stands for the 99th percentile.
+void channel::note_round_trip(duration round_trip) {
+  round_trips_[round_trips_seen_++ % round_trips_.size()] = round_trip;
+  if (round_trips_seen_ % 32 != 0) return;
+  const auto seen = static_cast<std::ptrdiff_t>(std::min(round_trips_seen_, round_trips_.size()));
+  auto sorted = round_trips_;
+  std::nth_element(sorted.begin(), sorted.begin() + seen - 2, sorted.begin() + seen);
+  round_trip_p99_ = sorted[static_cast<std::size_t>(seen - 2)];
+}
+
+void channel::observe_clock(server_time server_now, time_point sent_at, time_point now) {
+  if (const auto step = clock_.observe(server_now, sent_at, now)) listener_->on_clock_step(*step);
+}
+
+void channel::send(time_point now, script::command what, reply_sink& from) {
+  HOLDFAST_ASSERT(is_ready());
+  script::append(output_, what, script::call::by_digest);
+  open_.push_back({&from, now, std::move(what)});
+}
+
+void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {
+  HOLDFAST_ASSERT(is_ready());
+  output_.append(encoded);
+  open_.push_back({&from, now, std::nullopt});
+}
+
+void channel::forget(const reply_sink& who) {
+  for (auto& s : open_) {
+    if (s.from == &who) s.from = nullptr;
+  }
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection's conversation, without the connection: greeting, requests and replies in order, NOSCRIPT, silence,
+// the server's clock, and when to connect again. Bytes, time and random bits in; bytes, next wake-up and news out.
+#pragma once
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "core/backoff.hpp"
+#include "core/server_clock.hpp"
+#include "engine/greeting.hpp"
+#include "resp/reader.hpp"
+#include "resp/value.hpp"
+#include "script/command.hpp"
+
+#include <array>
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::engine {
+
+// Somebody who sent a request. Each request is answered by exactly one of the two calls, unless it was forgotten.
+class reply_sink {
+public:
+  reply_sink() = default;
+  reply_sink(const reply_sink&) = delete;
+  reply_sink& operator=(const reply_sink&) = delete;
+
+  // `sent_at`: when the request was handed over, before any byte of it was written.
+  virtual void on_reply(time_point now, time_point sent_at, const resp::value& reply) = 0;
+  // The connection ended first. Nobody knows whether the server saw the request.
+  virtual void on_cut(time_point now) = 0;
+
+protected:
+  ~reply_sink() = default;
+};
+
+// Somebody who wants to know how the connection fares, and what the server's clock does.
+class channel_listener {
+public:
+  channel_listener() = default;
+  channel_listener(const channel_listener&) = delete;
+  channel_listener& operator=(const channel_listener&) = delete;
+
+  virtual void on_ready(time_point now) = 0;
+  // A connection could not be made, or a ready one ended (`was_ready`).
+  virtual void on_down(time_point now, const connection_failure& failure, bool was_ready) = 0;
+  virtual void on_clock_step(duration step) = 0;
+
+protected:
+  ~channel_listener() = default;
+};
+
+//  state      | connected  | greeting done | bytes          | closed or failure        | silence with open requests
+//  -----------+------------+---------------+----------------+--------------------------+---------------------------
+//  closed     | invalid    | -             | invalid        | nothing                  | -
+//  connecting | -> greeting| -             | invalid        | -> closed, on_down       | -> closed (server_silent)
+//  greeting   | invalid    | -> ready      | greeting reads | -> closed, on_down       | -> closed (server_silent)
+//  ready      | invalid    | -             | replies        | -> closed, on_cut to all | -> closed (server_silent)
+//
+// A request that nobody waits for any more keeps its slot: its late reply is matched and dropped (P30). So one caller's
+// time-out never ends the connection of the others; only silence does, after max(3 x p99, 500 ms).
+class channel {
+public:
+  struct settings {
+    credentials who;
+    int database = 0;
+    duration connect_timeout = std::chrono::seconds{2};  // For TCP and TLS, then again for the greeting.
+    duration least_silence = std::chrono::milliseconds{500};
+  };
+
+  channel(settings, base::random_source& rng, channel_listener& listener);
+
+  // From the driver. `failure` explains the end of a connection; it reaches the listener and every open request.
+  bool wants_connection(time_point now) const;
+  void on_connecting(time_point now);
+  void on_connected(time_point now);
+  void on_bytes(time_point now, std::string_view bytes);
+  void on_closed(time_point now, const connection_failure& failure);
+  // Notices silence. True: the driver must close the connection; the channel has already called on_closed itself.
+  [[nodiscard]] bool on_wake(time_point now);
+  time_point wake_at() const;
+  // True after on_bytes met something that no server of ours says: close, as for on_wake.
+  [[nodiscard]] bool must_close() const { return must_close_; }
+
+  // Bytes to be written, in order. The driver takes them out.
+  std::string& output() { return output_; }
+
+  // A connection is wanted while this is set (or requests are open).
+  void set_demand(bool is_wanted) { has_demand_ = is_wanted; }
+  bool is_ready() const { return state_ == state::ready; }
+  bool is_closed() const { return state_ == state::closed; }
+  bool was_ever_ready() const { return was_ever_ready_; }
+  bool has_open_requests() const { return !open_.empty(); }
+  const connection_failure& last_failure() const { return last_failure_; }
+  int connect_attempts() const { return connect_attempts_; }
+
+  // The server's time at `now`; only when is_ready().
+  server_time server_now(time_point now) const { return clock_.at(now); }
+  // Silence is called after max(3 x p99, this).
+  void set_least_silence(duration least) { settings_.least_silence = least; }
+  // Something in an answer shows that the server is not what the greeting found: end the connection.
+  void hang_up(time_point now, connection_failure failure) { fail(now, std::move(failure)); }
+
+  // A reply carried this; notices steps.
+  void observe_clock(server_time server_now, time_point sent_at, time_point now);
+
+  // Only when is_ready(). `from` stays alive until it was answered or forgotten.
+  void send(time_point now, script::command what, reply_sink& from);
+  void send_raw(time_point now, std::string_view encoded, reply_sink& from);
+  // Its replies are dropped from now on; the slots stay.
+  void forget(const reply_sink& who);
+
+private:
+  enum class state { closed, connecting, greeting, ready };
+
+  struct slot {
+    reply_sink* from;  // Null: forgotten.
+    time_point sent_at;
+    std::optional<script::command> what;  // To send it by text after NOSCRIPT.
+  };
+
+  void on_greeting_reply(time_point now, const resp::value& reply);
+  void on_request_reply(time_point now, const resp::value& reply);
+  void fail(time_point now, connection_failure failure);
+  void note_round_trip(duration round_trip);
+  time_point silence_ends() const;
+
+  settings settings_;
+  base::random_source* rng_;
+  channel_listener* listener_;
+  state state_ = state::closed;
+  bool has_demand_ = false;
+  bool must_close_ = false;
+  bool was_ever_ready_ = false;
+  int connect_attempts_ = 0;
+  time_point state_since_{};
+  time_point may_connect_at_{};
+  time_point heard_at_{};
+  core::backoff reconnect_{std::chrono::milliseconds{20}, std::chrono::seconds{1}};
+  greeting greeting_;
+  resp::reader reader_;
+  core::server_clock clock_;
+  std::string output_;
+  std::deque<slot> open_;
+  std::array<duration, 128> round_trips_{};
+  std::size_t round_trips_seen_ = 0;
+  duration round_trip_p99_{0};
+  connection_failure last_failure_;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/greeting.hpp"
+
+#include "base/assert.hpp"
+#include "resp/writer.hpp"
+#include "script/server_error.hpp"
+#include "script/source.hpp"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <vector>
+
+namespace holdfast::engine {
+
+namespace {
+
+connection_failure refused(const std::string& text) {
+  const auto what = script::classify(text);
+  return {what.code, text, what.what == script::reaction::give_up, false};
+}
+
+connection_failure not_ours(std::string text) { return {errc::wrong_server, std::move(text), true, false}; }
+
+connection_failure nonsense(const char* step) {
+  return {errc::unexpected_reply, std::string{"the answer to "} + step + " is none that Redis gives", true, false};
+}
+
+// 6.2 is the oldest version we serve: GET and friends inside scripts, SET NX PX, and TIME before a write need it.
+bool is_old(const std::string& version) {
+  int major = 0;
+  int minor = 0;
+  const char* end = version.data() + version.size();
+  const auto first = std::from_chars(version.data(), end, major);
+  if (first.ec == std::errc{} && first.ptr != end) std::from_chars(first.ptr + 1, end, minor);
+  return major < 6 || (major == 6 && minor < 2);
+}
+
+}  // namespace
+
+void greeting::begin(std::string& out, const credentials& who, int database) {
+  *this = greeting{};
+  database_ = database;
+
+  std::vector<std::string_view> hello{"HELLO", "2"};
+  const std::string_view user = who.user.empty() ? std::string_view{"default"} : who.user;
+  if (!who.password.empty()) hello.insert(hello.end(), {"AUTH", user, who.password});
+  resp::append_request(out, hello);
+  const std::string number = std::to_string(database);
+  if (database != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});
+  resp::append_request(out, std::array<std::string_view, 1>{"TIME"});
+  for (const auto& source : script::all()) {
+    resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
+  }
+}
+
+std::optional<connection_failure> greeting::on_reply(const resp::value& reply) {
+  HOLDFAST_ASSERT(!is_done());
+  if (const auto* error = reply.as_error()) return refused(error->text);
+  std::optional<connection_failure> failure;
+  switch (step_) {
+    case step::hello: failure = on_hello(reply); break;
+    case step::select:
+      if (!reply.as_status()) failure = nonsense("SELECT");
+      break;
+    case step::time: failure = on_time(reply); break;
+    case step::scripts: failure = on_script(reply); break;
+    case step::done: break;
+  }
+  if (!failure) advance();
+  return failure;
+}
+
+void greeting::advance() {
+  switch (step_) {
+    case step::hello: step_ = database_ != 0 ? step::select : step::time; break;
+    case step::select: step_ = step::time; break;
+    case step::time: step_ = step::scripts; break;
+    case step::scripts:
+      if (++scripts_seen_ == script::all().size()) step_ = step::done;
+      break;
+    case step::done: break;
+  }
+}
+
+// HELLO's own fields name a replica, a sentinel or an old server before anything else can fail.
+std::optional<connection_failure> greeting::on_hello(const resp::value& reply) {
+  const auto* fields = reply.as_array();
+  if (!fields) return nonsense("HELLO");
+  std::string role;
+  std::string mode;
+  for (std::size_t i = 0; i + 1 < fields->size(); i += 2) {
+    const auto* name = (*fields)[i].as_bulk();
+    const auto* text = (*fields)[i + 1].as_bulk();
+    if (!name || !text) continue;
+    if (*name == "version") version_ = *text;
+    if (*name == "role") role = *text;
+    if (*name == "mode") mode = *text;
+  }
+  if (mode == "sentinel") return not_ours("this is a Sentinel, not a server that keeps locks");
+  if (role == "slave" || role == "replica") {
+    return connection_failure{errc::not_a_primary, "HELLO says role " + role, true, false};
+  }
+  if (is_old(version_)) return not_ours("this is version " + version_ + "; 6.2 is the oldest that works");
+  return std::nullopt;
+}
+
+std::optional<connection_failure> greeting::on_time(const resp::value& reply) {
+  const auto* parts = reply.as_array();
+  if (!parts || parts->size() != 2) return nonsense("TIME");
+  std::array<std::int64_t, 2> numbers{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto* text = (*parts)[i].as_bulk();
+    if (!text) return nonsense("TIME");
+    const auto read = std::from_chars(text->data(), text->data() + text->size(), numbers[i]);
+    if (read.ec != std::errc{} || numbers[i] < 0 || numbers[i] > 1'000'000'000'000) return nonsense("TIME");
+  }
+  now_ = server_time{std::chrono::seconds{numbers[0]} + std::chrono::microseconds{numbers[1]}};
+  return std::nullopt;
+}
+
+// B58: a digest that differs means that every call would be NOSCRIPT, or worse, another script.
+std::optional<connection_failure> greeting::on_script(const resp::value& reply) {
+  const auto* digest = reply.as_bulk();
+  if (!digest) return nonsense("SCRIPT LOAD");
+  const auto& source = script::all()[scripts_seen_];
+  if (*digest == source.sha1) return std::nullopt;
+  return connection_failure{
+      errc::script_mismatch,
+      std::string{source.name} + ".lua is " + std::string{source.sha1} + " here and " + *digest + " there", true,
+      false};
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps what is held: renews every lease of a client over one connection, calls the lost ones lost, and releases in
+// the background what was dropped or left unsettled. Driven by one thread that does nothing else (P32), so that no
+// caller's trouble can cost a lease.
+#pragma once
+
+#include "base/random.hpp"
+#include "core/clean_up.hpp"
+#include "core/lease_deadline.hpp"
+#include "core/lease_keeper.hpp"
+#include "engine/channel.hpp"
+#include "script/keys.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/names.hpp>
+
+#include <chrono>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace holdfast::engine {
+
+// What a lease's handle and its keeper share. `deadline` may be read by any thread; the rest never changes.
+struct held_lease {
+  held_lease(script::lock_keys k, owner_id o, fencing_token t, std::chrono::milliseconds lasts, time_point ends)
+      : keys{std::move(k)}, owner{o}, token{t}, ttl{lasts}, deadline{ends} {}
+  virtual ~held_lease() = default;
+  held_lease(const held_lease&) = delete;
+  held_lease& operator=(const held_lease&) = delete;
+
+  const script::lock_keys keys;
+  const owner_id owner;
+  const fencing_token token;
+  const std::chrono::milliseconds ttl;
+  core::lease_deadline deadline;
+};
+
+// News of leases. Called under the driver's mutex; must not call back.
+class keeper_listener {
+public:
+  keeper_listener() = default;
+  keeper_listener(const keeper_listener&) = delete;
+  keeper_listener& operator=(const keeper_listener&) = delete;
+
+  virtual void on_at_risk(const std::shared_ptr<held_lease>&) = 0;
+  virtual void on_lost(const std::shared_ptr<held_lease>&, errc reason) = 0;
+  // `margin`: what was left of the old deadline when the answer was read.
+  virtual void on_renewed(const std::shared_ptr<held_lease>&, duration margin) = 0;
+  virtual void on_renew_failed(const std::shared_ptr<held_lease>&, errc reason) = 0;
+  virtual void on_up() = 0;
+  virtual void on_down(const connection_failure&) = 0;
+  virtual void on_clock_step(duration step) = 0;
+  virtual ~keeper_listener() = default;
+};
+
+class keeper final : public channel_listener {
+public:
+  keeper(channel::settings, core::clock_drift, base::random_source& rng, keeper_listener& listener);
+  ~keeper();
+
+  channel& wire() { return channel_; }
+
+  // Renews it from now on, until let_go or its loss. Granted by a request sent at `granted_at`, holds until `deadline`.
+  void keep(std::shared_ptr<held_lease> lease, time_point granted_at, time_point deadline, renewal mode);
+
+  // Ends the keeping: nothing is renewed and nothing is reported any more (C6). False if it was lost before.
+  bool let_go(const held_lease& lease);
+
+  // Releases in the background: at once, and again until the first answer after `not_after` (core/clean_up.hpp).
+  struct background_release {
+    script::lock_keys keys;
+    owner_id owner;
+    fencing_token token;         // Zero: unknown.
+    server_time not_after;       // The epoch: no copy of the acquire is outstanding.
+    time_point not_after_local;  // Our estimate of the same instant.
+    time_point give_up_at;       // When it has expired by itself.
+  };
+  void release_later(time_point now, background_release what);
+
+  // Does what is due.
+  void on_wake(time_point now);
+  time_point wake_at() const;
+
+  bool is_idle() const { return leases_.empty() && releases_.empty(); }
+  bool has_background_releases() const { return !releases_.empty(); }
+
+  void on_ready(time_point now) override;
+  void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
+  void on_clock_step(duration step) override;
+
+private:
+  class task;
+  class renewing;
+  class releasing;
+
+  void schedule(task& what, time_point at);
+  void unschedule(task& what);
+  void report_loss(renewing& what, errc reason);
+  void update_demand();
+
+  core::clock_drift drift_;
+  base::random_source* rng_;
+  keeper_listener* listener_;
+  bool is_waiting_for_connection_ = false;
+  duration least_silence_ = std::chrono::milliseconds{500};
+  std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
+  std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
+  std::set<std::pair<time_point, task*>> agenda_;
+  channel channel_;
+};
+
+}  // namespace holdfast::engine
