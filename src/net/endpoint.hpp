@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a server is and how to talk to it. A value, made from a URI by client/uri.
+#pragma once
+
+#include <string>
+#include <variant>
+
+namespace holdfast::net {
+
+struct tcp_address {
+  std::string host;  // A name or a literal, IPv6 without brackets.
+  std::string port;
+};
+struct unix_address {
+  std::string path;
+};
+
+struct tls_files {
+  std::string cacert;  // Empty: the system's authorities.
+  std::string cert;    // Empty: no client certificate.
+  std::string key;     // Empty: the key is in `cert`.
+};
+
+struct endpoint {
+  std::variant<tcp_address, unix_address> where;
+  bool uses_tls = false;
+  tls_files tls{};
+};
+
+}  // namespace holdfast::net

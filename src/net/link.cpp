@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/link.hpp"
+
+#include "base/assert.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace holdfast::net {
+
+namespace {
+
+std::string system_text(int error) { return std::generic_category().message(error); }
+
+bool is_refusal(int error) {
+  return error == ECONNREFUSED || error == ENOENT || error == EACCES || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
+void tune(int fd, int family) {
+  if (family != AF_INET && family != AF_INET6) return;
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A peer that vanished without a word is found out also when nobody asks (H15). Open requests are watched by the
+  // channel, much faster.
+  const int idle_s = 15;
+  const int every_s = 5;
+  const int times = 3;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+}
+
+}  // namespace
+
+link::link(endpoint where) : where_{std::move(where)} {}
+
+link::~link() { close(); }
+
+void link::close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+  phase_ = phase::closed;
+  resolver_.reset();
+  addresses_.clear();
+  tls_.reset();
+  wire_.clear();
+  handshake_wants_write_ = false;
+}
+
+link::progress link::fail(errc code, std::string text, bool is_final, bool refusal) {
+  close();
+  failure_ = {code, std::move(text), is_final, refusal};
+  return progress::failed;
+}
+
+link::progress link::open() {
+  HOLDFAST_ASSERT(is_closed());
+  phase_ = phase::resolving;
+  resolver_ = std::make_unique<resolver>(where_);
+  return advance();
+}
+
+link::progress link::advance() {
+  switch (phase_) {
+    case phase::closed: return progress::failed;
+    case phase::open: return progress::open;
+    case phase::resolving: return on_resolved();
+    case phase::connecting: return on_connected();
+    case phase::shaking_hands: break;
+  }
+  std::array<char, 16 * 1024> buffer;
+  const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (n == 0) return fail(errc::tls_failed, "the server closed the connection during the handshake", true, false);
+  if (n < 0) {
+    const int error = errno;
+    if (error != EAGAIN && error != EINTR) return fail(errc::tls_failed, system_text(error), true, false);
+  }
+  return shake_hands({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
+}
+
+link::progress link::on_resolved() {
+  auto answer = resolver_->take();
+  if (!answer) return progress::pending;
+  resolver_.reset();
+  if (answer->addresses.empty()) return fail(errc::cannot_resolve, answer->failure, false, true);
+  addresses_ = std::move(answer->addresses);
+  next_address_ = 0;
+  return connect_next();
+}
+
+// One address after the other; a refused one costs nothing, a silent one the channel's connect timeout.
+link::progress link::connect_next() {
+  int error = 0;
+  while (next_address_ < addresses_.size()) {
+    const socket_address& address = addresses_[next_address_++];
+    fd_ = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd_ < 0) return fail(errc::cannot_connect, system_text(errno), false, false);
+    tune(fd_, address.family());
+    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address.bytes), address.size) == 0) return on_connected();
+    error = errno;
+    if (error == EINPROGRESS) {
+      phase_ = phase::connecting;
+      return progress::pending;
+    }
+    ::close(std::exchange(fd_, -1));
+  }
+  // EAGAIN from a Unix socket: its backlog is full; that passes.
+  return fail(errc::cannot_connect, system_text(error), false, is_refusal(error));
+}
+
+link::progress link::on_connected() {
+  if (phase_ == phase::connecting) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error == 0) {
+      // poll may wake for other reasons: ask whether there is a peer.
+      sockaddr_storage peer{};
+      socklen_t peer_size = sizeof peer;
+      if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return progress::pending;
+    } else {
+      ::close(std::exchange(fd_, -1));
+      if (next_address_ < addresses_.size()) return connect_next();
+      return fail(errc::cannot_connect, system_text(error), false, is_refusal(error));
+    }
+  }
+  if (!where_.uses_tls) {
+    phase_ = phase::open;
+    return progress::open;
+  }
+  const auto* tcp = std::get_if<tcp_address>(&where_.where);
+  std::string why;
+  tls_ = tls_session::make(where_.tls, tcp ? tcp->host : std::string{"localhost"}, why);
+  if (!tls_) return fail(errc::tls_failed, why, true, false);
+  phase_ = phase::shaking_hands;
+  return shake_hands({});
+}
+
+link::progress link::shake_hands(std::string_view bytes) {
+  std::string why;
+  const bool is_done = tls_->shake_hands(bytes, why);
+  tls_->take_wire(wire_);  // Also an alert that says why we refuse.
+  const written sent = send_from(wire_);
+  if (!why.empty()) return fail(errc::tls_failed, why, true, false);
+  if (sent == written::failed) return fail(errc::tls_failed, system_text(errno), true, false);
+  handshake_wants_write_ = sent == written::some;
+  if (!is_done || handshake_wants_write_) return progress::pending;
+  phase_ = phase::open;
+  return progress::open;
+}
+
+pollfd link::poll_for(bool wants_write) const {
+  switch (phase_) {
+    case phase::closed: break;
+    case phase::resolving: return {resolver_->wake_fd(), POLLIN, 0};
+    case phase::connecting: return {fd_, POLLOUT, 0};
+    case phase::shaking_hands: return {fd_, static_cast<short>(handshake_wants_write_ ? POLLIN | POLLOUT : POLLIN), 0};
+    case phase::open: return {fd_, static_cast<short>(wants_write ? POLLIN | POLLOUT : POLLIN), 0};
+  }
+  return {-1, 0, 0};
+}
+
+bool link::read(std::string& into) {
+  HOLDFAST_ASSERT(is_open());
+  std::array<char, 16 * 1024> buffer;
+  for (;;) {
+    const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (n == 0) {
+      failure_ = {errc::connection_lost, "the server closed the connection", false, false};
+      return false;
+    }
+    if (n < 0) {
+      if (errno == EAGAIN || errno == EINTR) return true;
+      failure_ = {errc::connection_lost, system_text(errno), false, false};
+      return false;
+    }
+    const std::string_view bytes{buffer.data(), static_cast<std::size_t>(n)};
+    if (!tls_) {
+      into.append(bytes);
+    } else if (std::string why; !tls_->decrypt(bytes, into, why)) {
+      failure_ = {errc::connection_lost, why, false, false};
+      return false;
+    }
+    if (bytes.size() < buffer.size()) return true;  // Most likely that was all; poll will tell.
+  }
+}
+
+link::written link::write(std::string& plain) {
+  HOLDFAST_ASSERT(is_open());
+  if (!tls_) return send_from(plain);
+  tls_->encrypt(plain);
+  plain.clear();
+  tls_->take_wire(wire_);
+  return send_from(wire_);
+}
+
+link::written link::send_from(std::string& bytes) {
+  std::size_t sent = 0;
+  written result = written::all;
+  while (sent < bytes.size()) {
+    const ssize_t n = ::send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n >= 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (errno == EAGAIN) {
+      result = written::some;
+      break;
+    } else if (errno != EINTR) {
+      result = written::failed;
+      break;
+    }
+  }
+  bytes.erase(0, sent);
+  return result;
+}
+
+}  // namespace holdfast::net

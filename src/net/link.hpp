@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection to a server, as non-blocking steps: resolve, connect, TLS, read, write. It decides nothing and waits
+// for nothing; whoever drives it polls what poll_for() says and calls the step that is due.
+//
+// Any thread may drive it, one at a time; write() alone may run beside the driver's other calls (rules P29 to P32).
+#pragma once
+
+#include "engine/greeting.hpp"
+#include "net/endpoint.hpp"
+#include "net/resolver.hpp"
+#include "net/tls_session.hpp"
+
+#include <poll.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::net {
+
+class link {
+public:
+  explicit link(endpoint where);
+  ~link();
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+
+  enum class progress { pending, open, failed };
+
+  // Begins from closed. After `failed`, failure() tells and the link is closed.
+  progress open();
+  // While opening: what poll_for() asked for has happened.
+  progress advance();
+  void close();
+
+  bool is_open() const { return phase_ == phase::open; }
+  bool is_closed() const { return phase_ == phase::closed; }
+
+  // What to poll for. A closed link gives fd -1, which poll(2) passes over. `wants_write`: write() was refused.
+  pollfd poll_for(bool wants_write) const;
+
+  // Only when open. Appends what has come; false: the connection is over, see failure().
+  [[nodiscard]] bool read(std::string& into);
+
+  enum class written { all, some, failed };
+  // Only when open. Takes all of `plain` (under TLS) or as much as the socket takes from its front.
+  written write(std::string& plain);
+
+  const engine::connection_failure& failure() const { return failure_; }
+
+private:
+  enum class phase { closed, resolving, connecting, shaking_hands, open };
+
+  progress fail(errc code, std::string text, bool is_final, bool is_refusal);
+  progress on_resolved();
+  progress connect_next();
+  progress on_connected();
+  progress shake_hands(std::string_view bytes);
+  written send_from(std::string& bytes);
+
+  endpoint where_;
+  phase phase_ = phase::closed;
+  int fd_ = -1;
+  bool handshake_wants_write_ = false;
+  std::unique_ptr<resolver> resolver_;
+  std::vector<socket_address> addresses_;
+  std::size_t next_address_ = 0;
+  std::unique_ptr<tls_session> tls_;
+  std::string wire_;  // Encrypted, not yet written. Only the writer touches it once the link is open.
+  engine::connection_failure failure_;
+};
+
+}  // namespace holdfast::net

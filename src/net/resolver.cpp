@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/resolver.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace holdfast::net {
+
+namespace asio = boost::asio;
+
+// Shared with the thread, which may outlive the one who asked.
+struct resolver::shared {
+  int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::mutex mutex{};
+  std::optional<resolved> answer{};
+
+  ~shared() { ::close(fd); }
+
+  void set(resolved what) {
+    {
+      const std::lock_guard lock{mutex};
+      answer = std::move(what);
+    }
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
+  }
+};
+
+namespace {
+
+resolved look_up(const tcp_address& where, asio::ip::resolver_base::flags how) {
+  asio::io_context context;
+  asio::ip::tcp::resolver by_name{context};
+  boost::system::error_code ec;
+  const auto found = by_name.resolve(where.host, where.port, how, ec);
+  resolved result;
+  for (const auto& entry : found) {
+    socket_address address;
+    address.size = static_cast<socklen_t>(entry.endpoint().size());
+    std::memcpy(&address.bytes, entry.endpoint().data(), address.size);
+    result.addresses.push_back(address);
+  }
+  if (ec) result.failure = ec.message();
+  if (!ec && result.addresses.empty()) result.failure = "the name has no address";
+  return result;
+}
+
+resolved of_path(const std::string& path) {
+  sockaddr_un un{};
+  if (path.size() >= sizeof un.sun_path) {
+    return {{}, "the socket path has " + std::to_string(path.size()) + " bytes; the system allows 107"};
+  }
+  un.sun_family = AF_UNIX;
+  std::memcpy(un.sun_path, path.data(), path.size());
+  socket_address address;
+  address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+  std::memcpy(&address.bytes, &un, sizeof un);
+  return {{address}, {}};
+}
+
+}  // namespace
+
+resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} {
+  if (const auto* path = std::get_if<unix_address>(&where.where)) {
+    shared_->set(of_path(path->path));
+    return;
+  }
+  const auto& tcp = std::get<tcp_address>(where.where);
+  auto literal = look_up(tcp, asio::ip::resolver_base::numeric_host | asio::ip::resolver_base::numeric_service);
+  if (!literal.addresses.empty()) {
+    shared_->set(std::move(literal));
+    return;
+  }
+  try {
+    std::thread{[keep = shared_, tcp] { keep->set(look_up(tcp, asio::ip::resolver_base::flags{})); }}.detach();
+  } catch (const std::system_error& e) {
+    shared_->set({{}, std::string{"no thread for the look-up: "} + e.what()});
+  }
+}
+
+resolver::~resolver() = default;
+
+int resolver::wake_fd() const { return shared_->fd; }
+
+std::optional<resolved> resolver::take() {
+  const std::lock_guard lock{shared_->mutex};
+  return std::exchange(shared_->answer, std::nullopt);
+}
+
+}  // namespace holdfast::net

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host name to addresses without blocking the one who asks: getaddrinfo(3) has no time limit of its own, so it runs in
+// a thread that nobody waits for, and a name server that is silent costs the caller only its deadline (H22).
+#pragma once
+
+#include "net/endpoint.hpp"
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::net {
+
+struct socket_address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+  int family() const { return bytes.ss_family; }
+};
+
+struct resolved {
+  std::vector<socket_address> addresses{};
+  std::string failure{};  // Set when there are none.
+};
+
+// One look-up. Addresses are never kept: a server that moved is found with the next connection (H23).
+class resolver {
+public:
+  // Literals and Unix paths are answered at once. Path too long: a failure.
+  explicit resolver(const endpoint& where);
+  ~resolver();
+  resolver(const resolver&) = delete;
+  resolver& operator=(const resolver&) = delete;
+
+  // Becomes readable when the answer is there.
+  int wake_fd() const;
+  // The answer, once.
+  std::optional<resolved> take();
+
+private:
+  struct shared;
+  std::shared_ptr<shared> shared_;
+};
+
+}  // namespace holdfast::net

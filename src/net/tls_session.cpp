@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/tls_session.hpp"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include <array>
+#include <mutex>
+
+namespace holdfast::net {
+
+namespace asio = boost::asio;
+
+struct tls_session::hidden {
+  asio::ssl::context context{asio::ssl::context::tls_client};
+  SSL* ssl = nullptr;
+  BIO* from_wire = nullptr;  // Owned by `ssl`, as is the next.
+  BIO* to_wire = nullptr;
+  std::mutex mutex{};
+
+  ~hidden() { SSL_free(ssl); }
+};
+
+namespace {
+
+std::string last_openssl_error() {
+  std::string text = "unknown error";
+  while (const unsigned long code = ERR_get_error()) {
+    const char* reason = ERR_reason_error_string(code);
+    if (reason) text = reason;
+  }
+  return text;
+}
+
+std::string describe_failure(SSL* ssl) {
+  std::string text = last_openssl_error();
+  const long verdict = SSL_get_verify_result(ssl);
+  if (verdict != X509_V_OK) text += std::string{": "} + X509_verify_cert_error_string(verdict);
+  return text;
+}
+
+bool load_files(asio::ssl::context& context, const tls_files& files, std::string& why) {
+  boost::system::error_code ec;
+  if (files.cacert.empty()) {
+    context.set_default_verify_paths(ec);
+  } else {
+    context.load_verify_file(files.cacert, ec);
+    if (ec) why = "cannot read authorities from '" + files.cacert + "': " + ec.message();
+  }
+  if (!ec && !files.cert.empty()) {
+    context.use_certificate_chain_file(files.cert, ec);
+    if (ec) why = "cannot use client certificate '" + files.cert + "': " + ec.message();
+  }
+  if (!ec && !files.cert.empty()) {
+    const std::string& key = files.key.empty() ? files.cert : files.key;
+    context.use_private_key_file(key, asio::ssl::context::pem, ec);
+    if (ec) why = "cannot use private key '" + key + "': " + ec.message();
+  }
+  return !ec;
+}
+
+void expect_host(SSL* ssl, const std::string& host) {
+  boost::system::error_code not_an_address;
+  asio::ip::make_address(host, not_an_address);
+  X509_VERIFY_PARAM* verify = SSL_get0_param(ssl);
+  if (not_an_address) {
+    SSL_set_tlsext_host_name(ssl, host.c_str());
+    X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    X509_VERIFY_PARAM_set1_host(verify, host.data(), host.size());
+  } else {
+    X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str());
+  }
+}
+
+}  // namespace
+
+tls_session::tls_session(std::unique_ptr<hidden> h) : hidden_{std::move(h)} {}
+tls_session::~tls_session() = default;
+
+std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why) {
+  auto h = std::make_unique<hidden>();
+  if (!load_files(h->context, files, why)) return nullptr;
+  SSL_CTX_set_min_proto_version(h->context.native_handle(), TLS1_2_VERSION);
+  h->ssl = SSL_new(h->context.native_handle());
+  h->from_wire = BIO_new(BIO_s_mem());
+  h->to_wire = BIO_new(BIO_s_mem());
+  SSL_set_bio(h->ssl, h->from_wire, h->to_wire);
+  SSL_set_connect_state(h->ssl);
+  SSL_set_verify(h->ssl, SSL_VERIFY_PEER, nullptr);
+  expect_host(h->ssl, host);
+  return std::unique_ptr<tls_session>{new tls_session{std::move(h)}};
+}
+
+bool tls_session::shake_hands(std::string_view bytes, std::string& why) {
+  const std::lock_guard lock{hidden_->mutex};
+  ERR_clear_error();
+  if (!bytes.empty()) BIO_write(hidden_->from_wire, bytes.data(), static_cast<int>(bytes.size()));
+  const int result = SSL_do_handshake(hidden_->ssl);
+  if (result == 1) return true;
+  const int error = SSL_get_error(hidden_->ssl, result);
+  if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) why = describe_failure(hidden_->ssl);
+  return false;
+}
+
+bool tls_session::decrypt(std::string_view bytes, std::string& plain, std::string& why) {
+  const std::lock_guard lock{hidden_->mutex};
+  ERR_clear_error();
+  if (!bytes.empty()) BIO_write(hidden_->from_wire, bytes.data(), static_cast<int>(bytes.size()));
+  std::array<char, 16 * 1024> buffer;
+  for (;;) {
+    const int n = SSL_read(hidden_->ssl, buffer.data(), static_cast<int>(buffer.size()));
+    if (n > 0) {
+      plain.append(buffer.data(), static_cast<std::size_t>(n));
+      continue;
+    }
+    const int error = SSL_get_error(hidden_->ssl, n);
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return true;
+    why = error == SSL_ERROR_ZERO_RETURN ? "the server ended the TLS session" : describe_failure(hidden_->ssl);
+    return false;
+  }
+}
+
+void tls_session::encrypt(std::string_view plain) {
+  const std::lock_guard lock{hidden_->mutex};
+  ERR_clear_error();
+  // A memory BIO takes everything, so this neither blocks nor writes in part.
+  while (!plain.empty()) {
+    const int n = SSL_write(hidden_->ssl, plain.data(), static_cast<int>(std::min<std::size_t>(plain.size(), 1 << 20)));
+    if (n <= 0) return;  // A session that is over: the reader finds out and says why.
+    plain.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void tls_session::take_wire(std::string& out) {
+  const std::lock_guard lock{hidden_->mutex};
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(hidden_->to_wire, &data);
+  if (size <= 0) return;
+  out.append(data, static_cast<std::size_t>(size));
+  (void)BIO_reset(hidden_->to_wire);
+}
+
+}  // namespace holdfast::net
