@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/directory.hpp"
+
+#include "local/failure.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace holdfast::local {
+namespace {
+
+constexpr unsigned long fuse_magic = 0x65735546;
+
+struct closer {
+  int fd;
+  ~closer() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+std::string path_of(std::string_view argument) {
+  std::string path{argument};
+  if (path.empty()) {
+    const char* named = std::getenv("HOLDFAST_LOCAL_DIR");
+    path = named != nullptr && *named != '\0' ? named : "/var/tmp/holdfast-" + std::to_string(::geteuid());
+  }
+  if (path.find('\0') != std::string::npos) fail(argument, "A directory name cannot contain a zero byte.");
+  path = std::filesystem::absolute(path).lexically_normal().string();
+  // With a slash at its end a symlink would be followed before we could see it.
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+void check_length(const place& where) {
+  const auto limit = sizeof(sockaddr_un::sun_path) - 1;
+  const auto length = where.socket().size();
+  if (length <= limit) return;
+  fail(where.directory, "The path of its socket would have " + std::to_string(length) + " bytes and Linux allows " +
+                            std::to_string(limit) + "; name a directory with a shorter path (HOLDFAST_LOCAL_DIR).");
+}
+
+// The type of the mount with this device number, as /proc/self/mountinfo spells it; empty if it cannot be told.
+std::string mount_type(dev_t device) {
+  const auto wanted = std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
+  std::ifstream mounts{"/proc/self/mountinfo"};
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words{line};
+    std::string id, parent, number, word;
+    words >> id >> parent >> number;
+    if (number != wanted) continue;
+    while (words >> word && word != "-") {
+    }
+    words >> word;
+    return word;
+  }
+  return {};
+}
+
+bool in_group(gid_t group) {
+  if (group == ::getegid()) return true;
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  return count > 0 && std::find(groups.begin(), groups.begin() + count, group) != groups.begin() + count;
+}
+
+std::string octal(mode_t mode) {
+  std::array<char, 8> text{};
+  std::snprintf(text.data(), text.size(), "%04o", static_cast<unsigned>(mode & 07777u));
+  return text.data();
+}
+
+void check_owner_and_mode(place& where, const struct stat& seen, bool named) {
+  const mode_t mode = seen.st_mode & 07777u;
+  if ((mode & 0007u) == 0 && (mode & 0070u) != 0 && named) {
+    if ((mode & 0070u) != 0070u || (mode & S_ISGID) == 0) {
+      fail(where.directory, "Its mode is " + octal(mode) + "; use 2770 to share it with its group, or 0700.");
+    }
+    if (!in_group(seen.st_gid) && ::geteuid() != 0) {
+      fail(where.directory,
+           "It is shared with group " + std::to_string(seen.st_gid) + ", and you are not a member of that.");
+    }
+    where.shared = true;
+    return;
+  }
+  if (seen.st_uid != ::geteuid()) {
+    fail(where.directory, "It belongs to user " + std::to_string(seen.st_uid) + " and not to you (user " +
+                              std::to_string(::geteuid()) + "); name another directory with HOLDFAST_LOCAL_DIR.");
+  }
+  if ((mode & 0077u) != 0) {
+    fail(where.directory, "Its mode is " + octal(mode) + ", so that others can reach the locks in it; chmod 0700 it" +
+                              (named ? " (or 2770 to share it with its group)." : "."));
+  }
+}
+
+// Looks at the directory through a descriptor, so that what is checked is one thing and not two lookups of a name.
+place look(std::string_view argument) {
+  place where;
+  where.directory = path_of(argument);
+  check_length(where);
+  const closer directory{::open(where.directory.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  if (directory.fd < 0) {
+    if (errno == ENOENT) return where;
+    fail_with_errno(where.directory, "It cannot be opened.", errno);
+  }
+  struct stat seen {};
+  if (::fstat(directory.fd, &seen) != 0) fail_with_errno(where.directory, "It cannot be examined.", errno);
+  if (S_ISLNK(seen.st_mode)) {
+    fail(where.directory, "It is a symbolic link, which somebody could turn; name the directory itself.");
+  }
+  if (!S_ISDIR(seen.st_mode)) fail(where.directory, "It is not a directory.");
+  struct statfs file_system {};
+  if (::fstatfs(directory.fd, &file_system) != 0) fail_with_errno(where.directory, "It cannot be examined.", errno);
+  const auto magic = static_cast<unsigned long>(file_system.f_type) & 0xFFFFFFFFul;
+  if (is_network_file_system(magic, magic == fuse_magic ? mount_type(seen.st_dev) : "")) {
+    fail(where.directory,
+         "It is on a network file system, where each machine would run a server of its own over the same files; "
+         "name a directory on a local disk with HOLDFAST_LOCAL_DIR.");
+  }
+  check_owner_and_mode(where, seen, !argument.empty());
+  where.exists = true;
+  return where;
+}
+
+}  // namespace
+
+bool is_network_file_system(unsigned long magic, std::string_view mount_type) {
+  // From statfs(2) and linux/magic.h; 9p and virtiofs share a host's disk with other guests.
+  constexpr std::array networks{0x6969ul,       // NFS
+                                0x517Bul,       // SMB
+                                0xFF534D42ul,   // CIFS
+                                0xFE534D42ul,   // SMB2 and 3
+                                0x01021997ul,   // 9p
+                                0x564Cul,       // NCP
+                                0x5346414Ful,   // AFS
+                                0x6B414653ul,   // kernel AFS
+                                0x73757245ul,   // Coda
+                                0x00C36400ul,   // Ceph
+                                0x0BD00BD0ul,   // Lustre
+                                0x47504653ul,   // GPFS
+                                0x19830326ul,   // BeeGFS
+                                0x01161970ul,   // GFS2
+                                0x7461636Ful,   // OCFS2
+                                0xAAD7AAEAul,   // PanFS
+                                0x786F4256ul,   // VirtualBox shared folder
+                                0xBACBACBCul};  // VMware shared folder
+  if (magic == fuse_magic) {
+    return mount_type != "fuseblk" && mount_type != "fuse.fuse-overlayfs";
+  }
+  return std::find(networks.begin(), networks.end(), magic) != networks.end();
+}
+
+place find(std::string_view argument) { return look(argument); }
+
+place find_or_make(std::string_view argument) {
+  auto where = look(argument);
+  if (where.exists) return where;
+  // mkdir with the mode is one step: there is no instant at which others could enter. If another process made it
+  // first, look again: it is checked like any other.
+  if (::mkdir(where.directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    fail_with_errno(where.directory, "It cannot be made; name a directory that you may write with HOLDFAST_LOCAL_DIR.",
+                    errno);
+  }
+  where = look(argument);
+  if (!where.exists) fail(where.directory, "It was removed while we looked at it.");
+  return where;
+}
+
+}  // namespace holdfast::local

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which directories the local: server accepts.
+#include "local/directory.hpp"
+#include "local/launch.hpp"
+#include "local/scratch_directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace holdfast::local {
+namespace {
+
+// The sentence with which `directory` is refused; empty if it is accepted.
+std::string refusal(std::string_view directory) {
+  try {
+    find_or_make(directory);
+    return {};
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::local_server);
+    return e.detail().why;
+  }
+}
+
+class environment_variable {
+public:
+  environment_variable(const char* name, const std::string& value) : name_{name} {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~environment_variable() { old_.empty() ? ::unsetenv(name_) : ::setenv(name_, old_.c_str(), 1); }
+  environment_variable(const environment_variable&) = delete;
+  environment_variable& operator=(const environment_variable&) = delete;
+
+private:
+  const char* name_;
+  std::string old_{};
+};
+
+TEST(local_directory, is_made_with_mode_0700_whatever_the_umask) {
+  scratch_directory scratch;
+  const mode_t old = ::umask(0);
+  find_or_make(scratch.server());
+  ::umask(old);
+  struct stat seen {};
+  ASSERT_EQ(::stat(scratch.server().c_str(), &seen), 0);
+  EXPECT_EQ(seen.st_mode & 07777u, 0700u);
+}
+
+TEST(local_directory, is_var_tmp_with_the_uid_when_nothing_is_named) {
+  const environment_variable none{"HOLDFAST_LOCAL_DIR", ""};
+  EXPECT_EQ(find("").directory, "/var/tmp/holdfast-" + std::to_string(::geteuid()));
+}
+
+TEST(local_directory, is_taken_from_the_environment_when_the_argument_is_empty) {
+  scratch_directory scratch;
+  const environment_variable named{"HOLDFAST_LOCAL_DIR", scratch.server()};
+  EXPECT_EQ(find("").directory, scratch.server());
+}
+
+TEST(local_directory, argument_goes_before_the_environment) {
+  scratch_directory scratch;
+  const environment_variable named{"HOLDFAST_LOCAL_DIR", scratch.path() + "/other"};
+  EXPECT_EQ(find(scratch.server()).directory, scratch.server());
+}
+
+TEST(local_directory, looking_makes_nothing) {
+  scratch_directory scratch;
+  EXPECT_FALSE(find(scratch.server()).exists);
+  EXPECT_FALSE(std::filesystem::exists(scratch.server()));
+}
+
+// A symlink can be turned after we looked; with a slash at its end the kernel would follow it before we look.
+TEST(local_directory, symlink_is_refused_also_with_a_slash_at_its_end) {
+  scratch_directory scratch;
+  std::filesystem::create_directory(scratch.path() + "/real");
+  ::chmod((scratch.path() + "/real").c_str(), 0700);
+  std::filesystem::create_symlink(scratch.path() + "/real", scratch.server());
+  EXPECT_NE(refusal(scratch.server()).find("symbolic link"), std::string::npos);
+  EXPECT_NE(refusal(scratch.server() + "/").find("symbolic link"), std::string::npos);
+}
+
+TEST(local_directory, file_is_refused) {
+  scratch_directory scratch;
+  std::ofstream{scratch.server()} << "x";
+  EXPECT_NE(refusal(scratch.server()).find("not a directory"), std::string::npos);
+}
+
+TEST(local_directory, open_to_others_is_refused_with_the_mode) {
+  scratch_directory scratch;
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 0755);
+  EXPECT_NE(refusal(scratch.server()).find("0755"), std::string::npos);
+}
+
+// Somebody who makes /var/tmp/holdfast-UID first must not become the keeper of our locks.
+TEST(local_directory, of_another_user_is_refused_even_to_root) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a directory of somebody else";
+  scratch_directory scratch;
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 0700);
+  ASSERT_EQ(::chown(scratch.server().c_str(), 4711, 4711), 0);
+  EXPECT_NE(refusal(scratch.server()).find("belongs to user 4711"), std::string::npos);
+}
+
+TEST(local_directory, shared_with_a_group_must_be_named_by_the_argument) {
+  scratch_directory scratch;
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 02770);
+  EXPECT_TRUE(find(scratch.server()).shared);
+  const environment_variable named{"HOLDFAST_LOCAL_DIR", scratch.server()};
+  EXPECT_NE(refusal("").find("2770"), std::string::npos);
+}
+
+// Without setgid each member's files would be in that member's own group.
+TEST(local_directory, shared_without_setgid_is_refused) {
+  scratch_directory scratch;
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 0770);
+  EXPECT_NE(refusal(scratch.server()).find("use 2770"), std::string::npos);
+}
+
+TEST(local_directory, too_long_for_a_socket_is_refused_with_the_limit) {
+  scratch_directory scratch;
+  EXPECT_NE(refusal(scratch.path() + "/" + std::string(100, 'x')).find("107"), std::string::npos);
+}
+
+TEST(local_directory, missing_parent_is_told_apart) {
+  scratch_directory scratch;
+  EXPECT_NE(refusal(scratch.path() + "/no/where").find("cannot be made"), std::string::npos);
+}
+
+TEST(local_directory, network_file_systems_are_known_by_their_magic) {
+  for (const unsigned long magic : {0x6969ul, 0x517Bul, 0xFF534D42ul, 0xFE534D42ul, 0x01021997ul, 0x00C36400ul}) {
+    EXPECT_TRUE(is_network_file_system(magic, "")) << std::hex << magic;
+  }
+  for (const unsigned long local_disk : {0xEF53ul, 0x01021994ul, 0x9123683Eul, 0x58465342ul, 0x794C7630ul}) {
+    EXPECT_FALSE(is_network_file_system(local_disk, "")) << std::hex << local_disk;
+  }
+}
+
+TEST(local_directory, fuse_is_a_network_unless_its_type_is_known_to_be_a_disk) {
+  EXPECT_TRUE(is_network_file_system(0x65735546, "fuse.sshfs"));
+  EXPECT_TRUE(is_network_file_system(0x65735546, ""));
+  EXPECT_FALSE(is_network_file_system(0x65735546, "fuse.fuse-overlayfs"));
+}
+
+// cron's PATH may lack /usr/sbin; an entry that is not absolute would run what lies in the current directory.
+TEST(local_program, is_looked_for_beyond_path_and_never_in_relative_entries) {
+  scratch_directory scratch;
+  EXPECT_FALSE(find_program("redis-server", "").empty());
+  EXPECT_TRUE(find_program("no-such-program-of-ours", "/usr/bin").empty());
+  std::ofstream{scratch.path() + "/no-such-program-of-ours"} << "#!/bin/sh\n";
+  ::chmod((scratch.path() + "/no-such-program-of-ours").c_str(), 0755);
+  EXPECT_EQ(find_program("no-such-program-of-ours", "/usr/bin:" + scratch.path()),
+            scratch.path() + "/no-such-program-of-ours");
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(scratch.path());
+  EXPECT_TRUE(find_program("no-such-program-of-ours", ":.").empty());
+  std::filesystem::current_path(here);
+}
+
+}  // namespace
+}  // namespace holdfast::local

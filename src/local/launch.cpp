@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/launch.hpp"
+
+#include "local/failure.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+namespace holdfast::local {
+namespace {
+
+// Everything the child needs, made before the fork: between fork and exec nothing may allocate.
+struct program {
+  std::vector<std::string> words;
+  std::vector<char*> argv;
+  std::vector<char*> environment;
+  std::string path_variable;
+  int log_fd = -1;
+  int null_fd = -1;
+  mode_t umask_bits = 0077;
+};
+
+std::vector<std::string> arguments(const std::string& executable, const place& where) {
+  return {executable,
+          "--port",
+          "0",
+          "--unixsocket",
+          where.socket(),
+          "--unixsocketperm",
+          where.shared ? "660" : "600",
+          "--dir",
+          where.directory,
+          "--appendonly",
+          "yes",
+          "--appendfsync",
+          "everysec",
+          "--save",
+          "",
+          "--maxmemory-policy",
+          "noeviction",
+          "--daemonize",
+          "no",
+          "--pidfile",
+          "",
+          "--logfile",
+          ""};
+}
+
+// What the child says through a pipe: its pid, then nothing (exec closes the pipe) or an errno.
+struct report {
+  int pid;
+  int error_number;
+};
+
+[[noreturn]] void become_server(const program& what, int report_fd) {
+  const report started{::getpid(), 0};
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int signal_number = 1; signal_number < NSIG; ++signal_number) ::signal(signal_number, SIG_DFL);
+  ::umask(what.umask_bits);
+  ::dup2(what.null_fd, 0);
+  ::dup2(what.log_fd, 1);
+  ::dup2(what.log_fd, 2);
+  // The report goes to 3 and everything above it is closed, so the daemon keeps no file, socket or lock of ours.
+  if (report_fd != 3) ::dup2(report_fd, 3);
+  ::fcntl(3, F_SETFD, FD_CLOEXEC);
+  ::close_range(4, ~0u, 0);
+  [[maybe_unused]] auto told = ::write(3, &started, sizeof started);
+  ::execve(what.argv[0], what.argv.data(), what.environment.data());
+  const report failed{started.pid, errno};
+  told = ::write(3, &failed, sizeof failed);
+  ::_exit(127);
+}
+
+// Our child makes a session and forks again, so that the server is no session leader, has no terminal and is
+// adopted by init; SIGHUP of our terminal and our own end do not reach it.
+report start_daemon(const program& what) {
+  std::array<int, 2> pipe_ends{};
+  if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return {0, errno};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();
+    const pid_t daemon = ::fork();
+    if (daemon == 0) become_server(what, pipe_ends[1]);
+    if (daemon < 0) {
+      const report failed{0, errno};
+      [[maybe_unused]] const auto told = ::write(pipe_ends[1], &failed, sizeof failed);
+    }
+    ::_exit(0);
+  }
+  const int fork_error = errno;
+  ::close(pipe_ends[1]);
+  report last{0, child < 0 ? fork_error : EIO};
+  report next{};
+  while (child > 0) {
+    const auto count = ::read(pipe_ends[0], &next, sizeof next);
+    if (count < 0 && errno == EINTR) continue;
+    if (count != sizeof next) break;
+    last = next;
+  }
+  ::close(pipe_ends[0]);
+  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return last;
+}
+
+bool is_program(const std::string& path) {
+  struct stat seen {};
+  return ::stat(path.c_str(), &seen) == 0 && S_ISREG(seen.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+}  // namespace
+
+std::string find_program(std::string_view name, std::string_view search_path) {
+  std::string places{search_path};
+  places += ":/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin";
+  for (std::size_t begin = 0; begin <= places.size();) {
+    const auto end = std::min(places.find(':', begin), places.size());
+    const auto directory = places.substr(begin, end - begin);
+    begin = end + 1;
+    // An empty or relative entry of PATH would run whatever lies in the current directory.
+    if (!directory.starts_with('/')) continue;
+    if (auto path = directory + "/" + std::string{name}; is_program(path)) return path;
+  }
+  return {};
+}
+
+int launch(const place& where) {
+  const char* search_path = std::getenv("PATH");
+  const auto executable = find_program("redis-server", search_path != nullptr ? search_path : "");
+  if (executable.empty()) {
+    fail("redis-server",
+         "It is not installed (looked in PATH, /usr/bin and /usr/sbin): apt-get install redis-server; "
+         "or name a server that runs elsewhere with HOLDFAST_URI.");
+  }
+  program what;
+  what.words = arguments(executable, where);
+  for (auto& word : what.words) what.argv.push_back(word.data());
+  what.argv.push_back(nullptr);
+  // An environment of its own: ours may hold secrets, and nothing of it is the server's business.
+  what.path_variable = "PATH=/usr/bin:/usr/sbin:/bin:/sbin";
+  what.environment = {what.path_variable.data(), nullptr};
+  what.umask_bits = where.shared ? 0007 : 0077;
+  const mode_t mode = where.shared ? 0660 : 0600;
+  what.null_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  what.log_fd = ::open(where.log_file().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (what.log_fd < 0 || what.null_fd < 0) {
+    const int error_number = errno;
+    if (what.null_fd >= 0) ::close(what.null_fd);
+    if (what.log_fd >= 0) ::close(what.log_fd);
+    fail_with_errno(where.log_file(), "The server's log cannot be opened.", error_number);
+  }
+  ::fchmod(what.log_fd, mode);
+  const auto result = start_daemon(what);
+  ::close(what.log_fd);
+  ::close(what.null_fd);
+  if (result.error_number != 0) fail_with_errno(executable, "It cannot be run.", result.error_number);
+  return result.pid;
+}
+
+}  // namespace holdfast::local

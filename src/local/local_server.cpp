@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Find, start, stop: the order of steps under the directory's file lock.
+#include "local/local_server.hpp"
+
+#include "base/time.hpp"
+#include "local/directory.hpp"
+#include "local/failure.hpp"
+#include "local/launch.hpp"
+#include "local/probe.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Long enough for a machine that swaps; a start takes some 10 ms.
+constexpr auto patience = 15s;
+
+// How long a server that accepts may take to answer PING before we say so.
+constexpr auto silence = 5s;
+
+void pause_for(std::chrono::nanoseconds time) {
+  timespec left{0, time.count()};
+  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
+  }
+}
+
+mode_t file_mode(const place& where) { return where.shared ? 0660 : 0600; }
+
+// The directory's lock: of many first commands one starts the server and the others find it. flock and not a pid
+// file, because the kernel drops it with its process, however that ends.
+class directory_lock {
+public:
+  directory_lock(const place& where, time_point give_up_at) {
+    const auto path = where.lock_file();
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, file_mode(where));
+    if (fd_ < 0) fail_with_errno(path, "The lock file cannot be opened.", errno);
+    ::fchmod(fd_, file_mode(where));  // Against our umask; refused to all but its owner, who has done it.
+    while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      const int error_number = errno;
+      if (error_number != EWOULDBLOCK && error_number != EINTR) {
+        ::close(fd_);
+        fail_with_errno(path, "It cannot be locked.", error_number);
+      }
+      if (boottime_now() >= give_up_at) {
+        ::close(fd_);
+        fail(path, "Another process has been starting or stopping this server for too long.");
+      }
+      pause_for(2ms);
+    }
+  }
+  ~directory_lock() { ::close(fd_); }
+  directory_lock(const directory_lock&) = delete;
+  directory_lock& operator=(const directory_lock&) = delete;
+
+private:
+  int fd_;
+};
+
+local_status status_of(const place& where, const answer& seen) {
+  local_status status;
+  status.directory = where.directory;
+  status.socket = where.socket();
+  status.running = seen.what == presence::running || seen.what == presence::loading;
+  status.pid = status.running ? seen.pid : 0;
+  return status;
+}
+
+[[noreturn]] void fail_not_ours(const place& where, const answer& seen) {
+  if (seen.what == presence::silent) {
+    const auto pid = seen.pid != 0 ? " (process " + std::to_string(seen.pid) + ")" : std::string{};
+    fail(where.socket(), "The server there" + pid + " accepts connections and does not answer.");
+  }
+  fail(where.socket(), "What listens there is not the local server.", seen.words);
+}
+
+std::string last_words(const place& where) {
+  std::ifstream log{where.log_file()};
+  std::string last;
+  for (std::string line; std::getline(log, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+// A descriptor that becomes readable when the process ends. Unlike kill(pid, 0) it cannot mean another process
+// later on.
+class process_watch {
+public:
+  explicit process_watch(int pid) : fd_{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))} {}
+  ~process_watch() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  process_watch(const process_watch&) = delete;
+  process_watch& operator=(const process_watch&) = delete;
+
+  bool ended_within(std::chrono::milliseconds time) const {
+    if (fd_ < 0) return true;
+    pollfd watched{fd_, POLLIN, 0};
+    return ::poll(&watched, 1, static_cast<int>(time.count())) > 0;
+  }
+
+private:
+  int fd_;
+};
+
+// In a shared directory the file may be another member's, who may be gone: redis-server could read it and not
+// append to it. A copy takes its place; the directory is the group's, so we may.
+void adopt_files(const place& where) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  const fs::path files = where.directory + "/appendonlydir";
+  struct stat seen {};
+  if (::stat(files.c_str(), &seen) != 0 || seen.st_uid == ::geteuid() || ::geteuid() == 0) return;
+  const fs::path copy = files.string() + ".new";
+  const fs::path old = files.string() + ".old";
+  fs::remove_all(copy, ec);
+  fs::remove_all(old, ec);
+  fs::copy(files, copy, ec);
+  if (!ec) fs::rename(files, old, ec);
+  if (!ec) fs::rename(copy, files, ec);
+  if (ec) fail(files.string(), "The file of the former server, another user's, cannot be taken over.", ec.message());
+  fs::remove_all(old, ec);  // What cannot be removed is in nobody's way.
+}
+
+void record_start(const place& where) {
+  const auto path = where.starts_file();
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, file_mode(where));
+  if (fd < 0) fail_with_errno(path, "The record of its starts cannot be written.", errno);
+  ::fchmod(fd, file_mode(where));
+  const auto line = "started by process " + std::to_string(::getpid()) + "\n";
+  const bool written = ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const int error_number = errno;
+  ::close(fd);
+  if (!written) fail_with_errno(path, "The record of its starts cannot be written.", error_number);
+}
+
+local_status launch_and_wait(const place& where, time_point give_up_at) {
+  if (where.shared) adopt_files(where);
+  record_start(where);
+  const int pid = launch(where);
+  const process_watch server{pid};
+  for (;;) {
+    const auto seen = ping(where.socket(), give_up_at);
+    if (seen.what == presence::running) {
+      auto status = status_of(where, seen);
+      status.was_started = true;
+      return status;
+    }
+    if (seen.what == presence::foreign) fail_not_ours(where, seen);
+    if (server.ended_within(1ms)) {
+      fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.", last_words(where));
+    }
+    if (boottime_now() >= give_up_at) {
+      fail(where.log_file(), "redis-server (process " + std::to_string(pid) + ") was started and does not answer.",
+           last_words(where));
+    }
+  }
+}
+
+// A server that reads its file answers LOADING; it will run in a moment.
+answer ping_until_loaded(const place& where, time_point give_up_at) {
+  auto seen = ping(where.socket(), give_up_at);
+  while (seen.what == presence::loading && boottime_now() < give_up_at) {
+    pause_for(5ms);
+    seen = ping(where.socket(), give_up_at);
+  }
+  return seen;
+}
+
+}  // namespace
+
+local_status start(std::string_view directory) {
+  const auto where = find_or_make(directory);
+  if (const auto seen = ping_until_loaded(where, boottime_now() + silence); seen.what == presence::running) {
+    return status_of(where, seen);
+  } else if (seen.what == presence::silent || seen.what == presence::foreign) {
+    fail_not_ours(where, seen);
+  }
+  const auto give_up_at = boottime_now() + patience;
+  const directory_lock lock{where, give_up_at};
+  // Somebody may have started it while we waited for the lock.
+  const auto seen = ping_until_loaded(where, boottime_now() + silence);
+  switch (seen.what) {
+    case presence::running: return status_of(where, seen);
+    case presence::refusing: ::unlink(where.socket().c_str()); break;
+    case presence::absent: break;
+    case presence::loading:
+    case presence::silent:
+    case presence::foreign: fail_not_ours(where, seen);
+  }
+  return launch_and_wait(where, give_up_at);
+}
+
+local_status stop(std::string_view directory) {
+  const auto where = find(directory);
+  if (!where.exists) return status_of(where, {});
+  const auto give_up_at = boottime_now() + patience;
+  const directory_lock lock{where, give_up_at};
+  const auto seen = ping(where.socket(), boottime_now() + silence);
+  switch (seen.what) {
+    case presence::absent: return status_of(where, seen);
+    case presence::refusing: ::unlink(where.socket().c_str()); return status_of(where, seen);
+    case presence::silent:
+    case presence::foreign: fail_not_ours(where, seen);
+    case presence::running:
+    case presence::loading: break;
+  }
+  const process_watch server{seen.pid};
+  const auto told = shut_down(where.socket(), give_up_at);
+  if (told.what == presence::foreign) fail(where.socket(), "The server refuses to end.", told.words);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now());
+  if (!server.ended_within(std::max(left, std::chrono::milliseconds{0}))) {
+    fail(where.socket(), "The server (process " + std::to_string(seen.pid) + ") was told to end and did not.");
+  }
+  return status_of(where, {});
+}
+
+local_status query(std::string_view directory) {
+  const auto where = find(directory);
+  if (!where.exists) return status_of(where, {});
+  const auto seen = ping(where.socket(), boottime_now() + silence);
+  if (seen.what == presence::silent || seen.what == presence::foreign) fail_not_ours(where, seen);
+  return status_of(where, seen);
+}
+
+}  // namespace holdfast::local
+
+namespace holdfast {
+inline namespace v0 {
+
+local_status start_local(std::string_view directory) { return local::start(directory); }
+local_status stop_local(std::string_view directory) { return local::stop(directory); }
+local_status query_local(std::string_view directory) { return local::query(directory); }
+
+}  // namespace v0
+}  // namespace holdfast

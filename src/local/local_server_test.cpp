@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting, finding and stopping a real redis-server.
+#include "local/directory.hpp"
+#include "local/probe.hpp"
+#include "local/scratch_directory.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <vector>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+
+// One command, its answer as text.
+std::string ask(const std::string& socket, std::initializer_list<const char*> words) {
+  const std::unique_ptr<redisContext, decltype(&redisFree)> server{redisConnectUnix(socket.c_str()), redisFree};
+  std::vector<const char*> argv{words};
+  const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
+      redisCommandArgv(server.get(), static_cast<int>(argv.size()), argv.data(), nullptr), freeReplyObject};
+  const auto* answer = static_cast<const redisReply*>(reply.get());
+  if (answer == nullptr || answer->str == nullptr) return {};
+  return {answer->str, static_cast<std::size_t>(answer->len)};
+}
+
+// Kills the server that a test started, and waits until it is gone.
+void kill_and_wait(int pid) {
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  ::kill(pid, SIGKILL);
+  pollfd ended{process, POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
+  ::close(process);
+}
+
+std::string refusal(const std::string& directory) {
+  try {
+    start_local(directory);
+    return {};
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::local_server);
+    return e.detail().why;
+  }
+}
+
+std::size_t lines_in(const std::string& file) {
+  std::ifstream text{file};
+  std::size_t count = 0;
+  for (std::string line; std::getline(text, line);) ++count;
+  return count;
+}
+
+TEST(local_server, is_started_by_the_first_call_and_found_by_the_second) {
+  scratch_directory scratch;
+  const auto first = start_local(scratch.server());
+  const auto second = start_local(scratch.server());
+  EXPECT_TRUE(first.was_started);
+  EXPECT_FALSE(second.was_started);
+  EXPECT_TRUE(second.running);
+  EXPECT_GT(first.pid, 0);
+  EXPECT_EQ(first.pid, second.pid);
+  EXPECT_EQ(ask(first.socket, {"PING"}), "PONG");
+}
+
+// Fifty cron jobs of one minute start together on a machine that has just booted.
+TEST(local_server, is_started_once_by_twenty_processes_at_the_same_time) {
+  scratch_directory scratch;
+  std::array<int, 2> gate{}, results{};
+  ASSERT_EQ(::pipe(gate.data()), 0);
+  ASSERT_EQ(::pipe(results.data()), 0);
+  constexpr int count = 20;
+  for (int i = 0; i < count; ++i) {
+    if (::fork() != 0) continue;
+    ::close(gate[1]);
+    char byte = 0;
+    [[maybe_unused]] auto done = ::read(gate[0], &byte, 1);  // Until all stand ready and the gate closes.
+    std::array<int, 2> mine{0, 0};
+    try {
+      const auto status = start_local(scratch.server());
+      mine = {status.pid, status.was_started ? 1 : 0};
+    } catch (...) {
+    }
+    done = ::write(results[1], mine.data(), sizeof mine);
+    ::_exit(0);
+  }
+  ::close(gate[0]);
+  ::close(gate[1]);
+  ::close(results[1]);
+  std::set<int> pids;
+  int started = 0;
+  int answers = 0;
+  std::array<int, 2> one{};
+  while (::read(results[0], one.data(), sizeof one) == sizeof one) {
+    pids.insert(one[0]);
+    started += one[1];
+    ++answers;
+  }
+  ::close(results[0]);
+  while (::wait(nullptr) > 0) {
+  }
+  EXPECT_EQ(answers, count);
+  EXPECT_EQ(started, 1);
+  EXPECT_EQ(pids.size(), 1u);
+  EXPECT_EQ(pids.count(0), 0u);
+}
+
+// The append-only file is there so that a lock outlives its server's crash (everysec survives SIGKILL).
+TEST(local_server, comes_back_with_its_keys_after_sigkill) {
+  scratch_directory scratch;
+  const auto first = start_local(scratch.server());
+  ASSERT_EQ(ask(first.socket, {"SET", "hf:{nightly}", "v1|held", "PX", "60000"}), "OK");
+  kill_and_wait(first.pid);
+  ASSERT_TRUE(std::filesystem::exists(first.socket)) << "a crash leaves its socket behind";
+
+  const auto second = start_local(scratch.server());
+
+  EXPECT_TRUE(second.was_started);
+  EXPECT_NE(second.pid, first.pid);
+  EXPECT_EQ(ask(second.socket, {"GET", "hf:{nightly}"}), "v1|held");
+}
+
+TEST(local_server, tells_its_first_start_from_a_restart) {
+  scratch_directory scratch;
+  const auto first = start_local(scratch.server());
+  EXPECT_EQ(lines_in(find(scratch.server()).starts_file()), 1u);
+  kill_and_wait(first.pid);
+  start_local(scratch.server());
+  EXPECT_EQ(lines_in(find(scratch.server()).starts_file()), 2u);
+}
+
+TEST(local_server, is_gone_when_stop_returns) {
+  scratch_directory scratch;
+  const auto started = start_local(scratch.server());
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, started.pid, 0));
+  const auto stopped = stop_local(scratch.server());
+  pollfd ended{process, POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 0), 1);
+  EXPECT_FALSE(stopped.running);
+  ::close(process);
+}
+
+TEST(local_server, keeps_held_locks_through_stop_and_start) {
+  scratch_directory scratch;
+  const auto first = start_local(scratch.server());
+  ask(first.socket, {"SET", "hf:{nightly}", "v1|held", "PX", "60000"});
+  stop_local(scratch.server());
+  EXPECT_EQ(ask(start_local(scratch.server()).socket, {"GET", "hf:{nightly}"}), "v1|held");
+}
+
+TEST(local_server, stopping_what_does_not_run_is_no_error) {
+  scratch_directory scratch;
+  EXPECT_FALSE(stop_local(scratch.server()).running);
+  start_local(scratch.server());
+  stop_local(scratch.server());
+  EXPECT_FALSE(stop_local(scratch.server()).running);
+}
+
+TEST(local_server, query_sees_it_and_starts_nothing) {
+  scratch_directory scratch;
+  EXPECT_FALSE(query_local(scratch.server()).running);
+  const auto started = start_local(scratch.server());
+  EXPECT_EQ(query_local(scratch.server()).pid, started.pid);
+  kill_and_wait(started.pid);
+  EXPECT_FALSE(query_local(scratch.server()).running);
+}
+
+TEST(local_server, socket_is_for_its_user_alone) {
+  scratch_directory scratch;
+  struct stat seen {};
+  ASSERT_EQ(::stat(start_local(scratch.server()).socket.c_str(), &seen), 0);
+  EXPECT_EQ(seen.st_mode & 0777u, 0600u);
+}
+
+TEST(local_server, socket_of_a_shared_directory_is_for_its_group) {
+  scratch_directory scratch;
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 02770);
+  struct stat seen {};
+  ASSERT_EQ(::stat(start_local(scratch.server()).socket.c_str(), &seen), 0);
+  EXPECT_EQ(seen.st_mode & 0777u, 0660u);
+}
+
+// Only one name may evict or lose a lock: that of its owner.
+TEST(local_server, never_evicts_and_writes_its_append_only_file) {
+  scratch_directory scratch;
+  const auto socket = start_local(scratch.server()).socket;
+  EXPECT_NE(ask(socket, {"INFO", "memory"}).find("maxmemory_policy:noeviction"), std::string::npos);
+  EXPECT_NE(ask(socket, {"INFO", "persistence"}).find("aof_enabled:1"), std::string::npos);
+}
+
+// A daemon that kept a descriptor of its starter would keep that one's pipe, lock or socket open for ever: a shell
+// that reads our output would never see its end.
+TEST(local_server, inherits_no_descriptor) {
+  scratch_directory scratch;
+  std::array<int, 2> pipe_ends{};
+  ASSERT_EQ(::pipe(pipe_ends.data()), 0);  // Without O_CLOEXEC, as a program of the world does it.
+  start_local(scratch.server());
+  ::close(pipe_ends[1]);
+  pollfd end{pipe_ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 1000), 1) << "somebody still holds the other end";
+  ::close(pipe_ends[0]);
+}
+
+TEST(local_server, has_a_session_of_its_own) {
+  scratch_directory scratch;
+  const int pid = start_local(scratch.server()).pid;
+  EXPECT_NE(::getsid(pid), ::getsid(0));
+  EXPECT_NE(::getpgid(pid), ::getpgrp());
+}
+
+TEST(local_server, foreign_listener_on_its_socket_is_an_error) {
+  scratch_directory scratch;
+  const auto where = find_or_make(scratch.server());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, where.socket().c_str(), sizeof address.sun_path - 1);
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener, 4), 0);
+  const pid_t impostor = ::fork();
+  if (impostor == 0) {
+    const int client = ::accept(listener, nullptr, nullptr);
+    [[maybe_unused]] const auto sent = ::write(client, "HTTP/1.1 400 Bad Request\r\n", 26);
+    ::_exit(0);
+  }
+  EXPECT_NE(refusal(scratch.server()).find("not the local server"), std::string::npos);
+  ::close(listener);
+  ::waitpid(impostor, nullptr, 0);
+}
+
+TEST(local_server, that_cannot_start_says_the_last_line_of_its_log) {
+  scratch_directory scratch;
+  const auto where = find_or_make(scratch.server());
+  std::ofstream{where.directory + "/appendonlydir"} << "in the way";
+  try {
+    start_local(scratch.server());
+    FAIL() << "it started";
+  } catch (const error& e) {
+    EXPECT_EQ(e.detail().subject, where.log_file());
+    EXPECT_FALSE(e.detail().server_text.empty());
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::local

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One question to whatever listens on a Unix socket. By hand and blocking: it is one PING, asked before there is an
+// engine, and local may not include resp.
+#pragma once
+
+#include "base/time.hpp"
+
+#include <string>
+
+namespace holdfast::local {
+
+time_point boottime_now() noexcept;
+
+enum class presence {
+  absent,    // No socket there.
+  refusing,  // A socket file that nobody listens on: its server died.
+  silent,    // Somebody accepts and does not answer, or is too busy to accept.
+  loading,   // A Redis that reads its file.
+  running,   // +PONG.
+  foreign,   // It answers, but not like a Redis of ours; `words` says what.
+};
+
+struct answer {
+  presence what = presence::absent;
+  int pid = 0;        // Of the process that listens; 0 if it cannot be told.
+  std::string words;  // The answer, or the system's words.
+};
+
+answer ping(const std::string& socket_path, time_point give_up_at);
+
+// Sends SHUTDOWN. The answer is `refusing` when the server closed the connection, as it should.
+answer shut_down(const std::string& socket_path, time_point give_up_at);
+
+}  // namespace holdfast::local
