@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/callback_thread.hpp"
+
+#include <system_error>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+void callback_thread::start() {
+  const std::lock_guard held{mutex_};
+  if (is_closed_ || thread_.joinable()) return;
+  // The thread keeps its own queue alive: the last handle may go away inside a callback.
+  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+}
+
+void callback_thread::post(std::function<void()> what) noexcept {
+  try {
+    {
+      const std::lock_guard held{mutex_};
+      if (is_closed_) return;
+      queue_.push_back(std::move(what));
+    }
+    start();
+    news_.notify_one();
+  } catch (...) {
+    // No memory or no thread: what was queued is run when the next post finds one. valid() never depends on it.
+  }
+}
+
+void callback_thread::close(bool wait) noexcept {
+  std::thread ending;
+  {
+    const std::lock_guard held{mutex_};
+    is_closed_ = true;
+    ending = std::move(thread_);
+  }
+  news_.notify_one();
+  if (!ending.joinable()) return;
+  if (wait && ending.get_id() != std::this_thread::get_id()) {
+    ending.join();
+  } else {
+    ending.detach();
+  }
+}
+
+void callback_thread::run() {
+  std::unique_lock held{mutex_};
+  for (;;) {
+    news_.wait(held, [&] { return is_closed_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    auto next = std::move(queue_.front());
+    queue_.pop_front();
+    held.unlock();
+    try {
+      next();
+    } catch (...) {
+      // holdfast/observer.hpp promises that these are caught and dropped.
+    }
+    next = nullptr;  // What it holds ends outside the lock, too.
+    held.lock();
+  }
+}
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread on which user code runs: stop callbacks, log sink, observer (P29). Never the leader, never the
+// keeper, never under a lock of ours.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace holdfast::inline v0::detail {
+
+class callback_thread : public std::enable_shared_from_this<callback_thread> {
+public:
+  // Starts the thread if it does not run yet. Without one, post() keeps things until it can be started.
+  void start();
+
+  // In order. Exceptions that leave `what` are dropped. Never blocks on user code.
+  void post(std::function<void()> what) noexcept;
+
+  // Runs what was posted, then ends. `wait`: until it has, unless called on the thread itself. Later posts are dropped.
+  void close(bool wait) noexcept;
+
+private:
+  void run();
+
+  std::mutex mutex_{};
+  std::condition_variable news_{};
+  std::deque<std::function<void()>> queue_{};
+  bool is_closed_ = false;
+  std::thread thread_{};
+};
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/client_state.hpp"
+
+#include "client/fork_guard.hpp"
+#include "net/clock.hpp"
+#include "script/server_error.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+using net::boottime_now;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+namespace {
+
+engine::channel::settings channel_settings(const settings& from) {
+  engine::channel::settings s;
+  s.who = from.server.who;
+  s.database = from.server.database;
+  s.connect_timeout = std::min<duration>(s.connect_timeout, from.options.timeout);
+  return s;
+}
+
+// No reference to the state: hooks may be called while it goes away.
+engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
+  return {[to] { to->on_up(); }, [to](const engine::connection_failure& f) { to->on_down(f); },
+          [to](duration step) { to->on_clock_step(step); }};
+}
+
+// Redis may keep a key a moment longer than its ttl by our clock.
+constexpr duration after_ttl = std::chrono::seconds{1};
+
+acquire_result result_of(errc code) {
+  const std::error_code ec = code;
+  if (ec == outcome::timed_out) return acquire_result::timed_out;
+  if (code == errc::cancelled || code == errc::cancelled_in_flight) return acquire_result::cancelled;
+  return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
+}
+
+}  // namespace
+
+client_state::client_state(settings from)
+    : generation_{process_generation()},
+      options_{from.options},
+      display_{from.server.display},
+      user_{from.server.who.user.empty() ? "default" : from.server.who.user},
+      drift_{static_cast<std::int64_t>(std::ceil(from.options.clock_drift * 1e6))},
+      callbacks_{std::make_shared<callback_thread>()},
+      reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
+      commands_{std::make_shared<command_connection>(from.server.where, channel_settings(from), net::system_random(),
+                                                     hooks_for(reporter_))},
+      keeper_{std::make_shared<keeper_thread>(from.server.where, channel_settings(from), drift_, net::system_random(),
+                                              reporter_, commands_)} {
+  commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
+    if (const auto k = keeper.lock()) k->wake();
+  });
+}
+
+client_state::~client_state() {
+  keeper_->close(farewell, false);
+  callbacks_->close(false);
+}
+
+void client_state::close_and_wait() noexcept {
+  keeper_->close(farewell, true);
+  callbacks_->close(true);
+}
+
+bool client_state::is_ours() const noexcept { return generation_ == process_generation(); }
+
+void client_state::require_ours() const {
+  if (!is_ours()) throw error{errc::used_after_fork};
+}
+
+void client_state::fail(errc code, error_detail detail) const {
+  detail.endpoint = display_;
+  if (detail.subject.empty() && (code == errc::wrong_password || code == errc::no_permission)) {
+    detail.subject = "user '" + user_ + "'";
+  }
+  throw error{code, std::move(detail)};
+}
+
+lock_name client_state::name_of(std::string_view text) const {
+  std::error_code ec;
+  error_detail detail;
+  auto name = lock_name::parse(text, options_.names, ec, &detail.why);
+  if (!name) throw error{ec, std::move(detail)};
+  // The side keys of plain locks live under our prefix; a plain lock must not be one of them, or of ours.
+  if (options_.names == naming::plain && text.starts_with(options_.prefix)) {
+    detail.subject = "'" + std::string{text} + "'";
+    detail.why = "a plain key must not begin with our own prefix '" + options_.prefix + "'";
+    throw error{errc::invalid_name, std::move(detail)};
+  }
+  return std::move(*name);
+}
+
+// ---- acquire ----
+
+std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how) {
+  require_ours();
+  const lock_name name = name_of(text);
+  check(what, options_);
+
+  core::acquire_settings rules;
+  rules.ttl = what.ttl;
+  rules.drift = drift_;
+  rules.only_once = how == patience::once || what.wait == milliseconds{0};
+  if (what.wait && !rules.only_once) rules.wait = *what.wait;
+  rules.timeout = options_.timeout;
+
+  rules.had_contact = commands_->had_contact();
+
+  const time_point started_at = boottime_now();
+  auto keys = keys_of(name);
+  const std::string& label = what.owner.empty() ? options_.owner : what.owner;
+  engine::acquire call{
+      commands_->channel(), {keys, label, options_.max_ttl, what.min_fence, rules}, started_at, net::system_random()};
+  commands_->run(call, what.cancel);
+  settle(call, keys, what);
+  return conclude(call, name, std::move(keys), what, started_at);
+}
+
+// Requests that may still take effect are released in the background, whatever the call's own end is.
+void client_state::settle(engine::acquire& call, const script::lock_keys& keys, const acquire_options& what) {
+  const time_point now = boottime_now();
+  for (const auto& unsettled : call.take_unsettled()) {
+    const time_point by = now + options_.timeout;  // No request may take effect later than that.
+    keeper_->release_later({keys, unsettled.owner, {}, unsettled.not_after, by, by + what.ttl + after_ttl});
+  }
+}
+
+std::optional<lease> client_state::conclude(const engine::acquire& call, const lock_name& name, script::lock_keys keys,
+                                            const acquire_options& what, time_point started_at) {
+  if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
+    auto record = std::make_shared<lease_record>(name.text(), std::move(keys), got->owner, got->token, what.ttl,
+                                                 started_at, got->deadline);
+    if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
+    keeper_->keep(record, boottime_now(), got->deadline, what.renew);
+    callbacks_->start();
+    report_end(name.text(), acquire_result::acquired, started_at, call.attempts());
+    return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+  }
+  if (std::holds_alternative<core::got_busy>(call.end())) {
+    report_end(name.text(), acquire_result::busy, started_at, call.attempts());
+    return std::nullopt;
+  }
+
+  const errc code = std::get<core::got_failure>(call.end()).code;
+  report_end(name.text(), result_of(code), started_at, call.attempts());
+  error_detail detail;
+  detail.server_text = call.server_text();
+  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + what.ttl;
+  if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far) {
+    detail.subject = "'" + name.text() + "'";
+  }
+  if (code == errc::wrong_kind) {
+    detail.subject = "key '" + keys.holder + "'";
+    detail.why = "it is a " + call.found_kind();
+  }
+  fail(code, std::move(detail));
+}
+
+void client_state::report_end(const std::string& name, acquire_result result, time_point started_at, int attempts) {
+  const auto waited = duration_cast<std::chrono::microseconds>(boottime_now() - started_at);
+  reporter_->tell([=](observer& o) { o.on_acquire(name, result, waited, attempts); });
+}
+
+// ---- release ----
+
+release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
+  record->is_let_go = true;
+  const time_point now = boottime_now();
+  const time_point deadline = now + record->deadline.left(now);
+  const bool was_kept = keeper_->let_go(*record);
+  record->deadline.end();
+
+  auto outcome = release_outcome::already_lost;
+  if (was_kept && deadline > now) {
+    engine::release call{commands_->channel(), record->keys, record->owner,
+                         record->token,        deadline,     std::min(now + options_.timeout, deadline)};
+    commands_->run(call);
+    outcome = call.end();
+  } else {
+    release_in_background(*record);
+  }
+  if (outcome == release_outcome::unknown) release_in_background(*record);
+  forget_copies(*record);
+  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record->granted_at);
+  reporter_->tell([=](observer& o) { o.on_released(record->name, outcome, held); });
+  return outcome;
+}
+
+void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
+  try {
+    record->is_let_go = true;
+    keeper_->let_go(*record);
+    record->deadline.end();
+    release_in_background(*record);
+    forget_copies(*record);
+  } catch (...) {
+    // No memory: the ttl ends it.
+  }
+}
+
+void client_state::release_in_background(const lease_record& record) {
+  keeper_->release_later({record.keys, record.owner, record.token, {}, {}, boottime_now() + record.ttl + after_ttl});
+}
+
+// An unanswered copy of the acquire that led to this lease could lock again after we released (P9).
+void client_state::forget_copies(const lease_record& record) {
+  const auto& copies = record.unsettled_until;
+  if (copies.not_after == server_time{} || boottime_now() >= copies.not_after_local) return;
+  keeper_->release_later({record.keys,
+                          record.owner,
+                          {},
+                          copies.not_after,
+                          copies.not_after_local,
+                          copies.not_after_local + record.ttl + after_ttl});
+}
+
+// ---- questions ----
+
+resp::value client_state::ask(script::command what, engine::question::repeat how) {
+  engine::question call{commands_->channel(), std::move(what), how, boottime_now() + options_.timeout};
+  commands_->run(call);
+  return reply_of(call);
+}
+
+template <class Question>
+std::vector<resp::value> client_state::ask_together(std::vector<Question> what) {
+  const time_point give_up_at = boottime_now() + options_.timeout;
+  std::deque<engine::question> calls;  // They must not move.
+  std::vector<engine::call*> all;
+  for (auto& one : what) {
+    calls.emplace_back(commands_->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
+    all.push_back(&calls.back());
+  }
+  commands_->run_all(all);
+  std::vector<resp::value> replies;
+  for (const auto& call : calls) replies.push_back(reply_of(call));
+  return replies;
+}
+
+std::vector<resp::value> client_state::ask_all(std::vector<std::string> encoded) {
+  return ask_together(std::move(encoded));
+}
+
+std::vector<resp::value> client_state::ask_all(std::vector<script::command> what) {
+  return ask_together(std::move(what));
+}
+
+resp::value client_state::reply_of(const engine::question& call) const {
+  if (call.reply()) return *call.reply();
+  error_detail detail;
+  detail.server_text = call.server_text();
+  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
+  detail.elapsed = options_.timeout;
+  fail(call.failure(), std::move(detail));
+}
+
+void client_state::throw_if_error(const resp::value& reply, std::string subject) const {
+  const auto* refused = reply.as_error();
+  if (!refused) return;
+  error_detail detail;
+  detail.subject = std::move(subject);
+  detail.server_text = refused->text;
+  fail(script::classify(refused->text).code, std::move(detail));
+}
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind a holdfast::client and every lease it gave: two connections, the keeper, the callbacks.
+#pragma once
+
+#include "client/callback_thread.hpp"
+#include "client/command_connection.hpp"
+#include "client/keeper_thread.hpp"
+#include "client/reporter.hpp"
+#include "client/settings.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::inline v0::detail {
+
+class client_state : public std::enable_shared_from_this<client_state> {
+public:
+  explicit client_state(settings from);
+  // The last handle is gone: ends the threads without waiting for them.
+  ~client_state();
+  client_state(const client_state&) = delete;
+  client_state& operator=(const client_state&) = delete;
+
+  // How long a process that ends waits for its background releases (H48).
+  static constexpr std::chrono::milliseconds farewell{200};
+  // The client is gone and no lease is left: as the destructor, but waits, at most `farewell`.
+  void close_and_wait() noexcept;
+
+  const client_options& options() const { return options_; }
+  const std::string& endpoint() const { return display_; }
+  reporter& report() { return *reporter_; }
+  command_connection& commands() { return *commands_; }
+  keeper_thread& keeper() { return *keeper_; }
+  core::clock_drift drift() const { return drift_; }
+
+  // Are we the process that made this client? Read before any lock (P33).
+  bool is_ours() const noexcept;
+  // Throws errc::used_after_fork if not.
+  void require_ours() const;
+
+  lock_name name_of(std::string_view text) const;  // Throws errc::invalid_name.
+  script::lock_keys keys_of(const lock_name& name) const { return script::keys_of(name, options_.prefix); }
+
+  enum class patience { once, as_told };
+  // Empty: busy. Throws holdfast::error for everything else.
+  std::optional<lease> acquire(std::string_view name, const acquire_options& what, patience how);
+
+  // As release() of holdfast/lease.hpp. The record is let go whatever comes.
+  release_outcome release(const std::shared_ptr<lease_record>& record);
+  // As lease's destructor.
+  void drop(const std::shared_ptr<lease_record>& record) noexcept;
+
+  // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
+  resp::value ask(script::command what, engine::question::repeat how);
+  // Asks several in one go. The replies are in order.
+  std::vector<resp::value> ask_all(std::vector<std::string> encoded);
+  std::vector<resp::value> ask_all(std::vector<script::command> what);
+  // Throws the error behind `reply`, if it is one.
+  void throw_if_error(const resp::value& reply, std::string subject) const;
+  [[noreturn]] void fail(errc code, error_detail detail) const;
+
+private:
+  std::optional<lease> conclude(const engine::acquire& call, const lock_name& name, script::lock_keys keys,
+                                const acquire_options& what, time_point started_at);
+  void settle(engine::acquire& call, const script::lock_keys& keys, const acquire_options& what);
+  void release_in_background(const lease_record& record);
+  void forget_copies(const lease_record& record);
+  template <class Question>
+  std::vector<resp::value> ask_together(std::vector<Question> what);
+  resp::value reply_of(const engine::question& call) const;
+  void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
+
+  const unsigned long generation_;
+  const client_options options_;
+  const std::string display_;
+  const std::string user_;
+  const core::clock_drift drift_;
+  const std::shared_ptr<callback_thread> callbacks_;
+  const std::shared_ptr<reporter> reporter_;
+  const std::shared_ptr<command_connection> commands_;
+  const std::shared_ptr<keeper_thread> keeper_;
+};
+
+// What a lease holds. Empty leases have none.
+class lease_handle {
+public:
+  lease_handle(std::shared_ptr<client_state> o, std::shared_ptr<lease_record> r)
+      : owner{std::move(o)}, record{std::move(r)} {}
+
+  std::shared_ptr<client_state> owner;
+  std::shared_ptr<lease_record> record;
+};
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The connection that the calling threads drive themselves. Handing every request to an IO thread costs two thread
+// switches a call; instead the caller reads the socket when nobody else does, and hands the lead on when its own
+// answer is in (P29 to P32).
+//
+//  who leads | a call starts          | its answer is in         | its time is up
+//  ----------+------------------------+--------------------------+---------------------------
+//  nobody    | the caller leads       | -                        | -
+//  a caller  | waits, or is woken     | leaves; if it led, wakes another, or gives the lead to the keeper
+//  keeper    | the caller takes over  | -                        | -
+//
+// The keeper leads only when no caller waits but requests are unanswered: their late replies must be read (P31).
+#pragma once
+
+#include "client/connection.hpp"
+#include "client/event_fd.hpp"
+#include "engine/call.hpp"
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+namespace holdfast::inline v0::detail {
+
+class command_connection {
+public:
+  command_connection(net::endpoint where, engine::channel::settings settings, base::random_source& rng,
+                     engine::caller::hooks tell);
+
+  // Runs a call to its end on the calling thread. `cancel` ends an acquire early.
+  void run(engine::call& what);
+  void run(engine::acquire& what, const std::stop_token& cancel);
+  // Runs several together, in one write as far as they are ready: for questions that belong together.
+  void run_all(const std::vector<engine::call*>& all);
+
+  // For making a call; only a call that runs touches it.
+  engine::channel& channel() { return caller_.wire(); }
+  // Has there ever been a connection?
+  bool had_contact();
+  // What the last connection failed of, and how often in a row.
+  std::pair<engine::connection_failure, int> trouble();
+
+  // How the keeper is asked to lead. Set once, before the first call.
+  void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
+  // The keeper's: what to poll for while it leads (fd -1 if it does not), and what to do when that happened.
+  pollfd keeper_poll_for();
+  time_point keeper_wake_at();
+  void keeper_collect(short happened);
+
+private:
+  // One thread in run_all(). It is on the list while it is there, leading or not.
+  struct member {
+    std::condition_variable news{};
+    bool is_leading = false;
+  };
+  enum class lead { nobody, caller, keeper, keeper_busy };
+
+  connection::lock locked() { return connection::lock{line_.mutex()}; }
+  void take_lead_if_free(member& me);
+  void lead_one_round(connection::lock& held, time_point until);
+  void leave(member& me);
+  void pass_lead_on();
+
+  event_fd wake_leader_{};
+  engine::caller caller_;
+  connection line_;
+  lead lead_ = lead::nobody;
+  std::list<member*> members_{};
+  std::function<void()> wake_keeper_{};
+};
+
+}  // namespace holdfast::inline v0::detail

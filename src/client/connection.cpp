@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/connection.hpp"
+
+#include "net/clock.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+using net::boottime_now;
+using namespace std::chrono_literals;
+
+namespace {
+constexpr duration stale_after = 1s;
+}
+
+void connection::flush(lock& held) {
+  while (!is_writing_ && link_.is_open() && !wants_write_ && (!outgoing_.empty() || !channel_->output().empty())) {
+    if (outgoing_.empty()) {
+      std::swap(outgoing_, channel_->output());
+    } else {
+      outgoing_.append(channel_->output());
+      channel_->output().clear();
+    }
+    is_writing_ = true;
+    held.unlock();
+    const auto result = link_.write(outgoing_);
+    held.lock();
+    is_writing_ = false;
+    written_.notify_all();
+    // A failed write is found out by the reader, which also knows what the server said before.
+    if (result == net::link::written::failed) return outgoing_.clear();
+    wants_write_ = result == net::link::written::some;
+  }
+}
+
+void connection::close_link(lock& held) {
+  while (is_writing_) written_.wait(held);
+  link_.close();
+  outgoing_.clear();
+  wants_write_ = false;
+}
+
+void connection::prepare(lock& held) {
+  const time_point now = boottime_now();
+  if (channel_->on_wake(now)) close_link(held);
+  if (!channel_->wants_connection(now)) return;
+  if (!link_.is_closed()) close_link(held);
+  channel_->on_connecting(now);
+  held.unlock();
+  const auto progress = link_.open();
+  held.lock();
+  if (progress == net::link::progress::failed) channel_->on_closed(boottime_now(), link_.failure());
+  if (progress == net::link::progress::open) channel_->on_connected(boottime_now());
+}
+
+void connection::collect(lock& held, short happened) {
+  if (happened == 0 || link_.is_closed()) return;
+  if (!link_.is_open()) {
+    held.unlock();
+    const auto progress = link_.advance();
+    held.lock();
+    if (progress == net::link::progress::failed) channel_->on_closed(boottime_now(), link_.failure());
+    if (progress == net::link::progress::open) channel_->on_connected(boottime_now());
+    return;
+  }
+  if (happened & POLLOUT) wants_write_ = false;
+  if (!(happened & ~POLLOUT)) return;
+
+  incoming_.clear();
+  held.unlock();
+  const bool is_alive = link_.read(incoming_);
+  held.lock();
+  const time_point now = heard_at_ = boottime_now();
+  if (!incoming_.empty()) channel_->on_bytes(now, incoming_);
+  if (!is_alive) channel_->on_closed(now, link_.failure());
+  if (!is_alive || channel_->must_close()) close_link(held);
+}
+
+void connection::collect_if_stale(lock& held) {
+  if (link_.is_open() && boottime_now() - heard_at_ > stale_after) collect(held, POLLIN);
+}
+
+void wait_for(pollfd* fds, std::size_t count, time_point until) {
+  const duration left = until - boottime_now();
+  timespec timeout{};
+  if (left > duration{0}) {
+    const auto capped = std::min<duration>(left, std::chrono::hours{1});
+    timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(capped).count();
+    timeout.tv_nsec = (capped % 1s).count();
+  }
+  if (ppoll(fds, count, &timeout, nullptr) < 0) {
+    for (std::size_t i = 0; i < count; ++i) fds[i].revents = 0;
+  }
+}
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One channel on one link under one mutex: what both of a client's connections have in common. Bytes flow here;
+// who drives is decided by command_connection (calling threads) and keeper_thread.
+//
+// Nobody holds the mutex in a system call: output is taken out under it and written without it, by one thread at a
+// time; input is read without it, by the driver, and handed in under it.
+#pragma once
+
+#include "base/time.hpp"
+#include "engine/channel.hpp"
+#include "net/link.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+
+namespace holdfast::inline v0::detail {
+
+class connection {
+public:
+  connection(net::endpoint where, engine::channel& channel) : channel_{&channel}, link_{std::move(where)} {}
+
+  using lock = std::unique_lock<std::mutex>;
+  std::mutex& mutex() { return mutex_; }
+
+  // Writes what waits, unless another thread is at it (then that thread goes on until nothing waits: calls that come
+  // together share one write).
+  void flush(lock& held);
+
+  // The driver's, in this order; `now` is read by the callee where it matters.
+  //   prepare: closes and opens what must be; poll_for: what to wait for; collect: takes in what has come.
+  void prepare(lock& held);
+  pollfd poll_for() const { return link_.poll_for(wants_write_); }
+  time_point wake_at() const { return channel_->wake_at(); }
+  void collect(lock& held, short happened);
+
+  // Takes in what has come already, without waiting: finds out that a server closed an idle connection.
+  void collect_if_stale(lock& held);
+
+  engine::channel& channel() { return *channel_; }
+
+private:
+  void close_link(lock& held);
+
+  std::mutex mutex_{};
+  engine::channel* channel_;
+  net::link link_;
+  std::condition_variable written_{};
+  bool is_writing_ = false;
+  bool wants_write_ = false;
+  time_point heard_at_{};
+  std::string outgoing_{};  // The writer's.
+  std::string incoming_{};  // The driver's.
+};
+
+// Waits for `fds` until `until` on CLOCK_BOOTTIME as far as ppoll can: it does not count a suspend, so callers re-read
+// the clock. Interrupted is like woken.
+void wait_for(pollfd* fds, std::size_t count, time_point until);
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at a server with a lock's eyes, for diagnose() and `holdfast doctor`.
+#pragma once
+
+#include "client/client_state.hpp"
+
+namespace holdfast::inline v0::detail {
+
+diagnosis diagnose(client_state&);
+
+}  // namespace holdfast::inline v0::detail

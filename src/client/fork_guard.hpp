@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which process are we? A number that a fork changes in the child, read before any lock is taken there: the parent's
+// mutexes may be held by threads that the child does not have (P33, H46).
+#pragma once
+
+namespace holdfast::inline v0::detail {
+
+// Starts watching at the first call; the same value for the life of a process.
+unsigned long process_generation() noexcept;
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/keeper_thread.hpp"
+
+#include "net/clock.hpp"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+using net::boottime_now;
+
+keeper_thread::keeper_thread(net::endpoint where, engine::channel::settings settings, core::clock_drift drift,
+                             base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener,
+                             std::shared_ptr<command_connection> commands)
+    : listener_{std::move(listener)},
+      keeper_{std::move(settings), drift, rng, *listener_},
+      line_{std::move(where), keeper_.wire()},
+      commands_{std::move(commands)},
+      timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)} {
+  if (timer_ < 0) throw std::system_error{errno, std::generic_category(), "timerfd_create"};
+}
+
+keeper_thread::~keeper_thread() { ::close(timer_); }
+
+void keeper_thread::start() {
+  if (is_started_) return;
+  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  is_started_ = true;
+}
+
+void keeper_thread::wake_if_sooner() {
+  if (keeper_.wake_at() < asleep_until_) wake_.set();
+}
+
+void keeper_thread::keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline,
+                         renewal mode) {
+  const std::lock_guard held{line_.mutex()};
+  start();
+  keeper_.keep(std::move(lease), granted_at, deadline, mode);
+  wake_if_sooner();
+}
+
+bool keeper_thread::let_go(const engine::held_lease& lease) {
+  const std::lock_guard held{line_.mutex()};
+  return keeper_.let_go(lease);
+}
+
+void keeper_thread::release_later(engine::keeper::background_release what) {
+  const std::lock_guard held{line_.mutex()};
+  start();
+  keeper_.release_later(boottime_now(), std::move(what));
+  wake_if_sooner();
+}
+
+void keeper_thread::close(duration at_most, bool wait) noexcept {
+  std::thread ending;
+  {
+    const std::lock_guard held{line_.mutex()};
+    close_at_ = boottime_now() + at_most;
+    ending = std::move(thread_);
+  }
+  wake_.set();
+  if (!ending.joinable()) return;
+  if (wait && ending.get_id() != std::this_thread::get_id()) {
+    ending.join();
+  } else {
+    ending.detach();
+  }
+}
+
+void keeper_thread::run() {
+  connection::lock held{line_.mutex()};
+  for (;;) {
+    const time_point now = boottime_now();
+    keeper_.on_wake(now);
+    if (close_at_ != never && (now >= close_at_ || !keeper_.has_background_releases())) return;
+    line_.prepare(held);
+    line_.flush(held);
+    wait_and_collect(held);
+  }
+}
+
+// A timer on CLOCK_BOOTTIME, because ppoll's own time-out does not count a suspend (H2).
+void keeper_thread::wait_and_collect(connection::lock& held) {
+  asleep_until_ = std::min(keeper_.wake_at(), close_at_);
+  std::array<pollfd, 4> fds{line_.poll_for(), pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_, POLLIN, 0},
+                            pollfd{-1, 0, 0}};
+  const time_point own_until = asleep_until_;
+  held.unlock();
+
+  fds[3] = commands_->keeper_poll_for();
+  const time_point until = std::min(own_until, commands_->keeper_wake_at());
+  itimerspec at{};
+  if (until < never) {
+    const auto since_boot = std::max(duration{1}, until.time_since_epoch());
+    at.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(since_boot).count();
+    at.it_value.tv_nsec = (since_boot % std::chrono::seconds{1}).count();
+  }
+  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
+  wait_for(fds.data(), fds.size(), never);
+  if (fds[1].revents) wake_.clear();
+  commands_->keeper_collect(fds[3].revents);
+
+  held.lock();
+  asleep_until_ = time_point{};
+  line_.collect(held, fds[0].revents);
+}
+
+}  // namespace holdfast::inline v0::detail

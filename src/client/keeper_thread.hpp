@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that renews, and its own connection. It does nothing else, and nobody else drives it, so that a stopped,
+// throttled or cancelled caller cannot cost a lease (P32).
+#pragma once
+
+#include "client/command_connection.hpp"
+#include "client/connection.hpp"
+#include "client/event_fd.hpp"
+#include "engine/keeper.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace holdfast::inline v0::detail {
+
+class keeper_thread : public std::enable_shared_from_this<keeper_thread> {
+public:
+  keeper_thread(net::endpoint where, engine::channel::settings settings, core::clock_drift drift,
+                base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener,
+                std::shared_ptr<command_connection> commands);
+  ~keeper_thread();
+
+  // See engine::keeper. Each starts the thread if need be.
+  void keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline, renewal mode);
+  bool let_go(const engine::held_lease& lease);
+  void release_later(engine::keeper::background_release what);
+  void wake() noexcept { wake_.set(); }
+
+  // Ends the thread: at once if nothing waits to be released, else when that is done or `at_most` has passed.
+  // Leases still kept are kept no longer. `wait`: until it has ended; not on the thread itself.
+  void close(duration at_most, bool wait) noexcept;
+
+private:
+  void start();
+  void run();
+  void wait_and_collect(connection::lock& held);
+  void wake_if_sooner();
+
+  // Shared, because the thread may outlive the client: leases do.
+  std::shared_ptr<engine::keeper_listener> listener_;
+  engine::keeper keeper_;
+  connection line_;
+  std::shared_ptr<command_connection> commands_;
+  event_fd wake_{};
+  int timer_;
+  std::thread thread_{};
+  bool is_started_ = false;
+  time_point close_at_ = never;  // Once closing: when to stop in any case.
+  time_point asleep_until_ = time_point{};
+};
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// News on their way to the user: log sink, observer and the stop tokens of leases. Everything is posted to the callback
+// thread; nothing here runs user code itself.
+#pragma once
+
+#include "client/callback_thread.hpp"
+#include "engine/keeper.hpp"
+
+#include <holdfast/observer.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+// A lease as its handle, the keeper and the callbacks share it.
+struct lease_record final : engine::held_lease {
+  lease_record(std::string n, script::lock_keys k, owner_id o, fencing_token t, std::chrono::milliseconds lasts,
+               time_point granted, time_point ends)
+      : held_lease{std::move(k), o, t, lasts, ends}, name{std::move(n)}, granted_at{granted} {}
+
+  const std::string name;
+  const time_point granted_at;
+  std::stop_source lost{};
+  std::stop_source at_risk{};
+  std::atomic<errc> lost_reason{errc{}};
+  // Until when an unanswered copy of its acquire may still take effect, by the server's clock and by ours; the epoch
+  // when there is none.
+  struct {
+    server_time not_after{};
+    time_point not_after_local{};
+  } unsettled_until{};
+  std::atomic<bool> is_let_go{false};  // Released or dropped: no callback may fire any more.
+};
+
+class reporter final : public engine::keeper_listener {
+public:
+  reporter(std::shared_ptr<callback_thread> callbacks, std::string endpoint, log_sink log,
+           std::shared_ptr<observer> observe);
+
+  callback_thread& callbacks() { return *callbacks_; }
+  const std::string& endpoint() const { return endpoint_; }
+
+  void log(log_level level, std::string text) noexcept;
+
+  // Posts `call(observer&)` if there is an observer.
+  template <class Call>
+  void tell(Call call) noexcept {
+    if (!observe_) return;
+    try {
+      callbacks_->post([to = observe_, call = std::move(call)] { call(*to); });
+    } catch (...) {
+      // No memory for news; the lock goes on.
+    }
+  }
+
+  void on_up() override;
+  void on_down(const engine::connection_failure&) override;
+  void on_clock_step(duration step) override;
+  void on_at_risk(const std::shared_ptr<engine::held_lease>&) override;
+  void on_lost(const std::shared_ptr<engine::held_lease>&, errc reason) override;
+  void on_renewed(const std::shared_ptr<engine::held_lease>&, duration margin) override;
+  void on_renew_failed(const std::shared_ptr<engine::held_lease>&, errc reason) override;
+
+private:
+  const std::shared_ptr<callback_thread> callbacks_;
+  const std::string endpoint_;
+  const log_sink log_;
+  const std::shared_ptr<observer> observe_;
+};
+
+}  // namespace holdfast::inline v0::detail

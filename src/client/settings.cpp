@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/settings.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+[[noreturn]] void refuse(errc code, std::string subject, std::string why) {
+  error_detail detail;
+  detail.subject = std::move(subject);
+  detail.why = std::move(why);
+  throw error{code, std::move(detail)};
+}
+
+void check_span(const char* field, milliseconds value, milliseconds least, milliseconds most) {
+  if (value >= least && value <= most) return;
+  refuse(errc::invalid_option, fmt::format("{} = {} ms", field, value.count()),
+         fmt::format("it must be {} to {} ms", least.count(), most.count()));
+}
+
+void check_label(const char* field, const std::string& label) {
+  if (label.size() <= 256) return;
+  refuse(errc::invalid_option, fmt::format("{} of {} bytes", field, label.size()), "at most 256 bytes are kept");
+}
+
+void check_prefix(const std::string& prefix) {
+  if (prefix.empty() || prefix.size() > 64) {
+    refuse(errc::invalid_option, fmt::format("prefix of {} bytes", prefix.size()), "it must have 1 to 64 bytes");
+  }
+  const auto is_bad = [](char c) {
+    return c <= ' ' || c > '~' || std::string_view{"{}%*?[]\\"}.find(c) != std::string_view::npos;
+  };
+  if (std::any_of(prefix.begin(), prefix.end(), is_bad)) {
+    refuse(errc::invalid_option, "prefix '" + prefix + "'",
+           "it must be printable ASCII without space and without any of {}%*?[]\\");
+  }
+}
+
+std::string from_environment(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? text : "";
+}
+
+std::string user_name() {
+  std::array<char, 4096> buffer;
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found) return found->pw_name;
+  return "uid" + std::to_string(geteuid());
+}
+
+}  // namespace
+
+std::string default_owner_label() {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+  return fmt::format("{}@{}:{} {}", user_name(), host.data(), getpid(), program_invocation_short_name);
+}
+
+settings resolve(std::optional<std::string_view> uri, client_options options) {
+  check_prefix(options.prefix);
+  check_span("timeout", options.timeout, 10ms, 1h);
+  check_span("max_ttl", options.max_ttl, 100ms, 24h);
+  check_label("owner", options.owner);
+  if (!(options.clock_drift >= 0.001 && options.clock_drift <= 0.2)) {
+    refuse(errc::invalid_option, fmt::format("clock_drift = {}", options.clock_drift), "it must be 0.001 to 0.2");
+  }
+
+  const std::string named = uri ? std::string{*uri} : from_environment("HOLDFAST_URI");
+  if (named.empty()) {
+    if (!uri) refuse(errc::no_server, "HOLDFAST_URI", "set it, or name the server: redis://HOST:PORT");
+    refuse(errc::invalid_uri, "an empty URI", "write redis://HOST:PORT");
+  }
+  error_detail why;
+  auto server = parse_uri(named, why);
+  if (!server) throw error{errc::invalid_uri, std::move(why)};
+
+  if (!options.user.empty()) server->who.user = options.user;
+  if (!options.password.empty()) server->who.password = options.password;
+  if (server->who.password.empty() && !server->is_local) server->who.password = from_environment("REDISCLI_AUTH");
+  if (!options.cacert.empty()) server->where.tls.cacert = options.cacert;
+  if (!options.cert.empty()) server->where.tls.cert = options.cert;
+  if (!options.key.empty()) server->where.tls.key = options.key;
+  if (options.owner.empty()) options.owner = default_owner_label();
+  options.owner.resize(std::min<std::size_t>(options.owner.size(), 256));
+  return {std::move(options), std::move(*server)};
+}
+
+void check(const acquire_options& what, const client_options& within) {
+  check_span("ttl", what.ttl, 100ms, within.max_ttl);
+  if (what.wait) check_span("wait", *what.wait, 0ms, 24h * 366);
+  check_label("owner", what.owner);
+  if (what.min_fence.value() >= fencing_token::max_value) {
+    refuse(errc::invalid_option, "min_fence = " + what.min_fence.to_string(), "it must be below 2^53 - 1");
+  }
+}
+
+}  // namespace holdfast::inline v0::detail

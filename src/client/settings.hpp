@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client was told, checked and resolved: argument over environment over default. The one place that reads the
+// environment.
+#pragma once
+
+#include "client/uri.hpp"
+
+#include <holdfast/options.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::inline v0::detail {
+
+struct settings {
+  client_options options;  // With `owner` filled in.
+  server_uri server;
+};
+
+// Throws holdfast::error (invalid_option, invalid_uri, no_server). Without a URI, HOLDFAST_URI.
+settings resolve(std::optional<std::string_view> uri, client_options options);
+
+// Throws holdfast::error (invalid_option) with the field, its value and its range.
+void check(const acquire_options& what, const client_options& within);
+
+// user@host:pid program. Never the arguments: they hold secrets.
+std::string default_owner_label();
+
+}  // namespace holdfast::inline v0::detail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/survey.hpp"
+
+#include "net/clock.hpp"
+#include "resp/writer.hpp"
+#include "script/reply.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace holdfast::inline v0::detail {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::size_t names_per_question = 256;
+
+lock_info info_of(std::string name, const script::inspect_reply& reply) {
+  lock_info info;
+  info.name = std::move(name);
+  info.last_break = reply.last_break;
+  if (!reply.held) return info;
+  info.held = true;
+  info.foreign = reply.held->foreign;
+  info.owner = reply.held->label;
+  info.token = reply.held->token;
+  info.ttl = reply.held->ttl;
+  info.remaining = std::max(milliseconds{0}, reply.remaining);
+  if (!info.foreign) info.held_for = duration_cast<milliseconds>(reply.now - reply.held->granted_at);
+  info.breaking = reply.breaking;
+  return info;
+}
+
+script::inspect_reply read_inspection(client_state& state, const resp::value& reply, const std::string& holder_key) {
+  state.throw_if_error(reply, "key '" + holder_key + "'");
+  auto parsed = script::parse_inspect(reply);
+  if (!parsed) state.fail(errc::unexpected_reply, {});
+  if (!parsed->wrong_kind.empty()) {
+    error_detail detail;
+    detail.subject = "key '" + holder_key + "'";
+    detail.why = "it is a " + parsed->wrong_kind;
+    state.fail(errc::wrong_kind, std::move(detail));
+  }
+  return std::move(*parsed);
+}
+
+// One SCAN step: the keys it found, and where to go on.
+std::pair<std::vector<std::string>, std::string> scan(client_state& state, const std::string& cursor,
+                                                      const std::string& pattern) {
+  std::string bytes;
+  resp::append_request(bytes, std::array<std::string_view, 6>{"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
+  const auto replies = state.ask_all(std::vector{std::move(bytes)});
+  state.throw_if_error(replies[0], "SCAN");
+  const auto* parts = replies[0].as_array();
+  const auto* next = parts && parts->size() == 2 ? (*parts)[0].as_bulk() : nullptr;
+  const auto* found = next ? (*parts)[1].as_array() : nullptr;
+  if (!found) state.fail(errc::unexpected_reply, {});
+  std::vector<std::string> keys;
+  for (const auto& key : *found) {
+    if (const auto* text = key.as_bulk()) keys.push_back(*text);
+  }
+  return {std::move(keys), *next};
+}
+
+}  // namespace
+
+std::vector<lease> acquire_all(client_state& state, const std::vector<std::string>& names,
+                               const acquire_options& options) {
+  std::vector<std::size_t> order(names.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return names[a] < names[b]; });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (names[order[i]] != names[order[i - 1]]) continue;
+    error_detail detail;
+    detail.subject = "'" + names[order[i]] + "'";
+    detail.why = "it is named twice; taking it again would wait for itself";
+    throw error{errc::invalid_option, std::move(detail)};
+  }
+
+  const time_point started_at = net::boottime_now();
+  std::vector<lease> held(names.size());
+  for (const std::size_t i : order) {
+    acquire_options left = options;
+    if (options.wait && options.wait->count() > 0) {
+      const auto spent = duration_cast<milliseconds>(net::boottime_now() - started_at);
+      left.wait = std::max(milliseconds{1}, *options.wait - spent);
+    }
+    auto got = state.acquire(names[i], left, client_state::patience::as_told);
+    if (!got) {
+      error_detail detail;
+      detail.subject = "'" + names[i] + "'";
+      throw error{errc::timed_out, std::move(detail)};  // What is held is released by its destructors.
+    }
+    held[i] = std::move(*got);
+  }
+  return held;
+}
+
+lock_info inspect(client_state& state, std::string_view text) {
+  state.require_ours();
+  const lock_name name = state.name_of(text);
+  const auto keys = state.keys_of(name);
+  const auto reply = state.ask(script::inspect(keys), engine::question::repeat::allowed);
+  return info_of(name.text(), read_inspection(state, reply, keys.holder));
+}
+
+std::vector<lock_info> list(client_state& state, std::string_view glob) {
+  state.require_ours();
+  if (state.options().names == naming::plain) {
+    error_detail detail;
+    detail.subject = "list under plain naming";
+    detail.why = "a plain key cannot be told from any other key";
+    throw error{errc::invalid_option, std::move(detail)};
+  }
+  const std::string& prefix = state.options().prefix;
+  const std::string pattern = script::holder_pattern(glob, prefix);
+
+  std::vector<std::string> names;
+  std::string cursor = "0";
+  do {
+    auto [keys, next] = scan(state, cursor, pattern);
+    for (const auto& key : keys) {
+      if (auto name = script::name_of_holder_key(key, prefix)) names.push_back(std::move(*name));
+    }
+    cursor = std::move(next);
+  } while (cursor != "0");
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+
+  std::vector<lock_info> all;
+  for (std::size_t from = 0; from < names.size(); from += names_per_question) {
+    const std::size_t to = std::min(names.size(), from + names_per_question);
+    std::vector<script::command> questions;
+    std::vector<std::string> holder_keys;
+    for (std::size_t i = from; i < to; ++i) {
+      const auto keys = state.keys_of(state.name_of(names[i]));
+      questions.push_back(script::inspect(keys));
+      holder_keys.push_back(keys.holder);
+    }
+    const auto replies = state.ask_all(std::move(questions));
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      auto info = info_of(names[from + i], read_inspection(state, replies[i], holder_keys[i]));
+      if (info.held) all.push_back(std::move(info));
+    }
+  }
+  return all;
+}
+
+void break_lock(client_state& state, std::string_view text, fencing_token seen, const break_options& options) {
+  state.require_ours();
+  const lock_name name = state.name_of(text);
+  error_detail detail;
+  detail.subject = "'" + name.text() + "'";
+  if (!seen) {
+    detail.why = "give the token that you saw: inspect() has it";
+    throw error{errc::invalid_option, std::move(detail)};
+  }
+  if (options.why.size() > 256) {
+    detail.why = "the reason has more than 256 bytes";
+    throw error{errc::invalid_option, std::move(detail)};
+  }
+  const auto keys = state.keys_of(name);
+  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, state.options().owner, options.why),
+                               engine::question::repeat::refused);
+  state.throw_if_error(reply, "key '" + keys.holder + "'");
+  const auto parsed = script::parse_break(reply);
+  if (!parsed) state.fail(errc::unexpected_reply, {});
+  switch (parsed->what) {
+    case script::break_answer::broken: return;
+    case script::break_answer::not_held: state.fail(errc::not_held, std::move(detail));
+    case script::break_answer::changed_hands: state.fail(errc::changed_hands, std::move(detail));
+    case script::break_answer::foreign:
+      detail.why = "the holder is not holdfast; break it with its own tools";
+      state.fail(errc::wrong_kind, std::move(detail));
+  }
+}
+
+}  // namespace holdfast::inline v0::detail

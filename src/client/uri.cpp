@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/uri.hpp"
+
+#include <boost/url/parse.hpp>
+#include <boost/url/src.hpp>
+#include <boost/url/url_view.hpp>
+
+#include <charconv>
+
+namespace holdfast::inline v0::detail {
+
+namespace {
+
+namespace urls = boost::urls;
+
+struct bad_part {
+  std::string subject;
+  std::string why;
+};
+
+std::optional<int> small_number(std::string_view text, int most) {
+  int n = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || n < 0 || n > most) return std::nullopt;
+  return n;
+}
+
+int database_of(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto n = small_number(text, 1'000'000);
+  if (!n) throw bad_part{std::string{text}, "the database must be a number from 0"};
+  return *n;
+}
+
+void read_query(const urls::url_view& url, server_uri& out) {
+  for (const auto& q : url.params()) {
+    const bool is_unix = std::holds_alternative<net::unix_address>(out.where.where);
+    if (q.key == "db" && is_unix) {
+      out.database = database_of(q.value);
+    } else if (q.key == "cacert" && out.where.uses_tls) {
+      out.where.tls.cacert = q.value;
+    } else if (q.key == "cert" && out.where.uses_tls) {
+      out.where.tls.cert = q.value;
+    } else if (q.key == "key" && out.where.uses_tls) {
+      out.where.tls.key = q.value;
+    } else {
+      throw bad_part{q.key, is_unix              ? "a socket URI knows the query key db only"
+                            : out.where.uses_tls ? "rediss: knows the query keys cacert, cert and key"
+                                                 : "redis: has no query keys; cacert, cert and key go with rediss:"};
+    }
+  }
+}
+
+void read_tcp(const urls::url_view& url, server_uri& out) {
+  std::string host{url.host()};
+  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  if (host.empty()) host = "localhost";
+  std::string port{url.port()};
+  if (port.empty()) port = "6379";
+  if (const auto n = small_number(port, 65'535); !n || *n == 0) throw bad_part{port, "the port must be 1 to 65535"};
+
+  std::string path{url.path()};
+  if (path == "/") path.clear();
+  out.database = database_of(path.empty() ? path : path.substr(1));
+  const bool is_literal6 = host.find(':') != std::string::npos;
+  out.display = (out.where.uses_tls ? "rediss://" : "redis://") + (is_literal6 ? "[" + host + "]" : host) + ":" + port;
+  if (out.database != 0) out.display += "/" + std::to_string(out.database);
+  out.where.where = net::tcp_address{std::move(host), std::move(port)};
+}
+
+void read_unix(const urls::url_view& url, server_uri& out) {
+  std::string path{url.path()};
+  if (!url.host().empty()) throw bad_part{std::string{url.host()}, "a socket path begins with a third slash"};
+  if (path.size() < 2 || path.front() != '/') throw bad_part{path, "a socket path from the root must follow"};
+  out.where.where = net::unix_address{path};
+  out.display = "redis+unix://" + path;
+}
+
+server_uri read(const urls::url_view& url) {
+  server_uri out;
+  out.who = {std::string{url.user()}, std::string{url.password()}};
+  const std::string scheme{url.scheme()};
+  out.where.uses_tls = scheme == "rediss";
+  if (url.has_fragment()) throw bad_part{"#" + std::string{url.fragment()}, "a server URI has no fragment"};
+  if (scheme == "redis" || scheme == "rediss") {
+    if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and a host must follow"};
+    read_tcp(url, out);
+    read_query(url, out);
+  } else if (scheme == "redis+unix") {
+    read_unix(url, out);
+    read_query(url, out);
+    if (out.database != 0) out.display += "?db=" + std::to_string(out.database);
+  } else if (scheme == "local") {
+    if (url.has_authority() || url.has_query())
+      throw bad_part{"local:", "only a directory may follow: local:/directory"};
+    out.is_local = true;
+    out.local_directory = std::string{url.path()};
+    if (!out.local_directory.empty() && out.local_directory.front() != '/') {
+      throw bad_part{out.local_directory, "the directory must begin with a slash"};
+    }
+    out.display = "local:" + out.local_directory;
+  } else if (scheme == "redis+sentinel" || scheme == "redis+cluster" || scheme == "redis+quorum") {
+    throw bad_part{scheme, "this version serves one Redis only"};
+  } else {
+    throw bad_part{scheme, "known are redis://, rediss://, redis+unix:// and local:"};
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
+  const auto url = urls::parse_uri(text);
+  if (!url) {
+    // What cannot be parsed may hide a password anywhere, so nothing of it is repeated.
+    why.subject = "a URI of " + std::to_string(text.size()) + " bytes";
+    why.why = "it does not parse; write redis://HOST:PORT/DB and percent-encode special characters in the password";
+    return std::nullopt;
+  }
+  try {
+    return read(*url);
+  } catch (const bad_part& bad) {
+    why.subject = bad.subject;
+    why.why = bad.why;
+    return std::nullopt;
+  }
+}
+
+}  // namespace holdfast::inline v0::detail

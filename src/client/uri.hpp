@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server URI as a value. Parsing is Boost.URL's; what a part may be is ours.
+#pragma once
+
+#include "engine/greeting.hpp"
+#include "net/endpoint.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::inline v0::detail {
+
+struct server_uri {
+  net::endpoint where;
+  engine::credentials who;
+  int database = 0;
+  bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.
+  std::string local_directory;  // Empty: the default.
+  std::string display;          // Without user and password, in one spelling: two URIs of one server are equal.
+};
+
+// Empty: `why` has the offending part and the reason, never the password.
+std::optional<server_uri> parse_uri(std::string_view text, error_detail& why);
+
+}  // namespace holdfast::inline v0::detail
