@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace holdfast::cli {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  out.reserve(words.size() + 1);
+  for (const auto& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// In the child of a process with threads: async-signal-safe calls only, no allocation.
+[[noreturn]] void become(const child_plan& plan, char** words, char** environment, int terminal, int report,
+                         pid_t parent) {
+  if (plan.own_group) ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, plan.signal_when_we_die);
+  if (::getppid() != parent) ::_exit(128 + plan.signal_when_we_die);  // It died before prctl could see it.
+  if (terminal >= 0) ::tcsetpgrp(terminal, ::getpid());               // TTOU is still blocked.
+  ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
+  ::execvpe(words[0], words, environment);
+  const int failure = errno;
+  [[maybe_unused]] const auto written = ::write(report, &failure, sizeof failure);
+  ::_exit(127);
+}
+
+// The controlling terminal, if its foreground is ours alone to give away; else -1.
+int terminal_of_ours() {
+  const int fd = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) return -1;
+  if (::tcgetpgrp(fd) == ::getpgrp() && processes_of_group(::getpgrp()).size() == 1) return fd;
+  ::close(fd);
+  return -1;
+}
+
+}  // namespace
+
+child::child(const child_plan& plan) : own_group_{plan.own_group} {
+  if (own_group_) terminal_ = terminal_of_ours();
+  start(plan);
+}
+
+child::~child() {
+  take_terminal();
+  if (terminal_ >= 0) ::close(terminal_);
+}
+
+void child::start(const child_plan& plan) {
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe"};
+  auto words = pointers(plan.words);
+  auto environment = pointers(plan.environment);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) become(plan, words.data(), environment.data(), terminal_, report[1], parent);
+  const int fork_failure = errno;
+  ::close(report[1]);
+  if (pid_ < 0) {
+    ::close(report[0]);
+    throw std::system_error{fork_failure, std::generic_category(), "fork"};
+  }
+  if (own_group_) ::setpgid(pid_, pid_);  // The child does it too: whoever comes first. Fails after its exec.
+  is_given_ = terminal_ >= 0;
+  // Ends with the exec, which closes the other end, or with an errno.
+  ssize_t length;
+  do {
+    length = ::read(report[0], &failure_, sizeof failure_);
+  } while (length < 0 && errno == EINTR);
+  ::close(report[0]);
+  if (length <= 0) failure_ = 0;
+  if (failure_ != 0) {
+    ::waitpid(pid_, nullptr, 0);
+    take_terminal();
+  }
+}
+
+void child::signal(int number) const {
+  if (failure_ != 0) return;
+  if (own_group_) {
+    ::kill(-pid_, number);
+  } else if (!has_ended()) {
+    ::kill(pid_, number);
+  }
+}
+
+bool child::reap() {
+  // As PID 1 everybody's orphans are ours; elsewhere there is only the one.
+  const pid_t whom = ::getpid() == 1 ? -1 : pid_;
+  int status = 0;
+  while (true) {
+    const pid_t got = ::waitpid(whom, &status, WNOHANG | WUNTRACED);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    if (got != pid_) continue;
+    if (WIFSTOPPED(status))
+      suspended_ = terminal_ >= 0;
+    else
+      status_ = status;
+  }
+  return has_ended();
+}
+
+bool child::take_suspended() { return std::exchange(suspended_, false); }
+
+int child::exit_status() const {
+  const int status = status_.value_or(0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool child::group_lives() const {
+  if (!own_group_ || (::kill(-pid_, 0) != 0 && errno == ESRCH)) return false;
+  // The signal counts zombies, and in a container nobody may ever collect those.
+  return !processes_of_group(pid_).empty();
+}
+
+void child::give_terminal() {
+  if (terminal_ < 0 || is_given_ || ::tcgetpgrp(terminal_) != ::getpgrp()) return;
+  is_given_ = ::tcsetpgrp(terminal_, pid_) == 0;
+}
+
+void child::take_terminal() {
+  if (terminal_ < 0 || !is_given_) return;
+  is_given_ = false;
+  ::tcsetpgrp(terminal_, ::getpgrp());
+}
+
+}  // namespace holdfast::cli

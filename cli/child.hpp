@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command that runs under the lock: started in a process group of its own, signalled as a group, reaped.
+//
+// A group and not a process, because `sh -c` does not end its children. What leaves the group (setsid, daemons) is
+// beyond our reach, and docs/errors.md says so. If we are killed, the kernel sends the direct child TERM
+// (PR_SET_PDEATHSIG; it fires when the thread that forked ends, so start() belongs in the main thread).
+#pragma once
+
+#include <sys/types.h>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct child_plan {
+  std::vector<std::string> words;        // The command and its arguments; at least one.
+  std::vector<std::string> environment;  // "NAME=value"
+  sigset_t mask{};                       // The signal mask to start with.
+  bool own_group = true;
+  int signal_when_we_die = SIGTERM;
+};
+
+class child {
+public:
+  // Forks and executes. On failure nothing is left running and `failure()` is the errno.
+  explicit child(const child_plan& plan);
+  child(const child&) = delete;
+  child& operator=(const child&) = delete;
+  ~child();
+
+  int failure() const noexcept { return failure_; }
+  pid_t pid() const noexcept { return pid_; }
+
+  // To the group, or with own_group off to the process. Harmless when it is gone.
+  void signal(int number) const;
+
+  // Collects what ended, as PID 1 also orphans. True as soon as the command itself has ended.
+  bool reap();
+  bool has_ended() const noexcept { return status_.has_value(); }
+
+  // The command was suspended since the last call, and by the terminal that we gave it (Ctrl-Z). Not when it runs
+  // without one: then whoever stopped it will wake it, and we go on renewing.
+  bool take_suspended();
+
+  // The command's status as a shell gives it: 0..255, or 128+N. Only after has_ended().
+  int exit_status() const;
+
+  // Somebody of its group is still there. Only meaningful after has_ended(): before, it is the command itself.
+  bool group_lives() const;
+
+  // Hands the terminal's foreground to the command's group, or takes it back; only if we had it and nobody shares our
+  // group, for those would be stopped by the terminal.
+  void give_terminal();
+  void take_terminal();
+
+private:
+  void start(const child_plan& plan);
+
+  pid_t pid_ = -1;
+  bool own_group_ = true;
+  int failure_ = 0;
+  std::optional<int> status_{};
+  bool suspended_ = false;
+  int terminal_ = -1;  // The controlling terminal, while it is ours to give.
+  bool is_given_ = false;
+};
+
+// Names and pids of the processes of a group, "sleep (4711)"; at most four. Reads all of /proc.
+std::vector<std::string> processes_of_group(pid_t group);
+
+}  // namespace holdfast::cli

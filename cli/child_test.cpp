@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command as a process: its group, its status, its failure to start. With real processes and no server.
+#include "child.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poll.h>
+#include <unistd.h>
+#include <cerrno>
+#include <chrono>
+
+namespace {
+
+using namespace holdfast::cli;
+
+child_plan plan_for(std::vector<std::string> words) {
+  child_plan plan{.words = std::move(words), .environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "WITNESS=seen"}};
+  sigemptyset(&plan.mask);
+  return plan;
+}
+
+template <class Condition>
+bool comes_true(Condition condition) {
+  const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up_at) return false;
+    ::poll(nullptr, 0, 2);
+  }
+  return true;
+}
+
+int status_of(child& command) {
+  EXPECT_TRUE(comes_true([&] { return command.reap(); }));
+  return command.exit_status();
+}
+
+TEST(child, passes_its_own_status_on) {
+  child command{plan_for({"sh", "-c", "exit 7"})};
+  EXPECT_EQ(command.failure(), 0);
+  EXPECT_EQ(status_of(command), 7);
+}
+
+TEST(child, ended_by_a_signal_is_128_and_its_number) {
+  child command{plan_for({"sh", "-c", "kill -9 $$"})};
+  EXPECT_EQ(status_of(command), 137);
+}
+
+TEST(child, gets_exactly_the_environment_it_was_given) {
+  child command{plan_for({"sh", "-c", "test \"$WITNESS\" = seen && test -z \"$HOME\""})};
+  EXPECT_EQ(status_of(command), 0);
+}
+
+TEST(child, that_does_not_exist_is_told_by_errno_and_leaves_nothing_running) {
+  child command{plan_for({"/no/such/command"})};
+  EXPECT_EQ(command.failure(), ENOENT);
+}
+
+TEST(child, that_may_not_be_executed_is_told_by_errno) {
+  child command{plan_for({"/etc/passwd"})};
+  EXPECT_EQ(command.failure(), EACCES);
+}
+
+TEST(child, has_a_group_of_its_own) {
+  child command{plan_for({"sleep", "60"})};
+  EXPECT_EQ(::getpgid(command.pid()), command.pid());
+  command.signal(SIGKILL);
+  EXPECT_EQ(status_of(command), 137);
+}
+
+TEST(child, without_own_group_stays_in_ours) {
+  auto plan = plan_for({"sleep", "60"});
+  plan.own_group = false;
+  child command{plan};
+  EXPECT_EQ(::getpgid(command.pid()), ::getpgrp());
+  command.signal(SIGKILL);
+  EXPECT_EQ(status_of(command), 137);
+}
+
+// consul#2022: killing only /bin/sh leaves its children alive.
+TEST(child, signal_reaches_grandchildren) {
+  child command{plan_for({"sh", "-c", "sleep 60 & sleep 60 & wait"})};
+  ASSERT_TRUE(comes_true([&] { return processes_of_group(command.pid()).size() == 3; }));
+  command.signal(SIGKILL);
+  EXPECT_EQ(status_of(command), 137);
+  EXPECT_TRUE(comes_true([&] { return !command.group_lives(); }));
+}
+
+TEST(child, group_lives_while_a_grandchild_does) {
+  child command{plan_for({"sh", "-c", "sleep 60 & exit 0"})};
+  EXPECT_EQ(status_of(command), 0);
+  EXPECT_TRUE(command.group_lives());
+  EXPECT_THAT(processes_of_group(command.pid()), testing::ElementsAre(testing::StartsWith("sleep (")));
+  command.signal(SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return !command.group_lives(); }));
+}
+
+}  // namespace

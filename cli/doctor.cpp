@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast doctor: looks at the server with a lock's eyes. Warnings are shown and exit 0; errors exit 78.
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "message.hpp"
+#include "server.hpp"
+#include "subcommands.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::cli {
+namespace {
+
+std::string shown(const finding& f) {
+  const char* mark = f.level == finding::severity::ok        ? "ok"
+                     : f.level == finding::severity::warning ? "warning"
+                                                             : "error";
+  auto out = f.code.empty() ? fmt::format("{:<8} {}\n", mark, visible(f.what))
+                            : fmt::format("{:<8} {} ({})\n", mark, visible(f.what), visible(f.code));
+  if (!f.fix.empty()) out += fmt::format("{:<8} fix: {}\n", "", visible(f.fix));
+  return out;
+}
+
+std::string milliseconds_of(std::chrono::microseconds span) {
+  return fmt::format("{}.{:02}ms", span.count() / 1000, span.count() % 1000 / 10);
+}
+
+}  // namespace
+
+int doctor_command(const settings& s) {
+  server at = open_server(s);
+  const auto found = at.locks.diagnose();
+  const bool is_fit = found.worst() != finding::severity::error;
+  if (s.json) {
+    print(json_of(found));
+  } else {
+    const auto known = [](const std::string& text) { return text.empty() ? std::string{"unknown"} : visible(text); };
+    auto out = fmt::format("{}: Redis {}, {}, {}, round trip {} (largest {})\n", visible(found.endpoint),
+                           known(found.server_version), known(found.mode), known(found.role),
+                           milliseconds_of(found.round_trip_median), milliseconds_of(found.round_trip_max));
+    for (const auto& f : found.findings)
+      if (!s.quiet || f.level != finding::severity::ok) out += shown(f);
+    out += is_fit ? "fit for locks\n" : "not fit for locks\n";
+    print(out);
+  }
+  return number(is_fit ? exit_code::ok : exit_code::misconfigured);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "environment.hpp"
+
+#include "uri.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::array ours{"HOLDFAST_HELD", "HOLDFAST_NAME",   "HOLDFAST_TOKEN", "HOLDFAST_OWNER",
+                          "HOLDFAST_MODE", "HOLDFAST_TTL_MS", "HOLDFAST_HOLDS"};
+
+// Percent-escapes everything but plain letters, so that fields can be joined by `,` and entries by a space.
+std::string escaped(std::string_view field) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:+";
+  std::string out;
+  for (const char c : field) {
+    if (plain.find(c) != plain.npos)
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+bool is(std::string_view assignment, std::string_view name) {
+  return assignment.size() > name.size() && assignment.starts_with(name) && assignment[name.size()] == '=';
+}
+
+bool is_ours(std::string_view assignment) {
+  for (const auto* name : ours)
+    if (is(assignment, name)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string hold_entry(std::string_view endpoint, std::string_view prefix, naming how, std::string_view name) {
+  return fmt::format("{},{},{},{}", escaped(endpoint), escaped(prefix), how == naming::plain ? "plain" : "holdfast",
+                     escaped(name));
+}
+
+bool is_held_above(std::string_view entry) {
+  auto rest = variable("HOLDFAST_HOLDS");
+  while (!rest.empty()) {
+    const auto space = rest.find(' ');
+    if (rest.substr(0, space) == entry) return true;
+    rest = space == rest.npos ? std::string_view{} : rest.substr(space + 1);
+  }
+  return false;
+}
+
+std::vector<std::string> environment_under(const held_lock& lock, bool keep_password) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view assignment{*entry};
+    if (is_ours(assignment)) continue;
+    if (!keep_password && is(assignment, "REDISCLI_AUTH")) continue;
+    if (!keep_password && is(assignment, "HOLDFAST_URI"))
+      out.push_back(without_credentials(assignment));
+    else
+      out.emplace_back(assignment);
+  }
+  const auto above = variable("HOLDFAST_HOLDS");
+  out.emplace_back("HOLDFAST_HELD=1");
+  out.push_back(fmt::format("HOLDFAST_NAME={}", lock.name));
+  out.push_back(fmt::format("HOLDFAST_TOKEN={}", lock.token.to_string()));
+  out.push_back(fmt::format("HOLDFAST_OWNER={}", lock.owner));
+  out.emplace_back("HOLDFAST_MODE=exclusive");
+  out.push_back(fmt::format("HOLDFAST_TTL_MS={}", lock.ttl.count()));
+  out.push_back(fmt::format("HOLDFAST_HOLDS={}{}{}", above, above.empty() ? "" : " ", lock.entry));
+  return out;
+}
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? std::string_view{value} : std::string_view{};
+}
+
+}  // namespace holdfast::cli

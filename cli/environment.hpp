@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment: what the command that we run gets to know, what it must not, and which locks our ancestors hold.
+//
+// Every variable of ours is overwritten, so that an inherited token is never taken for the new one. Passwords are
+// taken out (--keep-password leaves them): REDISCLI_AUTH goes, a HOLDFAST_URI keeps all but user and password.
+#pragma once
+
+#include <holdfast/lease.hpp>
+#include <holdfast/names.hpp>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::cli {
+
+// One lock as HOLDFAST_HOLDS lists it: server, prefix, naming and name, so that the same name elsewhere is another.
+std::string hold_entry(std::string_view endpoint, std::string_view prefix, naming how, std::string_view name);
+
+// True if a process above us holds that lock: acquiring it would wait for ourselves.
+bool is_held_above(std::string_view entry);
+
+struct held_lock {
+  std::string_view name;
+  fencing_token token;
+  std::string_view owner;
+  std::chrono::milliseconds ttl;
+  std::string_view entry;  // hold_entry's.
+};
+
+// The environment for the command, as "NAME=value".
+std::vector<std::string> environment_under(const held_lock& lock, bool keep_password);
+
+// A variable's value; empty when unset.
+std::string_view variable(const char* name);
+
+}  // namespace holdfast::cli

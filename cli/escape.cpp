@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "escape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace holdfast::cli {
+namespace {
+
+struct decoded {
+  std::size_t length = 0;  // 0: not UTF-8.
+  char32_t code = 0;
+};
+
+unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
+
+decoded decode(std::string_view text) {
+  const unsigned first = byte_at(text, 0);
+  if (first < 0x80) return {1, first};
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return {};
+  char32_t code = first & (0x7fU >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte_at(text, i) & 0xc0U) != 0x80U) return {};
+    code = (code << 6) | (byte_at(text, i) & 0x3fU);
+  }
+  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < smallest[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  return {length, code};
+}
+
+bool is_dangerous(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x2028 || c == 0x2029 || c == 0x200e || c == 0x200f ||
+         (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+}  // namespace
+
+std::string visible(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto [length, code] = decode(text);
+    const std::size_t taken = length == 0 ? 1 : length;
+    if (length != 0 && !is_dangerous(code)) {
+      out.append(text.substr(0, taken));
+    } else {
+      for (std::size_t i = 0; i < taken; ++i) out += fmt::format("\\x{:02x}", byte_at(text, i));
+    }
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string shell_quoted(std::string_view text) {
+  constexpr std::string_view harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+  const bool plain = !text.empty() && text.front() != '-' && text.find_first_not_of(harmless) == text.npos;
+  if (plain) return std::string{text};
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Foreign text made safe to show. Lock names, owner labels and the server's words come from other machines; a
+// terminal obeys some bytes, and a log reader believes line breaks.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+// The same text, with control characters (C0, DEL, C1), line and paragraph separators, direction overrides and
+// bytes that are not UTF-8 written as \xNN. What is printable stays as it is.
+std::string visible(std::string_view text);
+
+// `text` quoted for a POSIX shell where it needs to be, for commands that we print to be copied.
+std::string shell_quoted(std::string_view text);
+
+}  // namespace holdfast::cli

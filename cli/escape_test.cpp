@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// H70: names and labels come from elsewhere, and a terminal obeys.
+#include "escape.hpp"
+#include "suggest.hpp"
+#include "uri.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace holdfast::cli;
+
+TEST(visible, leaves_printable_text_alone) {
+  EXPECT_EQ(visible("jobs/Ünïcode ✓ \U0001f512"), "jobs/Ünïcode ✓ \U0001f512");
+}
+
+TEST(visible, shows_c0_c1_del_and_escape_as_bytes) {
+  EXPECT_EQ(visible("a\x1b[2J\n\t\x7f"), "a\\x1b[2J\\x0a\\x09\\x7f");
+  EXPECT_EQ(visible("\xc2\x9b"), "\\xc2\\x9b");
+}
+
+TEST(visible, shows_direction_overrides_and_line_separators) {
+  EXPECT_EQ(visible("\u202e"), "\\xe2\\x80\\xae");
+  EXPECT_EQ(visible("\u2028"), "\\xe2\\x80\\xa8");
+}
+
+TEST(visible, shows_what_is_not_utf8) {
+  EXPECT_EQ(visible("\xff\xc0\xaf"), "\\xff\\xc0\\xaf");
+  EXPECT_EQ(visible("\xe2\x82"), "\\xe2\\x82");           // Cut short.
+  EXPECT_EQ(visible("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // A surrogate.
+  EXPECT_EQ(visible(std::string_view{"a\0b", 3}), "a\\x00b");
+}
+
+TEST(shell_quoted, quotes_only_where_a_shell_would_see_something_else) {
+  EXPECT_EQ(shell_quoted("jobs/nightly:1"), "jobs/nightly:1");
+  EXPECT_EQ(shell_quoted("a b"), "'a b'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
+  EXPECT_EQ(shell_quoted("-n"), "'-n'");
+}
+
+TEST(nearest, finds_the_word_one_slip_away) {
+  EXPECT_EQ(nearest("rum", {"run", "hold"}), "run");
+  EXPECT_EQ(nearest("tll", {"ttl", "uri"}), "ttl");
+  EXPECT_EQ(nearest("shwo", {"show", "ls"}), "show");
+}
+
+TEST(nearest, finds_nothing_for_a_word_of_its_own) {
+  EXPECT_EQ(nearest("frobnicate", {"run", "hold"}), "");
+  EXPECT_EQ(nearest("xy", {"ls", "run"}), "");
+}
+
+// H78: hidden wherever it may stand, also in URIs that do not parse.
+TEST(uri_credentials, are_taken_out) {
+  EXPECT_EQ(without_credentials("redis://:canary@db1/3"), "redis://db1/3");
+  EXPECT_EQ(without_credentials("rediss://me:canary@db1"), "rediss://db1");
+  EXPECT_EQ(without_credentials("redis://me:can/ary@x@db1"), "redis://db1");
+  EXPECT_EQ(without_credentials("redis+unix://:canary@/run/r.sock"), "redis+unix:///run/r.sock");
+}
+
+TEST(uri_credentials, are_not_seen_in_paths_and_plain_hosts) {
+  EXPECT_EQ(without_credentials("redis+unix:///run/a:b@c"), "redis+unix:///run/a:b@c");
+  EXPECT_EQ(without_credentials("redis://db1:6379/0"), "redis://db1:6379/0");
+  EXPECT_EQ(without_credentials("local:/a@b"), "local:/a@b");
+}
+
+TEST(uri_password, is_blotted_out_in_place) {
+  std::string uri = "redis://me:canary@db1/3";
+  EXPECT_TRUE(blot_out_password(uri.data()));
+  EXPECT_EQ(uri, "redis://me:******@db1/3");
+}
+
+TEST(uri_password, of_a_bare_user_is_none) {
+  std::string uri = "redis://me@db1";
+  EXPECT_FALSE(blot_out_password(uri.data()));
+}
+
+}  // namespace

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which sentence, reason and way out stand for which error of the library: the texts of docs/errors.md. Apart from
+// message.cpp, which only prints them.
+#include "duration.hpp"
+#include "escape.hpp"
+#include "message.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::array faults{
+    fault_row{errc::invalid_name, "E07", exit_code::usage},
+    fault_row{errc::invalid_option, "E08", exit_code::usage},
+    fault_row{errc::invalid_uri, "E17", exit_code::usage},
+    fault_row{errc::no_server, "E17", exit_code::usage},
+    fault_row{errc::used_after_fork, "E21", exit_code::defect},
+    fault_row{errc::empty_handle, "E21", exit_code::defect},
+    fault_row{errc::timed_out, "E11", exit_code::busy},
+    fault_row{errc::cancelled, "E11", exit_code::busy},
+    fault_row{errc::cancelled_in_flight, "E20", exit_code::unavailable},
+    fault_row{errc::reply_lost, "E20", exit_code::unavailable},
+    fault_row{errc::unexpected_reply, "E20", exit_code::unavailable},
+    fault_row{errc::lease_expired, "E12", exit_code::lost},
+    fault_row{errc::lease_gone, "E12", exit_code::lost},
+    fault_row{errc::lease_taken, "E12", exit_code::lost},
+    fault_row{errc::lease_broken, "E12", exit_code::lost},
+    fault_row{errc::cannot_resolve, "E01", exit_code::unavailable},
+    fault_row{errc::cannot_connect, "E01", exit_code::unavailable},
+    fault_row{errc::server_silent, "E01", exit_code::unavailable},
+    fault_row{errc::connection_lost, "E01", exit_code::unavailable},
+    fault_row{errc::tls_failed, "E13", exit_code::unavailable},
+    fault_row{errc::no_password, "E02", exit_code::denied},
+    fault_row{errc::wrong_password, "E02", exit_code::denied},
+    fault_row{errc::no_permission, "E04", exit_code::denied},
+    fault_row{errc::wrong_database, "E03", exit_code::misconfigured},
+    fault_row{errc::not_a_primary, "E06", exit_code::misconfigured},
+    fault_row{errc::wrong_kind, "E14", exit_code::misconfigured},
+    fault_row{errc::wrong_server, "E15", exit_code::misconfigured},
+    fault_row{errc::script_mismatch, "E15", exit_code::misconfigured},
+    fault_row{errc::fence_too_far, "E08", exit_code::usage},
+    fault_row{errc::local_server, "E18", exit_code::unavailable},
+    fault_row{errc::server_loading, "E15", exit_code::unavailable},
+    fault_row{errc::server_busy, "E15", exit_code::unavailable},
+    fault_row{errc::out_of_memory, "E15", exit_code::unavailable},
+    fault_row{errc::server_refused, "E15", exit_code::unavailable},
+    fault_row{errc::clock_stepped, "E09", exit_code::unavailable},
+    fault_row{errc::not_held, "E19", exit_code::busy},
+    fault_row{errc::changed_hands, "E19", exit_code::busy},
+};
+
+const fault_row* row_of(errc cause) {
+  for (const auto& row : faults)
+    if (row.cause == cause) return &row;
+  return nullptr;
+}
+
+// The pieces of one error, escaped, with stand-ins for what is missing.
+struct pieces {
+  pieces(const error& e, const fault_context& context)
+      : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
+        subject{visible(e.detail().subject)},
+        words{visible(e.detail().server_text)},
+        why{visible(e.detail().why)},
+        lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
+        quoted_lock{shell_quoted(visible(context.lock))} {
+    const auto& d = e.detail();
+    if (!words.empty()) colon_words = fmt::format(": {}", words);
+    if (d.attempts > 1)
+      tried = fmt::format(" (tried {} times in {})", d.attempts, cli::to_text(d.elapsed));
+    else if (d.elapsed.count() > 0)
+      tried = fmt::format(" (after {})", cli::to_text(d.elapsed));
+    if (d.may_remain.count() > 0) remains = cli::to_text(d.may_remain);
+  }
+
+  std::string server, subject, words, why, lock, quoted_lock;
+  std::string colon_words{}, tried{}, remains{};
+};
+
+struct sentences {
+  std::string text;
+  std::string why;
+  std::string fix;
+};
+
+sentences for_request(errc cause, const pieces& p, const error& e) {
+  switch (cause) {
+    case errc::invalid_name:
+      return {fmt::format("{} is not a lock's name", p.subject.empty() ? p.lock : fmt::format("'{}'", p.subject)),
+              p.why.empty() ? "names are 1 to 512 bytes of UTF-8 without control characters" : p.why,
+              "--plain takes any bytes"};
+    case errc::fence_too_far:
+    case errc::invalid_option:
+      return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : p.subject), p.why,
+              p.subject.starts_with("ttl")
+                  ? "a --ttl in that range; a longer one needs --max-ttl, the same on every client"
+                  : "holdfast help run"};
+    case errc::invalid_uri:
+      return {fmt::format("'{}' is not a server that we know how to reach{}", p.subject, p.colon_words), "",
+              "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+unix:///PATH?db=N, local: or local:/DIRECTORY"};
+    case errc::no_server: return {"no server was named", "", "export HOLDFAST_URI=redis://HOST:PORT, or --uri"};
+    case errc::timed_out: return {fmt::format("somebody else held {} all the time", p.lock), "", "a longer -w"};
+    case errc::cancelled: return {"the wait was cancelled", "", ""};
+    case errc::not_held: return {fmt::format("nobody holds {}: there is nothing to break", p.lock), "", ""};
+    case errc::changed_hands:
+      return {fmt::format("{} is not held under that token any more; nothing was broken", p.lock),
+              "it changed hands since you looked", fmt::format("look again: holdfast show {}", p.quoted_lock)};
+    default:
+      return {visible(e.what()), "this is a defect of holdfast", "please report it with the command that you typed"};
+  }
+}
+
+sentences for_unknown(errc cause, const pieces& p) {
+  const auto left = p.remains.empty()
+                        ? std::string{"if it took the lock, the lock ends with its ttl"}
+                        : fmt::format("if it took the lock, the lock is left taken for {} at most", p.remains);
+  const auto what =
+      cause == errc::unexpected_reply
+          ? fmt::format("{} gave an answer that holdfast does not understand{}", p.server, p.colon_words)
+          : fmt::format("{} got the request for {} and its answer never came{}", p.server, p.lock, p.tried);
+  return {what, fmt::format("so nobody knows whether {} was taken; {}", p.lock, left),
+          fmt::format("look at who holds it (holdfast show {}), and try again", p.quoted_lock)};
+}
+
+sentences for_connection(errc cause, const pieces& p) {
+  const auto elsewhere = "or point elsewhere: export HOLDFAST_URI=redis://HOST:PORT";
+  switch (cause) {
+    case errc::cannot_resolve:
+      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), "its name has no address",
+              fmt::format("check the spelling and the name server, {}", elsewhere)};
+    case errc::cannot_connect:
+      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried),
+              "nothing listens there, or it is cut off",
+              fmt::format("start it (redis-server --port PORT), {}", elsewhere)};
+    case errc::server_silent:
+      return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+              "it hangs, or another protocol lives on that port (TLS?)",
+              "redis-cli PING there; rediss:// if the port speaks TLS"};
+    case errc::connection_lost:
+      return {
+          fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
+          "", "look whether the server is up, and why it closes connections"};
+    case errc::tls_failed:
+      return {fmt::format("no TLS with {}{}{}", p.server, p.colon_words, p.tried), p.why,
+              "redis:// if that port is plain; --cacert FILE for an authority of your own"};
+    default: return {};
+  }
+}
+
+// The library's `why` has the way out where there is one; ours is the package's name, and the other way to get a
+// server.
+sentences for_local(const pieces& p) {
+  const auto elsewhere = "name a server: export HOLDFAST_URI=redis://HOST:PORT";
+  if (p.subject == "redis-server" && p.words.empty())
+    return {"the local: server cannot be started: redis-server is not installed",
+            "PATH, /usr/bin and /usr/sbin have none", fmt::format("apt-get install redis-server; or {}", elsewhere)};
+  return {fmt::format("the local: server cannot be used: {}{}", p.subject, p.colon_words), "",
+          fmt::format("what `why` says; or {}", elsewhere)};
+}
+
+sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {
+  switch (cause) {
+    case errc::no_password:
+      return {fmt::format("{} wants a password and none was given", p.server), p.words,
+              "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
+    case errc::wrong_password:
+      return {fmt::format("{} does not accept this password{}", p.server,
+                          p.subject.empty() ? "" : fmt::format(" for user '{}'", p.subject)),
+              p.words, "check user and password: HOLDFAST_URI, REDISCLI_AUTH or --password-file"};
+    case errc::no_permission:
+      return {fmt::format("{} does not permit {}{}", p.server, p.subject.empty() ? "that" : p.subject, p.colon_words),
+              "", "docs/acl.md has the one ACL rule that locks need"};
+    case errc::wrong_database:
+      return {fmt::format("database {} does not exist on {}{}", p.subject, p.server, p.colon_words),
+              "locks in different databases do not see each other", "the same /N on every client, normally none"};
+    case errc::not_a_primary:
+      return {fmt::format("{} is a replica; locks must be taken on the primary", p.server), p.words,
+              "name the primary, or look why it was demoted"};
+    case errc::wrong_kind:
+      return {
+          fmt::format("key '{}' exists on {} but is not a holdfast lock{}",
+                      p.subject.empty() ? visible(fmt::format("{}{{{}}}", context.prefix, context.lock)) : p.subject,
+                      p.server, p.colon_words),
+          "some other program uses that key", "another name, or another --prefix"};
+    case errc::wrong_server:
+      return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
+              "a Redis 6.2 or newer, neither a sentinel nor a cluster node"};
+    case errc::script_mismatch:
+      return {fmt::format("{} loads our scripts as something else{}", p.server, p.colon_words), "",
+              "something between us and the server changes what we send; go to it directly"};
+    case errc::local_server: return for_local(p);
+    default: return {};
+  }
+}
+
+sentences for_trouble(errc cause, const pieces& p) {
+  switch (cause) {
+    case errc::server_loading:
+      return {fmt::format("{} is not ready{}", p.server, p.colon_words), "it loads its data, or its primary is down",
+              "wait for it"};
+    case errc::server_busy:
+      return {fmt::format("{} is blocked{}", p.server, p.colon_words), "a script or a module keeps it",
+              "redis-cli SCRIPT KILL"};
+    case errc::out_of_memory:
+      return {fmt::format("{} is out of memory{}", p.server, p.colon_words),
+              "maxmemory is reached and nothing may be evicted",
+              "raise maxmemory, or give locks a server of their own"};
+    case errc::server_refused:
+      return {fmt::format("{} refuses to serve{}", p.server, p.colon_words), p.why, "do what the server says"};
+    case errc::clock_stepped:
+      return {fmt::format("the clock of {} moved{}", p.server, p.colon_words), "Redis ends leases by its wall clock",
+              "run ntpd or chrony there, slewing and not stepping"};
+    default: return {};
+  }
+}
+
+sentences for_loss(errc cause, const pieces& p) {
+  switch (cause) {
+    case errc::lease_expired: return {fmt::format("lost {}: no renewal was confirmed in time", p.lock), "", ""};
+    case errc::lease_gone:
+      return {fmt::format("lost {}: the server has no such lease any more", p.lock),
+              "it was deleted, evicted or flushed", "holdfast doctor"};
+    case errc::lease_taken: return {fmt::format("lost {}: somebody else holds it now", p.lock), "", ""};
+    default: return {fmt::format("lost {}: it was broken on purpose", p.lock), "", ""};
+  }
+}
+
+sentences sentences_for(errc cause, const error& e, const fault_context& context) {
+  const pieces p{e, context};
+  if (e.code() == outcome::unknown || cause == errc::cancelled_in_flight) return for_unknown(cause, p);
+  if (e.code() == outcome::lost) return for_loss(cause, p);
+  // Each of these knows its own causes and gives an empty text for the others.
+  if (auto s = for_connection(cause, p); !s.text.empty()) return s;
+  if (auto s = for_refusal(cause, p, context); !s.text.empty()) return s;
+  if (auto s = for_trouble(cause, p); !s.text.empty()) return s;
+  return for_request(cause, p, e);
+}
+
+}  // namespace
+
+std::span<const fault_row> fault_table() { return faults; }
+
+fault describe(const error& e, const fault_context& context) {
+  if (e.code().category() != error_category()) return describe(static_cast<const std::exception&>(e));
+  const auto cause = static_cast<errc>(e.code().value());
+  const auto* row = row_of(cause);
+  auto [text, why, fix] = sentences_for(cause, e, context);
+  if (why.empty() && e.code() != outcome::unknown) why = visible(e.detail().why);
+  return {.code = row ? row->code : "E21",
+          .cause = to_string(cause),
+          .text = std::move(text),
+          .why = std::move(why),
+          .fix = std::move(fix),
+          .endpoint = visible(e.detail().endpoint),
+          .server_text = visible(e.detail().server_text),
+          .exit = row ? row->exit : exit_code::defect};
+}
+
+fault describe(const std::exception& e) {
+  return {.code = "E21",
+          .text = visible(e.what()),
+          .why = "this is a defect of holdfast, or this machine is out of something",
+          .exit = exit_code::defect};
+}
+
+}  // namespace holdfast::cli

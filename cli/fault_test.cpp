@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// interface.md 5.3: each fault has a sentence with its value, and docs/errors.md and the help know all of them.
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "help_topics.hpp"
+#include "message.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace {
+
+using namespace holdfast::cli;
+using holdfast::errc;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string shown(errc cause, holdfast::error_detail detail = {}, std::string_view lock = "nightly") {
+  return to_text(describe(holdfast::error{cause, std::move(detail)}, {.lock = lock, .prefix = "hf:"}));
+}
+
+constexpr int last_cause = static_cast<int>(errc::changed_hands);
+
+TEST(fault_table, has_every_errc_once) {
+  for (int value = 1; value <= last_cause; ++value) {
+    const auto matches = std::count_if(fault_table().begin(), fault_table().end(),
+                                       [&](const auto& row) { return row.cause == static_cast<errc>(value); });
+    EXPECT_EQ(matches, 1) << holdfast::to_string(static_cast<errc>(value));
+  }
+  EXPECT_EQ(fault_table().size(), static_cast<std::size_t>(last_cause));
+}
+
+TEST(fault_table, exits_as_the_outcome_asks) {
+  for (const auto& row : fault_table()) {
+    const auto code = make_error_code(row.cause);
+    const std::string name = holdfast::to_string(row.cause);
+    if (code == holdfast::outcome::lost) {
+      EXPECT_EQ(row.exit, exit_code::lost) << name;
+    }
+    if (code == holdfast::outcome::denied) {
+      EXPECT_EQ(row.exit, exit_code::denied) << name;
+    }
+    if (code == holdfast::outcome::unreachable || code == holdfast::outcome::unknown) {
+      EXPECT_EQ(row.exit, exit_code::unavailable) << name;
+    }
+    // Nothing but "somebody else has it" may look like it: a cron job skips its turn on 75 (H22).
+    if (row.exit == exit_code::busy) {
+      const std::set about_holders{errc::timed_out, errc::cancelled, errc::not_held, errc::changed_hands};
+      EXPECT_EQ(about_holders.count(row.cause), 1U) << name;
+    }
+  }
+}
+
+TEST(every_fault, has_a_sentence_a_code_and_a_help_page) {
+  for (const auto& row : fault_table()) {
+    const auto text =
+        shown(row.cause, {.endpoint = "redis://db1:6379", .server_text = "Its Own Words", .subject = "S"});
+    EXPECT_THAT(text, testing::StartsWith(std::string{"holdfast: error["} + row.code + "]: "));
+    EXPECT_THAT(text, HasSubstr(std::string{"  see: holdfast help "} + row.code));
+    EXPECT_THAT(text, Not(HasSubstr(": \n")));
+    const bool has_page = std::any_of(error_codes().begin(), error_codes().end(),
+                                      [&](const auto& page) { return std::string_view{page.name} == row.code; });
+    EXPECT_TRUE(has_page) << row.code;
+  }
+}
+
+// The page is for people; this keeps it complete and its numbers true.
+TEST(errors_page, has_a_row_with_code_and_exit_status_for_every_errc) {
+  std::ifstream file{HOLDFAST_ERRORS_PAGE};
+  ASSERT_TRUE(file) << HOLDFAST_ERRORS_PAGE;
+  std::ostringstream page;
+  page << file.rdbuf();
+  for (const auto& row : fault_table()) {
+    std::istringstream lines{page.str()};
+    std::string line;
+    const auto start = std::string{"| `"} + holdfast::to_string(row.cause) + "` |";
+    bool found = false;
+    while (std::getline(lines, line)) {
+      if (!line.starts_with(start)) continue;
+      found = true;
+      EXPECT_THAT(line, HasSubstr(std::string{"| "} + row.code + " |")) << line;
+      EXPECT_THAT(line, testing::EndsWith("| " + std::to_string(number(row.exit)) + " |")) << line;
+    }
+    EXPECT_TRUE(found) << start;
+  }
+  for (const auto& code : error_codes()) EXPECT_THAT(page.str(), HasSubstr(std::string{"### "} + code.name));
+}
+
+TEST(E01, names_the_server_its_words_and_the_tries) {
+  const auto text = shown(errc::cannot_connect, {.endpoint = "redis://127.0.0.1:6379",
+                                                 .server_text = "Connection refused",
+                                                 .attempts = 3,
+                                                 .elapsed = std::chrono::milliseconds{1200}});
+  EXPECT_THAT(text, HasSubstr("cannot reach redis://127.0.0.1:6379: Connection refused (tried 3 times in 1.2s)"));
+  EXPECT_THAT(text, HasSubstr("  fix: "));
+}
+
+TEST(E14, names_the_key) {
+  EXPECT_THAT(shown(errc::wrong_kind, {.endpoint = "redis://db1"}),
+              HasSubstr("key 'hf:{nightly}' exists on redis://db1"));
+}
+
+TEST(E18, says_what_to_install) {
+  EXPECT_THAT(
+      shown(errc::local_server, {.endpoint = "local:", .subject = "redis-server", .why = "It is not installed."}),
+      HasSubstr("apt-get install redis-server"));
+}
+
+TEST(E18, gives_the_reason_for_a_directory) {
+  const auto text = shown(errc::local_server, {.endpoint = "local:", .subject = "/d", .why = "It is a symbolic link."});
+  EXPECT_THAT(text, HasSubstr("cannot be used: /d"));
+  EXPECT_THAT(text, HasSubstr("why: It is a symbolic link."));
+}
+
+TEST(E20, says_for_how_long_a_lock_may_be_left) {
+  EXPECT_THAT(shown(errc::reply_lost, {.endpoint = "redis://db1", .may_remain = std::chrono::milliseconds{15'000}}),
+              HasSubstr("left taken for 15s at most"));
+}
+
+// H70: a hostile server or name must not move the cursor.
+TEST(every_fault, shows_no_control_characters) {
+  for (const auto& row : fault_table()) {
+    const auto text =
+        shown(row.cause,
+              {.endpoint = "redis://\x1b[2J", .server_text = "\x1b[2J\r\nx", .subject = "\x1b[2J", .why = "\x1b[2J"},
+              "\x1b[2J");
+    EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << text;
+    EXPECT_THAT(text, Not(HasSubstr("\r"))) << text;
+  }
+}
+
+TEST(what_is_no_fault_of_the_library, is_a_defect_of_ours) {
+  const auto what = describe(std::bad_alloc{});
+  EXPECT_EQ(what.code, "E21");
+  EXPECT_EQ(what.exit, exit_code::defect);
+}
+
+}  // namespace

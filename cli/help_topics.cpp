@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "help_topics.hpp"
+
+#include "subcommands.hpp"
+
+#include <array>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::array topics{
+    help_text{"durations", R"(Durations: a plain number is seconds, as in flock: 90, 0.2
+With units, from the largest down: 500ms, 1.5s, 2m, 1h30m, 1d. ISO 8601: PT15M, PT1H30M, P1D.
+Finer than a millisecond is rounded up. Negative, empty and endless ones are refused.
+)"},
+    help_text{"servers", R"(Servers: --uri URI, else HOLDFAST_URI, else local:.
+  redis://HOST:PORT/DB                   TCP; port 6379, database 0
+  rediss://HOST:PORT/DB                  TLS; certificate and name are verified (--cacert, --cert, --key)
+  redis+unix:///run/redis.sock?db=N      a Unix socket
+  local:  local:/DIRECTORY               a private redis-server of this user on this machine, started when needed
+Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
+A password in --uri is overwritten in our command line and warned about.
+With no server named, one line on stderr says that the locks are yours on this machine alone; -q leaves it out.
+)"},
+    help_text{"environment", R"(Environment read:
+  HOLDFAST_URI          the server
+  HOLDFAST_LOCAL_DIR    the directory of local:
+  HOLDFAST_HOLDS        the locks that processes above us hold; asking for one of them is refused (E16)
+  REDISCLI_AUTH         the server's password
+  NO_COLOR              no colours on a terminal
+Environment of the command, always overwritten:
+  HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE=exclusive  HOLDFAST_TTL_MS
+  HOLDFAST_TOKEN        the fencing token: give it to what you write to
+  HOLDFAST_HOLDS        server, prefix, naming and name of every lock held around the command
+Passwords are taken out of it: REDISCLI_AUTH is removed, HOLDFAST_URI loses user and password.
+--keep-password leaves both, for a command that needs them.
+)"},
+    help_text{"loss", R"(When the lock is lost while the command runs:
+The lease ends ttl after the last renewal that the server confirmed. Before that, while nobody else can have the lock:
+  TERM (--signal) to the command's whole process group, then
+  KILL, after --kill-after but at most a quarter of the ttl, and always before the lease ends; exit status 79.
+When the server says that the lock is gone, taken or broken, TERM at once and KILL after the same time.
+  --on-lost kill        no TERM: KILL just before the end
+  --on-lost warn        say so and let it run; the exit status is the command's own
+A process that leaves the group (setsid, a daemon) cannot be reached. If holdfast itself is killed with KILL, the
+command gets TERM from the kernel; under another holdfast, KILL.
+)"},
+    help_text{"signals", R"(Signals:
+While waiting, HUP, INT, QUIT, TERM, USR1 and USR2 end the wait; exit status 128+N.
+While the command runs they are passed on to its process group, and WINCH, TSTP and CONT too; the exit status is the
+command's. A signal that our parent ignores (nohup) stays ignored.
+The command has a process group of its own and the terminal's foreground if we had it; --foreground leaves it in ours.
+As PID 1, holdfast also collects orphans.
+)"},
+};
+
+constexpr std::array codes{
+    help_text{"E01",
+              "the server cannot be reached: name, network, port, or it hangs.\nIs it up (redis-cli PING)? Is "
+              "HOLDFAST_URI right? Exit status 69.\n"},
+    help_text{"E02",
+              "the server wants a password, or another one.\nREDISCLI_AUTH, --password-file FILE, or "
+              "HOLDFAST_URI=redis://USER:PASSWORD@HOST. Exit status 77.\n"},
+    help_text{"E03",
+              "the database number does not exist there.\nUse the same /N on every client, normally none: locks in "
+              "different databases do not see each other. Exit status 78.\n"},
+    help_text{"E04",
+              "the server's ACL denies a command, a key or a channel.\ndocs/acl.md has the rule that locks need. Exit "
+              "status 77.\n"},
+    help_text{"E05",
+              "the server may throw locks away: its maxmemory-policy is not noeviction.\nCONFIG SET maxmemory-policy "
+              "noeviction, or give locks a server of their own. `holdfast doctor` finds this.\n"},
+    help_text{"E06",
+              "the server is a replica; locks must be taken on the primary.\nName the primary. Exit status 78.\n"},
+    help_text{"E07",
+              "that is no name for a lock: 1 to 512 bytes of UTF-8 without control characters.\nWith --plain any bytes "
+              "are good. Exit status 64.\n"},
+    help_text{
+        "E08",
+        "an option is out of its range: a ttl is 100ms to --max-ttl (60s), a wait at most a year.\nExit status 64.\n"},
+    help_text{"E09",
+              "the server's clock moved, so that it cannot be trusted with the end of a lease for a moment.\nRun ntpd "
+              "or chrony there, slewing and not stepping. Exit status 69.\n"},
+    help_text{"E10", "too few servers of a quorum answered. Quorums are not there yet.\n"},
+    help_text{"E11",
+              "somebody else holds the lock, or held it until your wait was over.\nWait with -w, look with `holdfast "
+              "show NAME`. Exit status 75, or -E N.\n"},
+    help_text{"E12",
+              "the lock was lost while it was held; the command was stopped.\n`holdfast help loss` tells how. Give "
+              "writes the token (HOLDFAST_TOKEN), and stale ones can be refused. Exit status 79.\n"},
+    help_text{"E13",
+              "no TLS with the server.\nIs the port plain (redis://)? Is the authority known (--cacert)? Is the host "
+              "name the certificate's? Exit status 69.\n"},
+    help_text{
+        "E14",
+        "the lock's key exists and is no lock of holdfast's.\nAnother name, or another --prefix. Exit status 78.\n"},
+    help_text{"E15",
+              "the server answers and cannot serve: loading, blocked, out of memory, read-only disk, protected mode, a "
+              "sentinel.\nIts own words are in the message. Exit status 69, or 78 when waiting will not help.\n"},
+    help_text{"E16",
+              "the command runs already under this lock: a holdfast above it holds the same name on the same "
+              "server.\nTaking it again would wait for itself for ever. Exit status 64.\n"},
+    help_text{"E17",
+              "the command line cannot be understood, or no server was named.\n`holdfast help run` has all options. "
+              "Exit status 64.\n"},
+    help_text{"E18",
+              "the local: server cannot be started or used.\napt-get install redis-server; `holdfast local status`; or "
+              "name a server with HOLDFAST_URI. Exit status 69.\n"},
+    help_text{"E19",
+              "nothing was broken: the lock is free, or is held under another token than the one you saw.\nLook again "
+              "with `holdfast show NAME`. Exit status 75.\n"},
+    help_text{"E20",
+              "nobody knows whether the server did it: the request left and no answer came.\nIt is not retried "
+              "blindly; the message says for how long the lock may be left taken. Exit status 69.\n"},
+    help_text{"E21",
+              "a defect of holdfast, or this machine is out of memory, descriptors or processes.\nPlease report it. "
+              "Exit status 70.\n"},
+};
+
+}  // namespace
+
+std::span<const help_text> help_topics() { return topics; }
+std::span<const help_text> error_codes() { return codes; }
+
+std::string examples() {
+  return R"(holdfast: flock for your whole fleet. It frees itself when its owner dies.
+
+  holdfast run nightly -- ./backup.sh        run it under the lock 'nightly'; wait for the lock if need be
+  holdfast run -n nightly -- ./backup.sh     or not at all: exit status 75, and who has it
+  holdfast run -w 10m nightly -c 'a && b'    wait ten minutes at most; a shell line
+  holdfast show nightly                      who holds it, since when, under which token
+  holdfast ls                                everything that is held
+  holdfast doctor                            is this server fit for locks?
+
+The server: export HOLDFAST_URI=redis://HOST; without it, one of yours on this machine alone.
+More: holdfast help
+)";
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The long texts of `holdfast help`: they are prose, and prose has a file of its own.
+#pragma once
+
+#include <span>
+
+namespace holdfast::cli {
+
+struct help_text {
+  const char* name;
+  const char* text;  // Ends with a line break.
+};
+
+std::span<const help_text> help_topics();
+std::span<const help_text> error_codes();  // "E01" and so on; docs/errors.md has the same in full.
+
+}  // namespace holdfast::cli

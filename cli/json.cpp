@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "json.hpp"
+
+#include "exit_code.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <ctime>
+
+namespace holdfast::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json document() { return {{"version", 1}, {"at", rfc3339(std::chrono::system_clock::now())}}; }
+
+// Labels may hold any bytes; what is not UTF-8 becomes U+FFFD.
+std::string written(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+json text_or_null(const std::string& text) { return text.empty() ? json{} : json(text); }
+
+json fields_of(const lock_info& info) {
+  const bool is_ours = info.held && !info.foreign;  // Of a foreign holder only the remaining time is known.
+  json out{{"name", info.name}, {"held", info.held}, {"foreign", info.foreign}};
+  out["owner"] = is_ours ? json(info.owner) : json{};
+  out["token"] = is_ours ? json(info.token.value()) : json{};
+  out["ttl_ms"] = is_ours ? json(info.ttl.count()) : json{};
+  out["remaining_ms"] = info.held ? json(info.remaining.count()) : json{};
+  out["held_ms"] = is_ours ? json(info.held_for.count()) : json{};
+  out["breaking"] = info.breaking;
+  out["last_break"] = nullptr;
+  if (info.last_break)
+    out["last_break"] = {{"token", info.last_break->token.value()},
+                         {"since_ms", info.last_break->since.count()},
+                         {"by", info.last_break->by},
+                         {"why", info.last_break->why}};
+  out["waiters"] = json::array();
+  for (const auto& waiter : info.waiters)
+    out["waiters"].push_back({{"owner", waiter.owner}, {"waiting_ms", waiter.waiting.count()}});
+  return out;
+}
+
+const char* word(finding::severity level) {
+  switch (level) {
+    case finding::severity::ok: return "ok";
+    case finding::severity::warning: return "warning";
+    case finding::severity::error: return "error";
+  }
+  return "error";
+}
+
+}  // namespace
+
+std::string json_of(const lock_info& info) {
+  auto out = document();
+  out.update(fields_of(info));
+  return written(out);
+}
+
+std::string json_of(const std::vector<lock_info>& locks) {
+  auto out = document();
+  out["locks"] = json::array();
+  for (const auto& info : locks) out["locks"].push_back(fields_of(info));
+  return written(out);
+}
+
+std::string json_of(const diagnosis& found) {
+  auto out = document();
+  out["endpoint"] = found.endpoint;
+  out["server_version"] = text_or_null(found.server_version);
+  out["role"] = text_or_null(found.role);
+  out["mode"] = text_or_null(found.mode);
+  out["eviction_policy"] = text_or_null(found.eviction_policy);
+  out["round_trip_median_us"] = found.round_trip_median.count();
+  out["round_trip_max_us"] = found.round_trip_max.count();
+  out["worst"] = word(found.worst());
+  out["findings"] = json::array();
+  for (const auto& f : found.findings)
+    out["findings"].push_back(
+        {{"level", word(f.level)}, {"code", text_or_null(f.code)}, {"what", f.what}, {"fix", text_or_null(f.fix)}});
+  return written(out);
+}
+
+std::string json_of(const local_status& status) {
+  auto out = document();
+  out["directory"] = status.directory;
+  out["socket"] = status.socket;
+  out["running"] = status.running;
+  out["pid"] = status.running ? json(status.pid) : json{};
+  out["was_started"] = status.was_started;
+  return written(out);
+}
+
+std::string json_of(const fault& what) {
+  auto out = document();
+  out["error"] = {{"code", text_or_null(what.code)},
+                  {"cause", text_or_null(what.cause)},
+                  {"message", what.text},
+                  {"why", text_or_null(what.why)},
+                  {"hint", text_or_null(what.fix)},
+                  {"node", text_or_null(what.endpoint)},
+                  {"server_text", text_or_null(what.server_text)},
+                  {"exit", number(what.exit)}};
+  return written(out);
+}
+
+std::string rfc3339(std::chrono::system_clock::time_point when) {
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(when.time_since_epoch());
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
+  const std::time_t time = seconds.count();
+  std::tm utc{};
+  ::gmtime_r(&time, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec, (since - seconds).count());
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors that become readable when a lease has to be looked at again: a timer that also counts suspended time,
+// and the library's word that the lease is lost. The timer alone is enough; the word only comes sooner.
+#pragma once
+
+#include <holdfast/lease.hpp>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stop_token>
+
+namespace holdfast::cli {
+
+class lease_watch {
+public:
+  explicit lease_watch(const lease& watched);
+  ~lease_watch();
+  lease_watch(const lease_watch&) = delete;
+  lease_watch& operator=(const lease_watch&) = delete;
+
+  // Milliseconds of CLOCK_BOOTTIME, the clock of the lease's deadline.
+  static std::chrono::milliseconds now();
+
+  // Makes timer() readable once, that much later; milliseconds::max(): never.
+  void wake_in(std::chrono::milliseconds span);
+
+  int timer() const noexcept { return timer_; }
+  int lost() const noexcept { return lost_; }
+
+  // Reads both empty.
+  void drain();
+
+private:
+  int timer_ = -1;
+  int lost_ = -1;
+  std::optional<std::stop_callback<std::function<void()>>> on_lost_{};
+};
+
+}  // namespace holdfast::cli

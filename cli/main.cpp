@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The holdfast command: from the first word to a subcommand, and from every exception to a message and a status.
+#include "environment.hpp"
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "message.hpp"
+#include "options.hpp"
+#include "subcommands.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string_view>
+
+namespace holdfast::cli {
+namespace {
+
+// A closed stdin, stdout or stderr would lend its number to a socket of ours, and a message would go to the server.
+// Closed again by exec, so that the command finds what our parent gave it.
+void keep_standard_descriptors_taken() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+}
+
+const char* word_of(command which) {
+  for (const auto& row : command_table())
+    if (row.id == which) return row.name;
+  return "";
+}
+
+int dispatch(command which, const settings& s) {
+  switch (which) {
+    case command::run: return run_command(s);
+    case command::hold: return hold_command(s);
+    case command::check: return check_command(s);
+    case command::show: return show_command(s);
+    case command::ls: return ls_command(s);
+    case command::break_lock: return break_command(s);
+    case command::doctor: return doctor_command(s);
+    case command::local: return local_command(s);
+    case command::help:
+    case command::version: break;
+  }
+  return version_command();
+}
+
+fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }
+
+int fail(const fault& what, bool json) {
+  say_error(what);
+  if (json) print(json_of(what));
+  return number(what.exit);
+}
+
+int main_of_command(command which, int argc, char** argv) {
+  settings s;
+  try {
+    s = parse_options(which, argc, argv);
+    if (s.wants_help) return help_command(word_of(which));
+    return dispatch(which, s);
+  } catch (const usage_error& e) {
+    return fail(from(e), s.json);
+  } catch (const error& e) {
+    return fail(describe(e, {.lock = s.name, .prefix = s.prefix ? std::string_view{*s.prefix} : "hf:"}), s.json);
+  } catch (const std::exception& e) {
+    return fail(describe(e), s.json);
+  }
+}
+
+int main_of(int argc, char** argv) {
+  keep_standard_descriptors_taken();
+  if (argc < 2) {
+    print(examples());
+    return number(exit_code::usage);  // A crontab line whose variables were empty has not succeeded.
+  }
+  const std::string_view word = argv[1];
+  try {
+    if (word == "--help" || word == "-h") return help_command("");
+    if (word == "--version" || word == "-V") return version_command();
+    if (word.starts_with("-"))
+      throw usage_error{fmt::format("'{}' comes too early: first the command, then its options", visible(word)),
+                        "holdfast run [options] NAME -- CMD"};
+    const auto which = parse_command(word);
+    if (which == command::help) return help_command(argc > 2 ? argv[2] : "");
+    if (which == command::version) return version_command();
+    return main_of_command(which, argc - 1, argv + 1);
+  } catch (const usage_error& e) {
+    return fail(from(e), false);
+  } catch (const std::exception& e) {
+    return fail(describe(e), false);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::cli
+
+int main(int argc, char** argv) { return holdfast::cli::main_of(argc, argv); }

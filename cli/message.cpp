@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message.hpp"
+
+#include "escape.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <limits.h>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace holdfast::cli {
+namespace {
+
+// Everything into one write(2), so that lines of several processes on one terminal do not mix.
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw std::system_error{errno, std::generic_category(), "cannot write"};
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void write_to_stderr(std::string_view text) {
+  try {
+    write_all(STDERR_FILENO, text);
+  } catch (const std::system_error&) {  // Nobody is left who could be told.
+  }
+}
+
+bool try_write_to_stderr(std::string_view text) {
+  pollfd ready{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return false;
+  write_to_stderr(text.substr(0, PIPE_BUF));  // A pipe that is ready takes so much at once.
+  return true;
+}
+
+bool coloured() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return stderr_is_terminal() && (!no_color || !*no_color) && term && std::string_view{term} != "dumb";
+}
+
+std::string with_colour(const fault& what, std::string_view severity) {
+  auto text = to_text(what, severity);
+  if (!coloured()) return text;
+  const auto begin = text.find(severity);
+  const auto end = text.find(": ", begin);
+  if (end == text.npos) return text;
+  text.insert(end, "\x1b[0m");
+  text.insert(begin, severity == "error" ? "\x1b[1;31m" : "\x1b[1;33m");
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const fault& what, std::string_view severity) {
+  auto text = what.code.empty() ? fmt::format("holdfast: {}: {}\n", severity, what.text)
+                                : fmt::format("holdfast: {}[{}]: {}\n", severity, what.code, what.text);
+  if (!what.why.empty()) text += fmt::format("  why: {}\n", what.why);
+  if (!what.fix.empty()) text += fmt::format("  fix: {}\n", what.fix);
+  if (!what.code.empty()) text += fmt::format("  see: holdfast help {}\n", what.code);
+  return text;
+}
+
+void say_error(const fault& what) { write_to_stderr(with_colour(what, "error")); }
+void say_warning(const fault& what) { write_to_stderr(with_colour(what, "warning")); }
+void say(std::string_view text) { write_to_stderr(fmt::format("holdfast: {}\n", text)); }
+
+bool try_say_error(const fault& what) { return try_write_to_stderr(with_colour(what, "error")); }
+bool try_say(std::string_view text) { return try_write_to_stderr(fmt::format("holdfast: {}\n", text)); }
+
+void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+}  // namespace holdfast::cli

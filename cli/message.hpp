@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command says to people: on stderr, always in the same shape, with a stable code.
+//
+//   holdfast: error[E01]: cannot reach redis://127.0.0.1:6379: Connection refused (tried 3 times in 1.2s)
+//     why: nothing listens there
+//     fix: start it, or point elsewhere: export HOLDFAST_URI=redis://HOST:PORT
+//     see: holdfast help E01
+//
+// An error prints all its lines wherever stderr goes: cron's mail is where the way out is needed most. Busy is no
+// error and stays one line. Only the word before the colon is coloured, on a terminal and without NO_COLOR.
+#pragma once
+
+#include "exit_code.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+// One row for each errc: what it is called outside and what the process exits with.
+struct fault_row {
+  errc cause;
+  const char* code;  // "E01"; docs/errors.md has a section for each.
+  exit_code exit;
+};
+std::span<const fault_row> fault_table();
+
+// A fault, ready to be printed or written as JSON. All texts are safe to show.
+struct fault {
+  std::string code{};      // "E01"
+  std::string cause{};     // The errc's name, "cannot_connect"; empty when the fault is the command's own.
+  std::string text{};      // What, with the actual value.
+  std::string why{};       // May be empty.
+  std::string fix{};       // May be empty.
+  std::string endpoint{};  // May be empty.
+  std::string server_text{};
+  exit_code exit = exit_code::defect;
+};
+
+// What the command knows and the error does not. Views must outlive the call.
+struct fault_context {
+  std::string_view lock{};    // The lock that the call was about; empty: none.
+  std::string_view prefix{};  // What its key begins with.
+};
+
+fault describe(const error& e, const fault_context& context = {});
+
+// The same for what is thrown around the library: bad_alloc, a defect of ours.
+fault describe(const std::exception& e);
+
+// The whole text of it, as printed.
+std::string to_text(const fault& what, std::string_view severity = "error");
+
+void say_error(const fault& what);
+void say_warning(const fault& what);
+
+// "holdfast: TEXT", one line.
+void say(std::string_view text);
+
+// As say_error, but drops the message (false) where writing it would wait for the reader. For the seconds in which a
+// lease ends: a full pipe must not keep us from stopping the command.
+bool try_say_error(const fault& what);
+bool try_say(std::string_view text);
+
+// Writes to stdout, all of it. Throws std::system_error when that fails.
+void print(std::string_view text);
+
+bool stderr_is_terminal();
+
+}  // namespace holdfast::cli

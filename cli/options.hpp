@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as data: which command takes which option, what was asked for, and every complaint about it.
+// One table feeds the parser, the help and the tests.
+//
+// getopt_long does the reading, in `+` mode and again after NAME, so that options are accepted on both sides of NAME
+// but never taken from CMD. It would also accept abbreviated long options; those are refused here, because a new
+// option must not change what an old crontab line means.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::cli {
+
+enum class command : unsigned {
+  run = 1U << 0,
+  hold = 1U << 1,
+  check = 1U << 2,
+  show = 1U << 3,
+  ls = 1U << 4,
+  break_lock = 1U << 5,
+  doctor = 1U << 6,
+  local = 1U << 7,
+  help = 1U << 8,
+  version = 1U << 9,
+};
+
+enum class option {
+  nonblock,
+  wait,
+  conflict_exit,
+  quiet_busy,
+  exclusive,
+  shared,
+  limit,
+  shell_command,
+  close_lock,
+  no_fork,
+  ttl,
+  no_renew,
+  kill_after,
+  stop_signal,
+  on_lost,
+  foreground,
+  wait_group,
+  keep_password,
+  owner,
+  why,
+  token,
+  now,
+  json,
+  quiet,
+  verbose,
+  uri,
+  prefix,
+  plain,
+  password_file,
+  cacert,
+  cert,
+  key,
+  server_timeout,
+  max_ttl,
+  help,
+};
+
+struct option_row {
+  option id;
+  char letter;        // 0: none.
+  const char* name;   // nullptr: none.
+  const char* value;  // What stands for its value in the help; nullptr: it takes none.
+  unsigned commands;  // Which commands take it: bits of `command`.
+  const char* text;   // nullptr: another spelling of the row before.
+};
+
+std::span<const option_row> option_table();
+
+struct command_row {
+  command id;
+  const char* name;
+  const char* usage;
+  const char* text;
+};
+
+std::span<const command_row> command_table();
+
+// What --on-lost asks for.
+enum class on_lost { stop, kill, warn };
+
+// Everything that was asked for, with the defaults.
+struct settings {
+  std::string name{};                          // NAME, or GLOB for ls.
+  std::vector<std::string> words{};            // CMD and its arguments; the words after `local` and `help`.
+  std::optional<std::string> shell_command{};  // -c
+
+  bool try_once = false;
+  std::optional<std::chrono::milliseconds> wait{};
+  std::optional<int> conflict_exit{};  // Unset: exit_code::busy, or 0 with --quiet-busy.
+  bool quiet_busy = false;
+
+  std::chrono::milliseconds ttl = std::chrono::seconds{10};
+  bool renews = true;
+  std::optional<std::chrono::milliseconds> kill_after{};
+  int stop_signal = SIGTERM;
+  on_lost when_lost = on_lost::stop;
+  bool foreground = false;
+  bool wait_group = false;
+  bool keep_password = false;
+  std::string owner{};
+  std::string why{};
+
+  std::optional<std::string> token{};
+  bool now = false;
+
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  bool wants_help = false;
+
+  std::optional<std::string> uri{};
+  bool password_in_arguments = false;
+  std::optional<std::string> prefix{};
+  bool plain = false;
+  std::string password_file{};
+  std::string cacert{};
+  std::string cert{};
+  std::string key{};
+  std::optional<std::chrono::milliseconds> server_timeout{};
+  std::optional<std::chrono::milliseconds> max_ttl{};
+};
+
+// The command line is wrong (E17). what() names the value; `fix` may be empty.
+struct usage_error : std::runtime_error {
+  explicit usage_error(const std::string& text, std::string way_out = {})
+      : std::runtime_error{text}, fix{std::move(way_out)} {}
+  std::string fix;
+};
+
+// The command that `word` names. Throws usage_error with the nearest one for a word that is none, and with a
+// sentence of its own for one that is not there yet.
+command parse_command(std::string_view word);
+
+// Reads what follows the command's word, which is argv[0] here. Throws usage_error. A password in a --uri argument is
+// overwritten in place, because everybody on the machine can read /proc/PID/cmdline.
+settings parse_options(command which, int argc, char** argv);
+
+}  // namespace holdfast::cli

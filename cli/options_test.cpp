@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// interface.md 1.2 and E17: what a command line means, and what is said about one that means nothing.
+#include "options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace {
+
+using namespace holdfast::cli;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A writable argv, as main has it: the parser blots passwords out of it.
+struct command_line {
+  explicit command_line(std::vector<std::string> typed) : words{std::move(typed)} {
+    for (auto& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+  }
+  settings parse() {
+    return parse_options(parse_command(words.front()), static_cast<int>(words.size()), pointers.data());
+  }
+  std::vector<std::string> words;
+  std::vector<char*> pointers{};
+};
+
+settings parse(std::vector<std::string> typed) { return command_line{std::move(typed)}.parse(); }
+
+std::string complaint(std::vector<std::string> typed) {
+  try {
+    command_line line{std::move(typed)};
+    line.parse();
+  } catch (const usage_error& e) {
+    return std::string{e.what()} + "\n" + e.fix;
+  }
+  return "no complaint";
+}
+
+TEST(options, of_flock_mean_what_they_mean_there) {
+  const auto s = parse({"run", "-n", "-x", "-o", "-E", "9", "-w", "2.5", "nightly", "true"});
+  EXPECT_TRUE(s.try_once);
+  EXPECT_EQ(s.conflict_exit, 9);
+  EXPECT_EQ(s.wait, 2500ms);
+  EXPECT_EQ(s.name, "nightly");
+  EXPECT_THAT(s.words, ElementsAre("true"));
+}
+
+TEST(options, long_spellings_of_flock_are_accepted) {
+  EXPECT_TRUE(parse({"run", "--nb", "x", "true"}).try_once);
+  EXPECT_TRUE(parse({"run", "--nonblock", "x", "true"}).try_once);
+  EXPECT_EQ(parse({"run", "--timeout", "3", "x", "true"}).wait, 3s);
+  EXPECT_EQ(parse({"run", "--wait=3", "x", "true"}).wait, 3s);
+  EXPECT_EQ(parse({"run", "--conflict-exit-code=4", "x", "true"}).conflict_exit, 4);
+}
+
+TEST(options, are_accepted_on_both_sides_of_the_name) {
+  const auto s = parse({"run", "-n", "x", "-t", "3s", "true"});
+  EXPECT_TRUE(s.try_once);
+  EXPECT_EQ(s.ttl, 3s);
+}
+
+// interface.md 0, finding 1: etcdctl takes the child's `-c` for its own.
+TEST(options, are_never_taken_from_the_command) {
+  const auto s = parse({"run", "x", "sh", "-c", "echo -n", "--ttl"});
+  EXPECT_EQ(s.shell_command, std::nullopt);
+  EXPECT_THAT(s.words, ElementsAre("sh", "-c", "echo -n", "--ttl"));
+}
+
+TEST(options, end_at_two_dashes) {
+  EXPECT_THAT(parse({"run", "x", "--", "-n", "--", "b"}).words, ElementsAre("-n", "--", "b"));
+  EXPECT_THAT(parse({"run", "x", "-n", "--", "true", "-n"}).words, ElementsAre("true", "-n"));
+}
+
+TEST(options, two_dashes_before_the_name_make_it_literal) {
+  const auto s = parse({"run", "-n", "--", "-odd-name", "--", "true"});
+  EXPECT_EQ(s.name, "-odd-name");
+  EXPECT_THAT(s.words, ElementsAre("true"));
+}
+
+TEST(options, a_value_of_two_dashes_does_not_end_them) {
+  const auto s = parse({"run", "--owner", "--", "-n", "x", "true"});
+  EXPECT_EQ(s.owner, "--");
+  EXPECT_TRUE(s.try_once);
+}
+
+TEST(options, shell_string_stands_on_either_side_of_the_name) {
+  EXPECT_EQ(parse({"run", "x", "-c", "a && b"}).shell_command, "a && b");
+  EXPECT_EQ(parse({"run", "-c", "a && b", "x"}).shell_command, "a && b");
+}
+
+TEST(options, letters_may_stand_together) {
+  const auto s = parse({"run", "-nqt3s", "x", "true"});
+  EXPECT_TRUE(s.try_once && s.quiet);
+  EXPECT_EQ(s.ttl, 3s);
+}
+
+TEST(options, of_the_other_commands_may_stand_after_their_name) {
+  EXPECT_TRUE(parse({"show", "x", "--json"}).json);
+  EXPECT_EQ(parse({"ls", "job:*", "--json"}).name, "job:*");
+  EXPECT_TRUE(parse({"break", "x", "--now", "--token", "17"}).now);
+  EXPECT_THAT(parse({"local", "status", "--json", "/d"}).words, ElementsAre("status", "/d"));
+}
+
+TEST(options, help_is_given_without_a_name) { EXPECT_TRUE(parse({"run", "--help"}).wants_help); }
+
+// H78: /proc/PID/cmdline is everybody's to read.
+TEST(options, password_in_a_uri_argument_is_blotted_out) {
+  command_line line{{"run", "-u", "redis://:canary@h", "x", "true"}};
+  const auto s = line.parse();
+  EXPECT_EQ(s.uri, "redis://:canary@h");
+  EXPECT_TRUE(s.password_in_arguments);
+  EXPECT_EQ(line.words[2], "redis://:******@h");
+}
+
+TEST(options, password_behind_an_equals_sign_is_blotted_out) {
+  command_line line{{"run", "--uri=redis://me:canary@h", "x", "true"}};
+  line.parse();
+  EXPECT_EQ(line.words[1], "--uri=redis://me:******@h");
+}
+
+struct mistake {
+  std::vector<std::string> typed;
+  const char* said;
+};
+
+class options_mistakes : public testing::TestWithParam<mistake> {};
+
+TEST_P(options_mistakes, are_named_with_a_way_out) {
+  EXPECT_THAT(complaint(GetParam().typed), HasSubstr(GetParam().said));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    all, options_mistakes,
+    testing::Values(
+        mistake{{"rum"}, "unknown command 'rum' \u2014 did you mean 'run'?"},
+        mistake{{"top"}, "'top' is not there yet"}, mistake{{"completion"}, "'completion' is not there yet"},
+        mistake{{"run", "--tll", "3s", "x", "true"}, "unknown option '--tll' \u2014 did you mean '--ttl'?"},
+        mistake{{"run", "--own", "me", "x", "true"}, "write --owner"},
+        mistake{{"run", "--own=me", "x", "true"}, "write --owner"},
+        mistake{{"run", "x", "-y"}, "command '-y' looks like an option\nput options before NAME, or add --"},
+        mistake{{"run", "x", "--ytterbium"}, "put -- before it"},
+        mistake{{"run", "-y", "x", "true"}, "'run' has no option '-y'"},
+        mistake{{"run", "x", "-t"}, "'-t' needs a value"}, mistake{{"run", "--ttl"}, "'--ttl' needs a value"},
+        mistake{{"run", "--nonblock=1", "x", "true"}, "'--nonblock=1' takes no value"},
+        mistake{{"run", "--ttl", "soon", "x", "true"}, "--ttl: 'soon' is not a duration"},
+        mistake{{"run", "-w", "-1", "x", "true"}, "'-1' is negative"},
+        mistake{{"run", "-E", "256", "x", "true"}, "'256' is not a whole number from 0 to 255"},
+        mistake{{"run", "-E", "1x", "x", "true"}, "'1x' is not a whole number"},
+        mistake{{"run", "-s", "x", "true"}, "shared locks (-s) are not there yet"},
+        mistake{{"run", "-l", "3", "x", "true"}, "limits (-l) are not there yet"},
+        mistake{{"run", "-F", "x", "true"}, "-F cannot be had"},
+        mistake{{"run", "--signal", "WINCH", "x", "true"}, "'WINCH' is not a signal that ends a command"},
+        mistake{{"run", "--on-lost", "pray", "x", "true"}, "'pray' is none of term, kill, warn"},
+        mistake{{"run"}, "run needs a lock's name"}, mistake{{"run", "x"}, "run needs a command"},
+        mistake{{"run", "", "true"}, "the lock's name is empty"},
+        mistake{{"run", "x", "-c", "a", "b"}, "both -c and a command"},
+        mistake{{"run", "-t", "10s", "-k", "5s", "x", "true"}, "--kill-after 5s is half of --ttl 10s or more"},
+        mistake{{"hold", "x", "true"}, "'true' is one word too many"}, mistake{{"show", "a", "b"}, "one word too many"},
+        mistake{{"hold", "-k", "1s", "x"}, "'hold' has no option '-k'"}, mistake{{"break", "x"}, "break needs --token"},
+        mistake{{"doctor", "x"}, "one word too many"}));
+
+TEST(options, default_kill_after_is_no_mistake_with_a_short_ttl) {
+  EXPECT_EQ(complaint({"run", "-t", "3s", "x", "true"}), "no complaint");
+}
+
+TEST(option_table, has_no_letter_and_no_name_twice_for_one_command) {
+  for (const auto& command : command_table()) {
+    std::multiset<std::string> spellings;
+    for (const auto& row : option_table()) {
+      if ((row.commands & static_cast<unsigned>(command.id)) == 0) continue;
+      if (row.letter) spellings.insert(std::string{"-"} + row.letter);
+      if (row.name) spellings.insert(row.name);
+    }
+    for (const auto& spelling : spellings) EXPECT_EQ(spellings.count(spelling), 1U) << command.name << ' ' << spelling;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast run: acquire, start the command, watch both, release. The order matters: the signals are ours before a
+// thread exists, the lock is ours before the command exists, and the command is gone before the lock is given back.
+#include "child.hpp"
+#include "duration.hpp"
+#include "environment.hpp"
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "message.hpp"
+#include "server.hpp"
+#include "signals.hpp"
+#include "subcommands.hpp"
+#include "supervise.hpp"
+#include "take.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace holdfast::cli {
+namespace {
+
+std::vector<std::string> words_of(const settings& s) {
+  if (s.shell_command) return {"/bin/sh", "-c", *s.shell_command};
+  return s.words;
+}
+
+// Waiting for a lock that an ancestor holds is waiting for ourselves.
+int refuse_self_deadlock(const settings& s) {
+  say_error({.code = "E16",
+             .text = fmt::format("this command already runs under '{}'; taking it again would wait for itself for ever",
+                                 visible(s.name)),
+             .why = "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
+             .fix = "leave the inner `holdfast run` out, or use another name there"});
+  return number(exit_code::usage);
+}
+
+// What env(1) and timeout(1) answer too.
+int answer_not_started(const child& command, const std::string& program) {
+  say_error({.text = fmt::format("cannot run '{}': {}", visible(program), std::strerror(command.failure()))});
+  return number(command.failure() == ENOENT ? exit_code::not_found : exit_code::not_executable);
+}
+
+// Gives the lock back. `status` is the command's; the result is ours.
+int release(lease& held, const settings& s, int status) {
+  const bool was_valid = held.valid();
+  const auto left = held.remaining();
+  const auto name = visible(held.name());
+  const auto token = held.token().to_string();
+  switch (held.release()) {
+    case release_outcome::released:
+      if (s.verbose) say(fmt::format("released '{}'", name));
+      return status;
+    case release_outcome::unknown:
+      if (!s.quiet)
+        say_warning({.code = "E20",
+                     .text = fmt::format("no answer to the release of '{}' (token {})", name, token),
+                     .why = fmt::format("if it did not arrive, the lock is left taken for {} at most", to_text(left))});
+      return status;
+    case release_outcome::already_lost: break;
+  }
+  // By our clock it still stood, by the server it did not: it was lost while the command ran. Otherwise it ended after
+  // the command did, which harms nobody.
+  say_warning({.code = "E12",
+               .text = fmt::format("'{}' (token {}) was not ours any more when it was released", name, token),
+               .why = was_valid ? "it was deleted, broken, evicted or taken while the command ran"
+                                : "its ttl was over by then"});
+  return was_valid && s.when_lost != on_lost::warn ? number(exit_code::lost) : status;
+}
+
+}  // namespace
+
+int run_command(const settings& s) {
+  signal_inbox inbox;
+  server at = open_server(s);
+  const auto entry = hold_entry(at.locks.endpoint(), at.prefix, at.how, s.name);
+  if (is_held_above(entry)) return refuse_self_deadlock(s);
+
+  const auto words = words_of(s);
+  const auto owner = owner_label(s, words.front());
+  auto [held, exit] = take_lock(at, s, owner, inbox);
+  if (!held) return exit;
+
+  child_plan plan{.words = words,
+                  .environment = environment_under({s.name, held->token(), owner, s.ttl, entry}, s.keep_password),
+                  .mask = inbox.mask_of_parent(),
+                  .own_group = !s.foreground};
+  // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
+  if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
+  child command{plan};
+  if (command.failure() != 0) return release(*held, s, answer_not_started(command, words.front()));
+
+  const auto end = supervise(*held, command, inbox, s, at.locks.endpoint());
+  command.take_terminal();
+  if (!end.was_stopped) return release(*held, s, end.exit);
+  // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
+  if (held->valid()) held->release();
+  return end.exit;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server.hpp"
+
+#include "environment.hpp"
+#include "escape.hpp"
+#include "message.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace holdfast::cli {
+namespace {
+
+// The first line of `path`, which should be for our eyes only.
+std::string read_password(const std::string& path, bool quiet) {
+  const auto refuse = [&](const char* reason) {
+    throw usage_error{fmt::format("--password-file: '{}': {}", visible(path), reason)};
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (fd < 0) refuse(std::strerror(errno));
+  struct stat seen {};
+  std::array<char, 4096> buffer{};
+  const bool known = ::fstat(fd, &seen) == 0;
+  const auto length = ::read(fd, buffer.data(), buffer.size());
+  ::close(fd);
+  if (length < 0) refuse(std::strerror(errno));
+  std::string password{buffer.data(), static_cast<std::size_t>(length)};
+  explicit_bzero(buffer.data(), buffer.size());
+  password.resize(std::min(password.size(), password.find_first_of("\r\n")));
+  if (password.empty()) refuse("its first line is empty");
+  if (known && S_ISREG(seen.st_mode) && (seen.st_mode & 077U) != 0 && !quiet)
+    say_warning({.text = fmt::format("others can read the password file '{}'", visible(path)),
+                 .fix = fmt::format("chmod 0600 {}", shell_quoted(visible(path)))});
+  return password;
+}
+
+client_options options_from(const settings& s) {
+  client_options options;
+  if (s.prefix) options.prefix = *s.prefix;
+  options.names = s.plain ? naming::plain : naming::holdfast;
+  options.owner = s.owner;
+  if (s.server_timeout) options.timeout = *s.server_timeout;
+  if (s.max_ttl) options.max_ttl = *s.max_ttl;
+  if (!s.password_file.empty()) options.password = read_password(s.password_file, s.quiet);
+  options.cacert = s.cacert;
+  options.cert = s.cert;
+  options.key = s.key;
+  if (s.verbose) {
+    options.log = [](const log_record& record) { say(record.text); };
+  }
+  return options;
+}
+
+}  // namespace
+
+server open_server(const settings& s) {
+  if (s.password_in_arguments && !s.quiet)
+    say_warning({.text = "the password in --uri could be read by everybody on this machine (ps)",
+                 .fix = "HOLDFAST_URI, REDISCLI_AUTH or --password-file"});
+  auto options = options_from(s);
+  auto prefix = options.prefix;
+  const auto how = options.names;
+  const auto named = s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
+  if (!named.empty()) return {client{named, std::move(options)}, std::move(prefix), how};
+  server opened{client{"local:", std::move(options)}, std::move(prefix), how};
+  if (!s.quiet)
+    say("no server named: these locks are yours on this machine alone; for a shared one: export "
+        "HOLDFAST_URI=redis://HOST");
+  return opened;
+}
+
+}  // namespace holdfast::cli

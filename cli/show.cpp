@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast show: everything that is to be seen of one lock.
+#include "duration.hpp"
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "message.hpp"
+#include "server.hpp"
+#include "subcommands.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::cli {
+namespace {
+
+std::string line(const char* label, const std::string& value) { return fmt::format("{:<12}{}\n", label, value); }
+
+std::string shown(const lock_info& info) {
+  std::string out = line("name", visible(info.name));
+  out += line("held", info.held ? "yes" : "no");
+  if (info.held && info.foreign) {
+    out += line("by", "something that is not holdfast");
+    out += line("remaining", to_text(info.remaining));
+  } else if (info.held) {
+    out += line("owner", visible(info.owner));
+    out += line("token", info.token.to_string());
+    out += line("held for", to_text(info.held_for));
+    out += line("ttl", to_text(info.ttl));
+    out += line("remaining",
+                fmt::format("{}{}", to_text(info.remaining), info.breaking ? ", then it ends: it was broken" : ""));
+  }
+  if (info.last_break)
+    out += line("last break", fmt::format("{} ago, token {}, by {}{}", to_text(info.last_break->since),
+                                          info.last_break->token.to_string(), visible(info.last_break->by),
+                                          info.last_break->why.empty() ? "" : ": " + visible(info.last_break->why)));
+  for (const auto& waiter : info.waiters)
+    out += line("waiting", fmt::format("{} for {}", visible(waiter.owner), to_text(waiter.waiting)));
+  return out;
+}
+
+}  // namespace
+
+int show_command(const settings& s) {
+  server at = open_server(s);
+  const auto info = at.locks.inspect(s.name);
+  print(s.json ? json_of(info) : shown(info));
+  return number(exit_code::ok);
+}
+
+}  // namespace holdfast::cli

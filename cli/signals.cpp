@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "signals.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::array read_by_us{SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
+                                SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD};
+
+bool is_ignored(int number) {
+  struct sigaction now {};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+signal_inbox::signal_inbox() {
+  // With SIGCHLD ignored, as some daemons leave it, the kernel would throw our command's exit status away.
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t read;
+  sigemptyset(&read);
+  for (const int number : read_by_us)
+    if (!is_ignored(number)) sigaddset(&read, number);
+  sigset_t blocked = read;
+  sigaddset(&blocked, SIGPIPE);  // A reader of our messages that went away must not end the lease's only keeper.
+  sigaddset(&blocked, SIGTTOU);  // Giving and taking the terminal is done from the background.
+  if (::pthread_sigmask(SIG_BLOCK, &blocked, &mask_of_parent_) != 0)
+    throw std::system_error{errno, std::generic_category(), "pthread_sigmask"};
+  descriptor_ = ::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor_ < 0) throw std::system_error{errno, std::generic_category(), "signalfd"};
+}
+
+// The mask stays: the library's threads may outlive us by a moment.
+signal_inbox::~signal_inbox() { ::close(descriptor_); }
+
+std::optional<received_signal> signal_inbox::take() {
+  signalfd_siginfo info{};
+  if (::read(descriptor_, &info, sizeof info) != sizeof info) return std::nullopt;
+  return received_signal{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+}
+
+bool asks_to_end(int signal_number) {
+  switch (signal_number) {
+    case SIGHUP:
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTERM:
+    case SIGUSR1:
+    case SIGUSR2: return true;
+    default: return false;
+  }
+}
+
+wait_canceller::wait_canceller(signal_inbox& inbox) : inbox_{inbox}, done_{::eventfd(0, EFD_CLOEXEC)} {
+  if (done_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
+  watcher_ = std::thread{[this] { watch(); }};
+}
+
+wait_canceller::~wait_canceller() {
+  finish();
+  ::close(done_);
+}
+
+int wait_canceller::finish() {
+  if (watcher_.joinable()) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(done_, &one, sizeof one);
+    watcher_.join();
+  }
+  return came_;
+}
+
+void wait_canceller::watch() {
+  std::array<pollfd, 2> watched{pollfd{inbox_.descriptor(), POLLIN, 0}, pollfd{done_, POLLIN, 0}};
+  while (true) {
+    if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return;
+    while (const auto signal = inbox_.take()) {
+      if (signal->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+      if (!asks_to_end(signal->number)) continue;
+      came_ = signal->number;
+      cancelled_.request_stop();
+    }
+    if (watched[1].revents != 0) return;
+  }
+}
+
+}  // namespace holdfast::cli

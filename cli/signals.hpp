@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signals as messages. They are blocked before the library starts its threads, so that none of those can be hit, and
+// read from a descriptor: by a watching thread while the main thread waits for the lock, by the main loop afterwards.
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+namespace holdfast::cli {
+
+struct received_signal {
+  int number = 0;
+  bool from_terminal = false;  // The kernel sent it (Ctrl-C), so our whole process group has it already.
+};
+
+// Blocks what we handle for as long as the process lives; make one, in the main thread, first of all. A signal that
+// our parent had us ignore (nohup, a background job) stays ignored.
+class signal_inbox {
+public:
+  signal_inbox();
+  ~signal_inbox();
+  signal_inbox(const signal_inbox&) = delete;
+  signal_inbox& operator=(const signal_inbox&) = delete;
+
+  // Readable when take() has something.
+  int descriptor() const noexcept { return descriptor_; }
+
+  std::optional<received_signal> take();
+
+  // The mask that our parent gave us, for the command to start with.
+  const sigset_t& mask_of_parent() const noexcept { return mask_of_parent_; }
+
+private:
+  sigset_t mask_of_parent_{};
+  int descriptor_ = -1;
+};
+
+// True for those that ask a process to end.
+bool asks_to_end(int signal_number);
+
+// While it lives, a signal that asks us to end stops the wait for the lock instead, and Ctrl-Z suspends us.
+class wait_canceller {
+public:
+  explicit wait_canceller(signal_inbox& inbox);
+  ~wait_canceller();
+  wait_canceller(const wait_canceller&) = delete;
+  wait_canceller& operator=(const wait_canceller&) = delete;
+
+  std::stop_token token() const { return cancelled_.get_token(); }
+
+  // Ends the watch; the inbox is the caller's again. Returns the signal that came, or 0.
+  int finish();
+
+private:
+  void watch();
+
+  signal_inbox& inbox_;
+  std::stop_source cancelled_{};
+  int came_ = 0;
+  int done_ = -1;
+  std::thread watcher_{};
+};
+
+}  // namespace holdfast::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command's life under the lock: from its start to the end of its last process, whatever ends first.
+#pragma once
+
+#include "child.hpp"
+#include "options.hpp"
+#include "signals.hpp"
+
+#include <holdfast/lease.hpp>
+
+#include <string>
+
+namespace holdfast::cli {
+
+struct ending {
+  int exit = 0;              // The command's status, or exit_code::lost.
+  bool was_stopped = false;  // The lock was lost, and the command stopped for it.
+};
+
+// Returns when the command has ended (and with --wait-group or after a loss its group too). `endpoint` is for messages.
+ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s,
+                 const std::string& endpoint);
+
+}  // namespace holdfast::cli

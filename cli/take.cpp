@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "take.hpp"
+
+#include "duration.hpp"
+#include "environment.hpp"
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "message.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::size_t label_size_max = 256;  // What the library accepts.
+
+int busy_exit(const settings& s) {
+  if (s.conflict_exit) return *s.conflict_exit;
+  return s.quiet_busy ? number(exit_code::ok) : number(exit_code::busy);
+}
+
+// Somebody else has it. Who, costs a second look at the server; by then it may be free.
+int answer_busy(server& at, const settings& s, std::string_view gave_up) {
+  if (s.quiet || s.quiet_busy) return busy_exit(s);
+  std::error_code ec;
+  const auto info = at.locks.inspect(s.name, ec);
+  std::string text = "is held by somebody else";
+  if (info) text = info->held ? holder_text(*info) : "was held a moment ago and is free now";
+  say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
+  if (stderr_is_terminal())
+    say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
+                    shell_quoted(visible(s.name))));
+  return busy_exit(s);
+}
+
+acquire_options options_from(const settings& s, const std::string& owner, std::stop_token cancel) {
+  acquire_options options;
+  options.ttl = s.ttl;
+  options.wait = s.wait;
+  options.cancel = std::move(cancel);
+  options.owner = owner;
+  options.renew = s.renews ? renewal::automatic : renewal::none;
+  return options;
+}
+
+// A signal ended the wait. If a request was under way, the server may still have granted it.
+int answer_signal(const error& e, const settings& s, int signal_number) {
+  if (e.code() == errc::cancelled_in_flight) {
+    const auto left = e.detail().may_remain.count() > 0 ? e.detail().may_remain : s.ttl;
+    say_warning({.code = "E20",
+                 .text = fmt::format("stopped while a request for '{}' was unanswered", visible(s.name)),
+                 .why = fmt::format("if the server granted it, the lock is left taken for {} at most", to_text(left))});
+  } else if (s.verbose) {
+    say(fmt::format("stopped waiting for '{}'", visible(s.name)));
+  }
+  return 128 + signal_number;
+}
+
+}  // namespace
+
+taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
+  wait_canceller canceller{inbox};
+  const auto options = options_from(s, owner, canceller.token());
+  std::optional<lease> held;
+  try {
+    held = s.try_once ? at.locks.try_acquire(s.name, options) : std::optional{at.locks.acquire(s.name, options)};
+  } catch (const error& e) {
+    if (const int came = canceller.finish(); came != 0) return {{}, answer_signal(e, s, came)};
+    if (e.code() != errc::timed_out) throw;
+    const auto after = s.wait ? to_text(*s.wait) : std::string{"a while"};
+    return {{}, answer_busy(at, s, fmt::format("; gave up after {}", after))};
+  }
+  const int came = canceller.finish();
+  if (came != 0) {
+    if (held) held->release();
+    return {{}, 128 + came};
+  }
+  if (!held) return {{}, answer_busy(at, s, "")};
+  if (s.verbose) say(fmt::format("acquired '{}', token {}", visible(s.name), held->token().to_string()));
+  return {std::move(held), 0};
+}
+
+std::string owner_label(const settings& s, std::string_view program) {
+  std::string label = s.owner;
+  if (label.empty()) {
+    // From the environment, as cron and sudo set it: a look-up of the uid may ask a directory server.
+    auto user = std::string{variable("LOGNAME")};
+    if (user.empty()) user = variable("USER");
+    if (user.empty()) user = fmt::format("uid{}", ::getuid());
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+    program.remove_prefix(program.find_last_of('/') == program.npos ? 0 : program.find_last_of('/') + 1);
+    label = fmt::format("{}@{}:{} {}", user, host.data(), ::getpid(), program);
+    if (label.size() > label_size_max) label.resize(label_size_max);
+  }
+  if (!s.why.empty()) label += fmt::format(" \"{}\"", s.why);
+  return label;
+}
+
+std::string holder_text(const lock_info& info) {
+  if (info.foreign)
+    return fmt::format("is held by something that is not holdfast, for {} more without a renewal",
+                       to_text(info.remaining));
+  auto text = fmt::format("is held by {} for {}", visible(info.owner), to_text(info.held_for));
+  if (!info.waiters.empty()) text += fmt::format(", {} waiting", info.waiters.size());
+  if (info.breaking) text += fmt::format("; broken, it ends in {}", to_text(info.remaining));
+  return text;
+}
+
+}  // namespace holdfast::cli

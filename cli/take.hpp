@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Taking the lock, as `run` and `hold` both do: try or wait, say who has it, and stop waiting when a signal comes.
+#pragma once
+
+#include "options.hpp"
+#include "server.hpp"
+#include "signals.hpp"
+
+#include <holdfast/info.hpp>
+#include <holdfast/lease.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+struct taking {
+  std::optional<lease> held{};  // Empty: not taken, it has been said why, and `exit` is the status.
+  int exit = 0;
+};
+
+// Throws holdfast::error for faults; busy, timed out and a signal are answers.
+taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox);
+
+// The label that others see: --owner, else user@host:pid PROGRAM; with --why, the reason in quotes behind it.
+// Never the command's arguments, which may hold secrets.
+std::string owner_label(const settings& s, std::string_view program);
+
+// "is held by deploy@web3:4711 backup for 3m12s", ready to show.
+std::string holder_text(const lock_info& info);
+
+}  // namespace holdfast::cli

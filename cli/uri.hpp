@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a server URI keeps its password, so that it can be taken out. The library parses URIs; this only hides
+// secrets, also in URIs that do not parse, and so errs on the side of hiding.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+struct text_range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// From the first `:` after `://` to the last `@`; nullopt when nothing can be a password there.
+std::optional<text_range> find_password(std::string_view uri);
+
+// The URI without user and password: "redis://:secret@db1/3" becomes "redis://db1/3".
+std::string without_credentials(std::string_view uri);
+
+// Overwrites the password in place with asterisks. Returns whether there was one.
+bool blot_out_password(char* uri);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The local: server, as a newcomer meets it: nothing set up, nothing named."""
+
+import json
+import os
+import unittest
+
+from fixture import CommandTest, is_alive, until
+
+
+class Local(CommandTest):
+    def setUp(self):
+        super().setUp()
+        del self.environment["HOLDFAST_URI"]
+        self.environment["HOLDFAST_LOCAL_DIR"] = self.path("local")
+        self.addCleanup(lambda: self.finish("local", "stop"))
+
+    def status(self):
+        return json.loads(self.finish("local", "status", "--json").out)
+
+    def test_first_command_works_and_says_whose_locks_these_are(self):
+        first = self.finish("run", self.lock, "--", "sh", "-c", "exit 7")
+        self.assertEqual(first.status, 7, first.err)
+        self.assertEqual(first.err, "holdfast: no server named: these locks are yours on this machine alone; "
+                                    "for a shared one: export HOLDFAST_URI=redis://HOST\n")
+
+    def test_notice_is_left_out_when_local_is_named_or_with_q(self):
+        self.assertEqual(self.finish("run", "-u", "local:", self.lock, "true").err, "")
+        self.assertEqual(self.finish("run", self.lock, "true", HOLDFAST_URI="local:").err, "")
+        self.assertEqual(self.finish("run", "-q", self.lock, "true").err, "")
+
+    def test_start_status_stop_tell_the_truth(self):
+        self.assertEqual(self.finish("local", "status").status, 69)
+        self.assertEqual(self.finish("local", "start").status, 0)
+        running = self.status()
+        self.assertTrue(running["running"] and is_alive(running["pid"]))
+        self.assertEqual(self.finish("local", "stop").status, 0)
+        until(lambda: not is_alive(running["pid"]), "redis-server is gone")
+        self.assertIs(self.status()["running"], False)
+
+    def test_stop_of_nothing_is_no_error(self):
+        self.assertEqual(self.finish("local", "stop").status, 0)
+
+    def test_another_word_is_usage(self):
+        self.assertEqual(self.finish("local", "strat").status, 64)
+
+    def test_that_cannot_be_used_says_why_and_what_else(self):
+        os.symlink("/tmp", self.path("link"))
+        wrong = self.finish("run", self.lock, "true", HOLDFAST_LOCAL_DIR=self.path("link"))
+        self.assertEqual(wrong.status, 69)
+        self.assertIn("error[E18]", wrong.err)
+        self.assertIn("HOLDFAST_URI=redis://HOST:PORT", wrong.err)
+
+    def test_outlives_the_command_that_started_it(self):
+        self.finish("run", self.lock, "true")
+        first = self.status()
+        self.finish("run", self.lock, "true")
+        self.assertEqual(self.status()["pid"], first["pid"])
+
+
+if __name__ == "__main__":
+    unittest.main()

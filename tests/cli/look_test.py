@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check, show, ls, break, doctor and hold: what people and programs get to see."""
+
+import json
+import signal
+import unittest
+
+from fixture import CommandTest, until
+
+
+class Hold(CommandTest):
+    def test_prints_its_token_and_gives_the_lock_back_at_the_end_of_input(self):
+        holder = self.hold()
+        self.assertFalse(self.is_free())
+        self.assertEqual(len(str(holder.token)), 16)
+        holder.process.stdin.close()
+        self.assertEqual(holder.wait(), 0)
+        self.assertTrue(self.is_free())
+
+    def test_drops_what_it_is_told_and_goes_on(self):
+        holder = self.hold()
+        holder.process.stdin.write(b"words\n" * 10000)
+        holder.process.stdin.flush()
+        self.assertFalse(self.is_free())
+        self.assertIsNone(holder.process.poll())
+
+    def test_gives_the_lock_back_at_a_signal_and_exits_128_and_its_number(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(number):
+                holder = self.hold()
+                holder.signal(number)
+                self.assertEqual(holder.wait(10), 128 + number)
+                self.assertTrue(self.is_free())
+
+    def test_exits_79_when_the_lock_is_lost(self):
+        holder = self.hold("--ttl", "500ms")
+        self.server.ask("DEL", "hf:{%s}" % self.lock)
+        self.assertEqual(holder.wait(10), 79)
+        self.assertIn("error[E12]: lost", holder.err)
+
+    def test_exits_79_before_the_lease_ends_at_a_silent_server(self):
+        holder = self.hold("--ttl", "1s")
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        self.assertEqual(holder.wait(10), 79)
+
+    def test_n_is_75_when_it_is_held(self):
+        self.hold()
+        self.assertEqual(self.finish("hold", "-n", self.lock).status, 75)
+
+    def test_renews_for_longer_than_its_ttl(self):
+        holder = self.hold("--ttl", "300ms")
+        renewed = self.server.scripts_run() + 6
+        until(lambda: self.server.scripts_run() >= renewed, "six renewals")
+        self.assertIsNone(holder.process.poll())
+        self.assertEqual(self.show()["token"], holder.token)
+
+
+class Check(CommandTest):
+    def test_is_0_and_says_free(self):
+        free = self.finish("check", self.lock)
+        self.assertEqual((free.status, free.out), (0, f"'{self.lock}' is free\n"))
+
+    def test_is_75_and_names_the_holder(self):
+        self.hold("--owner", "me@here")
+        held = self.finish("check", self.lock)
+        self.assertEqual(held.status, 75)
+        self.assertRegex(held.out, rf"^'{self.lock}' is held by me@here for [0-9.]+m?s\n$")
+
+    def test_json_says_the_same(self):
+        self.assertIs(json.loads(self.finish("check", "--json", self.lock).out)["held"], False)
+
+
+class Show(CommandTest):
+    def test_json_has_the_fields_of_the_issue(self):
+        holder = self.hold("--ttl", "5s", "--owner", "me@here")
+        shown = self.show()
+        self.assertEqual(shown["version"], 1)
+        self.assertEqual((shown["name"], shown["held"], shown["owner"]), (self.lock, True, "me@here"))
+        self.assertEqual((shown["token"], shown["ttl_ms"]), (holder.token, 5000))
+        self.assertTrue(0 < shown["remaining_ms"] <= 5000)
+        self.assertGreaterEqual(shown["held_ms"], 0)
+        self.assertIsInstance(shown["waiters"], list)
+        self.assertRegex(shown["at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+    def test_the_default_owner_names_user_host_pid_and_command_but_no_arguments(self):
+        running = self.start("run", self.lock, "--", "sleep", "60.125")
+        until(lambda: not self.is_free(), "the lock is held")
+        self.assertRegex(self.show()["owner"], rf"^\S+@\S+:{running.pid} sleep$")
+
+    def test_of_a_free_lock_is_no_error(self):
+        free = self.finish("show", self.lock)
+        self.assertEqual(free.status, 0)
+        self.assertRegex(free.out, r"held +no\n")
+
+    def test_text_has_owner_token_and_times(self):
+        holder = self.hold("--owner", "me@here")
+        text = self.finish("show", self.lock).out
+        for part in (r"owner +me@here\n", rf"token +{holder.token}\n", r"ttl +10s\n", r"remaining +[0-9.]+s\n"):
+            self.assertRegex(text, part)
+
+    def test_of_a_fault_with_json_is_a_document_too(self):
+        gone = self.finish("show", "--json", self.lock, HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")
+        self.assertEqual(gone.status, 69)
+        self.assertEqual(json.loads(gone.out)["error"]["code"], "E01")
+
+
+class Ls(CommandTest):
+    def test_lists_what_matches_and_is_held(self):
+        self.hold(lock="job:a")
+        self.hold(lock="job:b")
+        self.hold(lock="other")
+        names = [lock["name"] for lock in json.loads(self.finish("ls", "job:*", "--json").out)["locks"]]
+        self.assertEqual(names, ["job:a", "job:b"])
+        self.assertEqual(self.finish("ls").out.count("\n"), 4)
+
+    def test_of_nothing_is_a_head_line(self):
+        self.assertRegex(self.finish("ls", "nothing:*").out, r"^NAME .*\n$")
+
+
+class Break(CommandTest):
+    def test_of_an_old_token_leaves_the_new_holder_alone(self):
+        holder = self.hold()
+        wrong = self.finish("break", "--now", "--token", str(holder.token - 1), self.lock)
+        self.assertEqual(wrong.status, 75)
+        self.assertIn("error[E19]", wrong.err)
+        self.assertEqual(self.show()["token"], holder.token)
+
+    def test_of_a_free_lock_breaks_nothing(self):
+        free = self.finish("break", "--token", "17", self.lock)
+        self.assertEqual(free.status, 75)
+        self.assertIn("nobody holds", free.err)
+
+    def test_of_no_number_is_usage(self):
+        self.assertEqual(self.finish("break", "--token", "x", self.lock).status, 64)
+
+    def test_now_frees_it_at_once_and_the_next_token_is_larger(self):
+        holder = self.hold("--ttl", "60s")
+        self.assertEqual(self.finish("break", "--now", "--token", str(holder.token), self.lock).status, 0)
+        following = self.finish("run", "-n", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
+        self.assertGreater(int(following.out), holder.token)
+
+    def test_is_recorded_with_who_and_why(self):
+        holder = self.hold("--ttl", "60s")
+        self.finish("break", "--owner", "ops@here", "--why", "stuck", "--token", str(holder.token), self.lock)
+        record = self.show()["last_break"]
+        self.assertEqual((record["token"], record["by"], record["why"]), (holder.token, "ops@here", "stuck"))
+        self.assertRegex(self.finish("show", self.lock).out, r"last break +.* by ops@here: stuck\n")
+
+
+class Doctor(CommandTest):
+    def test_of_a_good_server_is_0(self):
+        good = self.finish("doctor")
+        self.assertEqual(good.status, 0, good.out + good.err)
+        self.assertTrue(good.out.endswith("fit for locks\n"))
+
+    def test_json_has_findings_with_level_and_fix(self):
+        found = json.loads(self.finish("doctor", "--json").out)
+        self.assertIn(found["worst"], ("ok", "warning"))
+        self.assertEqual(found["role"], "master")
+        for finding in found["findings"]:
+            self.assertEqual(set(finding), {"level", "code", "what", "fix"})
+
+    def test_names_a_policy_that_throws_locks_away(self):
+        self.server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        self.addCleanup(self.server.ask, "CONFIG", "SET", "maxmemory-policy", "noeviction")
+        found = json.loads(self.finish("doctor", "--json").out)
+        self.assertIn("E05", [finding["code"] for finding in found["findings"]])
+
+    def test_of_no_server_is_69(self):
+        self.assertEqual(self.finish("doctor", HOLDFAST_URI=f"redis+unix://{self.path('nobody')}").status, 69)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holdfast run: statuses, the command's environment and input, busy, nesting, usage. Issue point 2, interface.md 1.4."""
+
+import os
+import re
+import subprocess
+import unittest
+
+from fixture import COMMAND, CommandTest, content, now, until
+
+
+class Status(CommandTest):
+    def test_of_the_command_is_passed_on(self):
+        self.assertEqual(self.finish("run", "-n", self.lock, "--", "sh", "-c", "exit 7").status, 7)
+
+    def test_is_0_when_the_command_says_so(self):
+        self.assertEqual(self.finish("run", self.lock, "true").status, 0)
+
+    def test_is_128_and_the_signal_that_ended_the_command(self):
+        self.assertEqual(self.finish("run", self.lock, "--", "sh", "-c", "kill -9 $$").status, 137)
+
+    def test_is_127_for_a_missing_command_and_the_lock_is_given_back(self):
+        missing = self.finish("run", self.lock, "--", "/no/such/command")
+        self.assertEqual(missing.status, 127)
+        self.assertIn("cannot run '/no/such/command': No such file", missing.err)
+        self.assertTrue(self.is_free())
+
+    def test_is_126_for_a_command_that_is_no_program(self):
+        with open(self.path("data"), "w", encoding="utf-8") as file:
+            file.write("not a program\n")
+        self.assertEqual(self.finish("run", self.lock, "--", self.path("data")).status, 126)
+
+    def test_is_69_without_a_server(self):
+        gone = self.finish("run", self.lock, "--", "true", HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")
+        self.assertEqual(gone.status, 69)
+        self.assertIn("error[E01]: cannot reach redis+unix://", gone.err)
+        self.assertIn("\n  fix: ", gone.err)
+
+    def test_is_64_for_a_bad_name_and_the_message_shows_it_harmless(self):
+        bad = self.finish("run", "a\x1b[31mb", "true")
+        self.assertEqual(bad.status, 64)
+        self.assertIn("error[E07]", bad.err)
+        self.assertIn("\\x1b", bad.err)
+        self.assertNotIn("\x1b", bad.err)
+
+    def test_is_64_for_a_ttl_out_of_range(self):
+        for ttl in ("0", "1ms", "2h"):
+            with self.subTest(ttl):
+                bad = self.finish("run", "--ttl", ttl, self.lock, "true")
+                self.assertEqual(bad.status, 64, bad.err)
+                self.assertIn("error[E08]", bad.err)
+
+    def test_is_64_for_a_uri_that_is_none(self):
+        bad = self.finish("run", "-u", "http://h", self.lock, "true")
+        self.assertEqual(bad.status, 64)
+        self.assertIn("error[E17]", bad.err)
+
+    def test_is_78_when_the_key_is_somebody_elses(self):
+        self.server.ask("RPUSH", "hf:{%s}" % self.lock, "a list")
+        self.server.ask("PEXPIRE", "hf:{%s}" % self.lock, 60000)
+        foreign = self.finish("run", "-n", self.lock, "true")
+        self.assertEqual(foreign.status, 78, foreign.err)
+        self.assertIn("error[E14]", foreign.err)
+
+
+class Usage(CommandTest):
+    def test_mistakes_exit_64_and_say_what_was_meant(self):
+        for words, said in ((["rum"], "unknown command 'rum' \u2014 did you mean 'run'?"),
+                            (["run", "--tll", "3s", "x", "true"], "did you mean '--ttl'?"),
+                            (["run", "x", "-y"], "command '-y' looks like an option"),
+                            (["run", "-s", "x", "true"], "not there yet"), (["serve"], "'serve' is not there yet"),
+                            (["run", "-F", "x", "true"], "-F cannot be had"), (["run", "x"], "run needs a command")):
+            with self.subTest(words):
+                wrong = self.finish(*words)
+                self.assertEqual(wrong.status, 64)
+                self.assertIn("holdfast: error[E17]: ", wrong.err)
+                self.assertIn(said, wrong.err)
+
+    def test_without_arguments_shows_six_examples(self):
+        bare = self.finish()
+        self.assertEqual(len(re.findall(r"^  holdfast ", bare.out, re.M)), 6)
+
+    def test_help_has_the_exit_statuses_and_every_error_code(self):
+        self.assertIn("79", self.finish("run", "--help").out)
+        for number in range(1, 22):
+            self.assertEqual(self.finish("help", f"E{number:02}").status, 0)
+
+    def test_version_is_printed(self):
+        self.assertRegex(self.finish("version").out, r"^holdfast \d+\.\d+\.\d+\n$")
+
+
+class Busy(CommandTest):
+    def test_exits_75_and_names_the_holder(self):
+        self.hold("--owner", "deploy@web3", "--why", "weekly full")
+        busy = self.finish("run", "-n", self.lock, "true")
+        self.assertEqual(busy.status, 75)
+        self.assertRegex(busy.err, f"^holdfast: '{self.lock}' is held by deploy@web3 \"weekly full\" for [0-9.]+m?s\n$")
+
+    def test_exits_as_E_says(self):
+        self.hold()
+        self.assertEqual(self.finish("run", "-n", "-E", "9", self.lock, "true").status, 9)
+
+    def test_is_silent_and_0_with_quiet_busy(self):
+        self.hold()
+        busy = self.finish("run", "-n", "--quiet-busy", self.lock, "true")
+        self.assertEqual((busy.status, busy.out, busy.err), (0, "", ""))
+
+    def test_exits_75_when_the_wait_is_over_and_not_before(self):
+        self.hold()
+        began = now()
+        busy = self.finish("run", "-w", "0.3", self.lock, "true")
+        self.assertEqual(busy.status, 75)
+        self.assertGreaterEqual(now() - began, 0.3)
+        self.assertIn("gave up after 300ms", busy.err)
+
+    def test_shows_a_holders_label_without_control_characters(self):
+        self.hold("--owner", "a\x1b[31m\nb")
+        busy = self.finish("run", "-n", self.lock, "true")
+        self.assertNotIn("\x1b", busy.err)
+        self.assertEqual(busy.err.count("\n"), 1)
+
+    def test_a_waiter_runs_soon_after_the_release_with_a_larger_token(self):
+        holder = self.hold()
+        waiter = self.start("run", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
+        self.wait_for_a_waiter()
+        holder.process.stdin.close()
+        self.assertEqual(waiter.wait(), 0)
+        self.assertGreater(int(waiter.out), holder.token)
+
+
+class Command(CommandTest):
+    def test_gets_its_lock_in_the_environment(self):
+        shown = self.finish("run", "--ttl", "5s", "--owner", "me", self.lock, "--", "sh", "-c",
+                            "echo $HOLDFAST_HELD $HOLDFAST_NAME $HOLDFAST_OWNER $HOLDFAST_MODE $HOLDFAST_TTL_MS $HOLDFAST_TOKEN")
+        self.assertRegex(shown.out, rf"^1 {self.lock} me exclusive 5000 \d{{16}}\n$")
+
+    def test_never_sees_a_stale_token(self):
+        shown = self.finish("run", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN $HOLDFAST_NAME", HOLDFAST_TOKEN="17",
+                            HOLDFAST_NAME="stale")
+        self.assertRegex(shown.out, rf"^\d{{16}} {self.lock}\n$")
+
+    def test_gets_our_standard_input(self):
+        running = self.start("run", self.lock, "cat", stdin=subprocess.PIPE)
+        running.process.stdin.write(b"through\n")
+        running.process.stdin.close()
+        self.assertEqual(running.wait(), 0)
+        self.assertEqual(running.out, "through\n")
+
+    def test_of_c_is_a_shell_line(self):
+        shown = self.finish("run", self.lock, "-c", "echo one && echo two")
+        self.assertEqual(shown.out, "one\ntwo\n")
+
+    def test_keeps_its_own_options(self):
+        self.assertEqual(self.finish("run", self.lock, "sh", "-c", "printf '%s,' \"$@\"", "sh", "-n", "--ttl").out, "-n,--ttl,")
+
+    def test_has_no_descriptor_of_ours(self):
+        shown = self.finish("run", self.lock, "--", "sh", "-c", "ls /proc/$$/fd | wc -l")
+        bare = subprocess.run(["sh", "-c", "ls /proc/$$/fd | wc -l"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=True)
+        self.assertEqual(shown.out, bare.stdout)
+
+    def test_that_leaves_somebody_behind_is_warned_about(self):
+        left = self.finish("run", self.lock, "--", "sh", "-c", f"sleep 60 >/dev/null 2>&1 & echo $! >{self.path('pid')}")
+        os.kill(int(content(self.path("pid"))), 9)
+        self.assertEqual(left.status, 0)
+        self.assertRegex(left.err, r"warning: the command ended, but of its group 1 still runs: sleep \(\d+\)")
+
+    def test_with_wait_group_holds_the_lock_for_the_grandchildren(self):
+        running = self.start("run", "--wait-group", self.lock, "--", "sh", "-c",
+                             f"(until test -e {self.path('go')}; do sleep 0.01; done) & touch {self.path('left')}")
+        until(lambda: os.path.exists(self.path("left")), "the command ended")
+        self.assertFalse(self.is_free())
+        self.assertIsNone(running.process.poll())
+        open(self.path("go"), "w", encoding="utf-8").close()
+        self.assertEqual(running.wait(), 0)
+        self.assertTrue(self.is_free())
+
+
+class Nesting(CommandTest):
+    def test_of_the_same_lock_is_refused_at_once(self):
+        nested = self.finish("run", self.lock, "--", COMMAND, "run", self.lock, "--", "echo", "inner")
+        self.assertEqual(nested.status, 64)
+        self.assertIn(f"error[E16]: this command already runs under '{self.lock}'", nested.err)
+        self.assertNotIn("inner", nested.out)
+
+    def test_of_the_same_lock_two_levels_up_is_refused(self):
+        nested = self.finish("run", self.lock, "--", COMMAND, "run", "between", "--", COMMAND, "run", self.lock, "--", "true")
+        self.assertEqual(nested.status, 64)
+
+    def test_of_another_lock_is_fine(self):
+        nested = self.finish("run", self.lock, "--", COMMAND, "run", self.lock + ".inner", "--", "sh", "-c",
+                             "echo $HOLDFAST_NAME")
+        self.assertEqual((nested.status, nested.out), (0, f"{self.lock}.inner\n"))
+
+    def test_of_the_same_name_under_another_prefix_is_another_lock(self):
+        self.assertEqual(self.finish("run", self.lock, "--", COMMAND, "run", "--prefix", "b:", self.lock, "true").status, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""H78, hazards 9.5: a password that we were given is nowhere to be read but where it was given."""
+
+import os
+import unittest
+
+from fixture import CommandTest, content, until
+
+CANARY = "canary7f3a"
+
+
+class Password(CommandTest):
+    server_options = ("--requirepass", CANARY)
+
+    def setUp(self):
+        super().setUp()
+        self.with_password = f"redis+unix://:{CANARY}@{self.server.socket}"
+
+    def start_and_look(self, *options, **environment):
+        """A run in mid-hold: itself and the environment of its command."""
+        running = self.start("run", "--verbose", *options, self.lock, "--", "sh", "-c",
+                             f"cat /proc/$$/environ >{self.path('env~')}; mv {self.path('env~')} {self.path('env')}; sleep 60",
+                             **environment)
+        until(lambda: os.path.exists(self.path("env")) or running.process.poll() is not None, "the command is up")
+        self.assertIsNone(running.process.poll(), running.err)
+        return running, content(self.path("env"))
+
+    def test_of_the_environment_is_not_in_the_commands(self):
+        running, environment = self.start_and_look(HOLDFAST_URI=self.with_password)
+        self.assertNotIn(CANARY, environment)
+        self.assertIn(f"HOLDFAST_URI={self.server.uri}\0", environment)
+        self.assertNotIn(CANARY, running.err)
+
+    def test_of_redis_cli_is_used_and_not_passed_on(self):
+        running, environment = self.start_and_look(REDISCLI_AUTH=CANARY)
+        self.assertNotIn("REDISCLI_AUTH", environment)
+        self.assertNotIn(CANARY, running.err)
+
+    def test_is_passed_on_when_that_is_asked_for(self):
+        _, environment = self.start_and_look("--keep-password", REDISCLI_AUTH=CANARY)
+        self.assertIn(f"REDISCLI_AUTH={CANARY}\0", environment)
+
+    def test_in_an_argument_is_overwritten_there_and_warned_about(self):
+        running, environment = self.start_and_look("--uri", self.with_password)
+        self.assertNotIn(CANARY, content(f"/proc/{running.pid}/cmdline"))
+        self.assertNotIn(CANARY, environment)
+        self.assertNotIn(CANARY, running.err)
+        self.assertIn("the password in --uri could be read by everybody", running.err)
+
+    def test_of_a_file_is_used_and_its_mode_is_checked(self):
+        with open(self.path("password"), "w", encoding="utf-8") as file:
+            file.write(CANARY + "\n")
+        for mode, warns in ((0o600, False), (0o644, True)):
+            with self.subTest(oct(mode)):
+                os.chmod(self.path("password"), mode)
+                done = self.finish("run", "--password-file", self.path("password"), self.lock, "true")
+                self.assertEqual(done.status, 0, done.err)
+                self.assertEqual("others can read the password file" in done.err, warns)
+                self.assertNotIn(CANARY, done.err)
+
+    def test_that_is_missing_or_wrong_is_77_and_not_shown(self):
+        missing = self.finish("run", "-n", self.lock, "true")
+        self.assertEqual(missing.status, 77, missing.err)
+        self.assertIn("error[E02]", missing.err)
+        wrong = self.finish("run", "-n", self.lock, "true", HOLDFAST_URI=f"redis+unix://:x{CANARY}@{self.server.socket}")
+        self.assertEqual(wrong.status, 77, wrong.err)
+        self.assertNotIn(CANARY, wrong.err)
+
+    def test_is_in_no_message_about_a_server_that_is_not_there(self):
+        for uri in (f"redis+unix://:{CANARY}@{self.path('nobody')}", f"redis://:{CANARY}@127.0.0.1:1",
+                    f"redis://:{CANARY}@[", f"http://:{CANARY}@h", f"redis://:{CANARY}@h:notaport"):
+            with self.subTest(uri.partition(":")[0]):
+                gone = self.finish("show", "--json", self.lock, "--server-timeout", "200ms", HOLDFAST_URI=uri)
+                self.assertIn(gone.status, (64, 69))
+                self.assertNotIn(CANARY, gone.err)
+                self.assertNotIn(CANARY, gone.out)
+
+
+if __name__ == "__main__":
+    unittest.main()
