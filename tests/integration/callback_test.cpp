@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// User code that throws, calls back into the library, or destroys what it was called from (H47, P29, B84, B93).
+#include "integration/fixture.hpp"
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class callback : public on_redis {};
+
+class thrower : public observer {
+public:
+  void on_acquire(const std::string&, acquire_result, std::chrono::microseconds, int) override { go(); }
+  void on_renewed(const std::string&, std::chrono::microseconds) override { go(); }
+  void on_renew_failed(const std::string&, std::error_code) override { go(); }
+  void on_lost(const std::string&, fencing_token, std::error_code, std::chrono::microseconds) override { go(); }
+  void on_released(const std::string&, release_outcome, std::chrono::microseconds) override { go(); }
+  void on_connected(const std::string&) override { go(); }
+  void on_disconnected(const std::string&, std::error_code) override { go(); }
+  std::atomic<int> calls{0};
+
+private:
+  void go() {
+    ++calls;
+    throw std::runtime_error("from the observer");
+  }
+};
+
+TEST_F(callback, throwing_observer_and_log_sink_harm_nothing) {
+  auto seen = std::make_shared<thrower>();
+  std::atomic<int> logged{0};
+  client_options how;
+  how.observe = seen;
+  how.log = [&](const log_record&) {
+    ++logged;
+    throw std::runtime_error("from the sink");
+  };
+  {
+    auto locks = make_client(how);
+    auto held = locks.acquire("x", {.ttl = 300ms});
+    let_pass(800ms);
+    EXPECT_TRUE(held.valid());
+    EXPECT_EQ(held.release(), release_outcome::released);
+    EXPECT_TRUE(eventually([&] { return seen->calls >= 4; })) << "connected, acquired, renewed, released";
+  }
+}
+
+TEST_F(callback, throwing_body_of_synchronize_releases_and_passes_the_exception) {
+  auto locks = make_client();
+  EXPECT_THROW(locks.synchronize("x", [](lease&) { throw std::logic_error("body"); }), std::logic_error);
+  EXPECT_FALSE(exists("hf:{x}"));
+}
+
+// redis-plus-plus calls back under its mutex: unlock() in the callback waits for itself (hazards 0.1).
+TEST_F(callback, of_loss_may_release_and_acquire) {
+  auto locks = make_client();
+  auto held = std::make_optional(locks.acquire("x", {.ttl = 300ms}));
+  std::atomic<bool> done{false};
+  std::stop_callback on_lost{held->lost(), [&] {
+                               held->release();
+                               auto other = locks.acquire("y", {.wait = 5s});
+                               other.release();
+                               done = true;
+                             }};
+  server_("DEL", "hf:{x}");
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
+}
+
+TEST_F(callback, of_loss_may_destroy_its_own_lease) {
+  auto locks = make_client();
+  auto held = std::make_optional(locks.acquire("x", {.ttl = 300ms}));
+  std::atomic<bool> done{false};
+  {
+    std::stop_callback on_lost{held->lost(), [&] {
+                                 held.reset();
+                                 done = true;
+                               }};
+    server_("DEL", "hf:{x}");
+    EXPECT_TRUE(eventually([&] { return done.load(); }));
+  }
+  EXPECT_TRUE(locks.try_acquire("x"));
+}
+
+TEST_F(callback, of_loss_may_destroy_its_own_client) {
+  std::optional<client> locks = make_client();
+  auto held = locks->acquire("x", {.ttl = 300ms});
+  std::atomic<bool> done{false};
+  std::stop_callback on_lost{held.lost(), [&] {
+                               locks.reset();
+                               done = true;
+                             }};
+  server_("DEL", "hf:{x}");
+  EXPECT_TRUE(eventually([&] { return done.load(); }));
+}
+
+TEST_F(callback, of_the_observer_may_destroy_lease_and_client) {
+  struct destroyer : observer {
+    std::optional<client> locks;
+    std::optional<lease> held;
+    std::atomic<bool> done{false};
+    void on_renewed(const std::string&, std::chrono::microseconds) override {
+      if (done) return;
+      held.reset();
+      locks.reset();
+      done = true;
+    }
+  };
+  auto seen = std::make_shared<destroyer>();
+  client_options how;
+  how.observe = seen;
+  seen->locks = make_client(how);
+  seen->held = seen->locks->acquire("x", {.ttl = 300ms});
+  EXPECT_TRUE(eventually([&] { return seen->done.load(); }));
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+}
+
+// P29: a slow callback of one lease must not stop the renewals of the others, nor their valid().
+TEST_F(callback, slow_one_does_not_stop_renewals) {
+  auto locks = make_client();
+  auto slow = locks.acquire("slow", {.ttl = 300ms});
+  auto other = locks.acquire("other", {.ttl = 300ms});
+  std::atomic<bool> running{false};
+  std::atomic<bool> finish{false};
+  std::stop_callback on_lost{slow.lost(), [&] {
+                               running = true;
+                               eventually([&] { return finish.load(); }, 10s);
+                             }};
+  server_("DEL", "hf:{slow}");
+  EXPECT_TRUE(eventually([&] { return running.load(); }));
+  const auto until = boottime() + 1s;
+  while (boottime() < until) {
+    EXPECT_TRUE(other.valid());
+    let_pass(5ms);
+  }
+  auto third = locks.try_acquire("third");
+  EXPECT_TRUE(third);
+  finish = true;
+}
+
+// User code never runs on the thread that drives the connection for others.
+TEST_F(callback, runs_on_a_thread_of_its_own) {
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 300ms});
+  std::thread::id ran_on;
+  std::atomic<bool> done{false};
+  std::stop_callback on_lost{held.lost(), [&] {
+                               ran_on = std::this_thread::get_id();
+                               done = true;
+                             }};
+  server_("DEL", "hf:{x}");
+  while (!done) locks.acquire("y", {.wait = 1s}).release();
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+TEST_F(callback, observer_is_told_what_happened) {
+  struct recorder : observer {
+    std::atomic<int> acquired{0}, busy{0}, renewed{0}, lost{0}, released{0};
+    void on_acquire(const std::string&, acquire_result how, std::chrono::microseconds, int) override {
+      if (how == acquire_result::acquired) ++acquired;
+      if (how == acquire_result::busy) ++busy;
+    }
+    void on_renewed(const std::string&, std::chrono::microseconds margin) override {
+      EXPECT_GT(margin, 0us);
+      ++renewed;
+    }
+    void on_lost(const std::string& name, fencing_token, std::error_code why, std::chrono::microseconds) override {
+      EXPECT_EQ(name, "y");
+      EXPECT_EQ(why, outcome::lost);
+      ++lost;
+    }
+    void on_released(const std::string&, release_outcome, std::chrono::microseconds) override { ++released; }
+  };
+  auto seen = std::make_shared<recorder>();
+  client_options how;
+  how.observe = seen;
+  auto locks = make_client(how);
+  auto x = locks.acquire("x", {.ttl = 300ms});
+  EXPECT_FALSE(locks.try_acquire("x"));
+  auto y = locks.acquire("y", {.ttl = 300ms});
+  server_("DEL", "hf:{y}");
+  EXPECT_TRUE(eventually([&] { return seen->lost == 1 && seen->renewed >= 2; }));
+  x.release();
+  EXPECT_TRUE(eventually([&] { return seen->acquired == 2 && seen->busy == 1 && seen->released == 1; }));
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two clocks: the server's wall clock is turned while leases are held (H3 to H5, H8, B73). Exclusion cannot hold
+// then; what must hold is that the holder hears of it within a renewal period, and that nothing is stuck for hours.
+#include "integration/fixture.hpp"
+#include "support/skewed_clock.hpp"
+
+#include <atomic>
+
+namespace holdfast::test {
+namespace {
+
+struct with_clock {
+  skewed_clock clock_;
+};
+
+class server_clock : public with_clock, public on_redis {
+protected:
+  server_clock() : on_redis{{.environment = clock_.environment()}} {}
+};
+
+class step_counter : public observer {
+public:
+  void on_clock_step(std::chrono::microseconds step) override {
+    last = step.count();
+    ++steps;
+  }
+  void on_renewed(const std::string&, std::chrono::microseconds) override { ++renewals; }
+  std::atomic<std::int64_t> last{0};
+  std::atomic<int> steps{0};
+  std::atomic<int> renewals{0};
+};
+
+// A step is a difference: the connection that renews must have seen the clock before.
+bool has_seen_the_clock(const step_counter& seen) {
+  return eventually([&] { return seen.renewals > 0; });
+}
+
+// H4: every key vanishes at once; another may have it.
+TEST_F(server_clock, stepping_forward_ends_the_lease_within_a_renewal_period) {
+  auto seen = std::make_shared<step_counter>();
+  client_options how;
+  how.observe = seen;
+  auto locks = make_client(how);
+  auto held = locks.acquire("x", {.ttl = 1500ms});
+  ASSERT_TRUE(has_seen_the_clock(*seen));
+  clock_.set(10s);
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 700ms));
+  EXPECT_FALSE(held.valid());
+  EXPECT_EQ(held.lost_reason(), outcome::lost);
+  EXPECT_TRUE(eventually([&] { return seen->steps > 0; })) << "and it says why";
+}
+
+TEST_F(server_clock, stepping_forward_less_than_the_ttl_is_reported) {
+  auto seen = std::make_shared<step_counter>();
+  client_options how;
+  how.observe = seen;
+  auto locks = make_client(how);
+  auto held = locks.acquire("x", {.ttl = 3s});
+  ASSERT_TRUE(has_seen_the_clock(*seen));
+  clock_.set(1s);
+  EXPECT_TRUE(eventually([&] { return seen->steps > 0; }, 2s));
+  EXPECT_GT(seen->last, 500'000);
+  EXPECT_LT(seen->last, 1'500'000);
+  EXPECT_TRUE(held.valid());
+}
+
+TEST_F(server_clock, stepping_back_is_reported) {
+  auto seen = std::make_shared<step_counter>();
+  client_options how;
+  how.observe = seen;
+  auto locks = make_client(how);
+  auto held = locks.acquire("x", {.ttl = 1500ms});
+  ASSERT_TRUE(has_seen_the_clock(*seen));
+  clock_.set(-1h);
+  EXPECT_TRUE(eventually([&] { return seen->steps > 0; }, 1s));
+  EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+// H5: a two-second lock of a dead holder would stay for an hour.
+TEST_F(server_clock, stepping_back_does_not_keep_a_dead_lock_for_hours) {
+  server_("SET", "hf:{x}", "v1|00000000000000000000000000000000|1700000000000000|2000|1700000000000000|dead", "PX",
+          "2000");
+  clock_.set(-1h);
+  client_options how;
+  how.max_ttl = 2s;
+  auto locks = make_client(how);
+  const auto began = boottime();
+  const auto got = locks.acquire("x", {.ttl = 1s, .wait = 10s});
+  EXPECT_LT(boottime() - began, 3s + 500ms);
+  EXPECT_TRUE(got.valid());
+}
+
+// C2: tokens do not go back with the clock while the counter lives.
+TEST_F(server_clock, stepping_back_does_not_make_tokens_smaller) {
+  auto locks = make_client();
+  auto first = locks.acquire("x");
+  const auto token = first.token();
+  first.release();
+  clock_.set(-1h);
+  EXPECT_GT(locks.acquire("x", {.wait = 5s}).token(), token);
+}
+
+// Requests carry a server time after which they are void; after a step that estimate must be made anew (P11).
+TEST_F(server_clock, stepping_forward_does_not_refuse_us_for_ever) {
+  auto locks = make_client();
+  locks.acquire("x").release();
+  clock_.set(2h);
+  EXPECT_TRUE(locks.acquire("x", {.wait = 5s}).valid());
+}
+
+TEST_F(server_clock, wandering_about_never_hands_out_a_smaller_token) {
+  auto locks = make_client();
+  fencing_token last;
+  for (int i = 0; i < 60; ++i) {
+    clock_.set(std::chrono::milliseconds{(i * 7919) % 4000 - 2000});
+    std::error_code ec;
+    auto held = locks.acquire("x", {.ttl = 1s, .wait = 5s}, ec);
+    ASSERT_TRUE(held) << ec.message();
+    ASSERT_GT(held->token(), last);
+    last = held->token();
+    held->release();
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holders in processes of their own, that are stopped, killed and forked.
+#include "integration/fixture.hpp"
+#include "support/fenced_store.hpp"
+#include "support/witness.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class process : public on_redis {
+protected:
+  child_process start(std::vector<std::string> words) {
+    words.insert(words.begin(), {HOLDFAST_WORKER, uri()});
+    child_process::options how;
+    how.environment = worker_environment();
+    return child_process{words, how};
+  }
+
+  child_process start_holder(const std::string& ttl_ms) { return start({"hold", "x", ttl_ms, scratch_ / "store"}); }
+
+  static std::uint64_t token_of(child_process& holder) {
+    const auto line = holder.read_line().value_or("(nothing)");
+    EXPECT_TRUE(line.starts_with("acquired ")) << line;
+    return line.starts_with("acquired ") ? std::stoull(line.substr(9)) : 0;
+  }
+
+  static std::string ask(child_process& holder, const std::string& line) {
+    holder.write_line(line);
+    return holder.read_line().value_or("(nothing)");
+  }
+
+  scratch_directory scratch_;
+};
+
+// H1: stopped for longer than its ttl. The first thing it sees after that is that it holds nothing any more.
+TEST_F(process, stopped_beyond_its_ttl_sees_at_once_that_the_lease_is_over) {
+  auto holder = start_holder("600");
+  token_of(holder);
+  EXPECT_EQ(ask(holder, "valid"), "1");
+  holder.signal(SIGSTOP);
+  holder.write_line("valid");  // Waits in its pipe: read as the first statement after the stop.
+  let_pass(800ms);
+  holder.signal(SIGCONT);
+  EXPECT_EQ(holder.read_line(), "0");
+  EXPECT_TRUE(eventually([&] { return ask(holder, "lost") == "1"; }));
+}
+
+TEST_F(process, stopped_for_less_than_its_ttl_goes_on) {
+  auto holder = start_holder("1500");
+  token_of(holder);
+  for (int i = 0; i < 4; ++i) {
+    holder.signal(SIGSTOP);
+    let_pass(400ms);
+    holder.signal(SIGCONT);
+    EXPECT_EQ(ask(holder, "valid"), "1");
+    let_pass(300ms);
+  }
+}
+
+// C3, R1: it wakes up, believes nothing, and even if it wrote, the store refuses: the next holder has raised.
+TEST_F(process, stopped_beyond_its_ttl_cannot_write_to_a_fenced_store) {
+  auto holder = start_holder("500");
+  const auto old_token = token_of(holder);
+  EXPECT_EQ(ask(holder, "write 1"), "1");
+  holder.signal(SIGSTOP);
+  auto locks = make_client();
+  const auto next = locks.acquire("x", {.wait = 5s});
+  EXPECT_GT(next.token().value(), old_token);
+  fenced_store store{scratch_ / "store"};
+  ASSERT_TRUE(store.raise(next.token().value()));
+  EXPECT_EQ(store.read(next.token().value()), 1);
+  holder.signal(SIGCONT);
+  EXPECT_EQ(ask(holder, "write 2"), "0");
+  EXPECT_EQ(store.value(), 1);
+}
+
+// H65: without the raise an old write that arrives between the grant and the first new write would land.
+TEST_F(process, stale_write_between_grant_and_first_write_needs_the_raise) {
+  fenced_store store{scratch_ / "store"};
+  auto locks = make_client();
+  auto first = locks.acquire("x");
+  const auto stale = first.token().value();
+  store.raise(stale);
+  first.release();
+  const auto second = locks.acquire("x");
+  EXPECT_TRUE(store.write(stale, 1)) << "this is the danger";
+  ASSERT_TRUE(store.raise(second.token().value()));
+  EXPECT_EQ(store.read(second.token().value()), 1) << "what landed before the raise is seen by the read after it";
+  EXPECT_FALSE(store.write(stale, 2));
+}
+
+// B25, T12, and what the 4 asks for.
+TEST_F(process, killed_leaves_the_lock_to_a_waiter_within_ttl_and_100_ms) {
+  for (int round = 0; round < 3; ++round) {
+    auto holder = start_holder("1000");
+    const auto old_token = token_of(holder);
+    auto locks = make_client();
+    std::chrono::nanoseconds got_at{0};
+    fencing_token token;
+    std::thread waiter{[&] {
+      auto held = locks.acquire("x", {.wait = 10s});
+      got_at = boottime();
+      token = held.token();
+      held.release();
+    }};
+    let_pass(std::chrono::milliseconds{150 * (round + 1)});
+    holder.signal(SIGKILL);
+    const auto killed_at = boottime();
+    waiter.join();
+    EXPECT_LE(got_at - killed_at, 1100ms);
+    EXPECT_GT(token.value(), old_token);
+  }
+}
+
+// The 5.
+TEST_F(process, twenty_with_a_thousand_acquisitions_never_overlap) {
+  constexpr int workers = 20;
+  constexpr int rounds = scaled(2000) == 2000 ? 50 : 10;
+  std::vector<child_process> all;
+  for (int i = 0; i < workers; ++i) {
+    all.push_back(start({"contend", "x", std::to_string(rounds), scratch_ / "witness", "200"}));
+  }
+  for (auto& one : all) EXPECT_EQ(one.read_line(180s), "done " + std::to_string(rounds));
+  const auto result = judge(read_sightings(scratch_ / "witness"));
+  EXPECT_EQ(result.holds, workers * rounds);
+  EXPECT_EQ(result.overlaps, 0) << result.first_offence;
+  EXPECT_EQ(result.token_regressions, 0) << result.first_offence;
+}
+
+// H51: killed at any instant, nothing of it stays for longer than the ttl.
+TEST_F(process, killed_at_any_instant_leaves_nothing_for_ever) {
+  for (int i = 0; i < 20; ++i) {
+    auto one = start({"contend", "x", "100000", scratch_ / "witness", "50"});
+    let_pass(std::chrono::milliseconds{15 + i});
+    one.signal(SIGKILL);
+    one.wait();
+  }
+  EXPECT_TRUE(server_.keys_without_expiry().empty());
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 5200ms));
+}
+
+// H46, P33: the child's handles refuse and leak; the parent does not notice.
+TEST_F(process, forked_child_is_refused_and_harms_nothing) {
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 600ms});
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      int wrong = 0;
+      std::error_code ec;
+      (void)locks.try_acquire("y", {}, ec);
+      if (ec != errc::used_after_fork) wrong |= 1;
+      if (held.valid()) wrong |= 2;
+      if (code_of([&] { held.release(); }) != errc::used_after_fork) wrong |= 4;
+      { lease dropped = std::move(held); }
+      { client gone = std::move(locks); }
+      ::_exit(wrong);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    let_pass(std::chrono::milliseconds{10 + i});
+    ASSERT_TRUE(held.valid());
+    ASSERT_TRUE(exists("hf:{x}")) << "the child released its parent's lock";
+  }
+  let_pass(700ms);
+  EXPECT_TRUE(held.valid()) << "still renewed";
+  EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+TEST_F(process, forked_child_may_make_a_client_of_its_own) {
+  auto locks = make_client();
+  const auto held = locks.acquire("x");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int wrong = 1;
+    try {
+      auto own = make_client();
+      wrong = own.try_acquire("x") ? 2 : 0;
+      if (own.acquire("y").release() != release_outcome::released) wrong |= 4;
+    } catch (...) {
+    }
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(held.valid());
+}
+
+// B91: forks while many threads are in the middle of calls; no byte of the child gets into the parent's stream.
+TEST_F(process, forks_in_the_middle_of_calls_do_not_disturb_the_parent) {
+  auto locks = make_client();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      while (!stop) {
+        auto held = locks.acquire("t" + std::to_string(t), {.wait = 10s});
+        EXPECT_EQ(held.release(), release_outcome::released);
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::error_code ec;
+      (void)locks.try_acquire("y", {}, ec);
+      ::_exit(ec == errc::used_after_fork ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace holdfast::test

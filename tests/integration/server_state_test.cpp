@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Servers that refuse, are full, are replicas, or are no Redis at all: each its own error, none reported as busy or
+// lost, none hangs (H27 to H31, H37 to H39).
+#include "integration/fixture.hpp"
+#include "support/scripted_server.hpp"
+
+#include <algorithm>
+
+namespace holdfast::test {
+namespace {
+
+class server_state : public on_redis {
+protected:
+  server_state() : on_redis{{.tcp = true}} {}
+};
+
+// H29, B70: a full memory stops a new grant and nothing else.
+TEST_F(server_state, out_of_memory_refuses_acquire_and_lets_renew_and_release_pass) {
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 500ms});
+  auto admin = server_.connect();
+  admin("CONFIG", "SET", "maxmemory", "1");
+  const auto code = code_of([&] { (void)make_client(300ms).try_acquire("y"); });
+  EXPECT_EQ(code, errc::out_of_memory);
+  EXPECT_EQ(code, outcome::not_applied);
+  let_pass(1200ms);
+  EXPECT_TRUE(held.valid()) << "renewed under full memory";
+  EXPECT_EQ(held.release(), release_outcome::released);
+  EXPECT_FALSE(exists("hf:{x}"));
+  EXPECT_FALSE(exists("hf:{y}"));
+  admin("CONFIG", "SET", "maxmemory", "0");
+}
+
+TEST_F(server_state, out_of_memory_passes_and_the_waiter_gets_in) {
+  auto locks = make_client();
+  auto admin = server_.connect();
+  admin("CONFIG", "SET", "maxmemory", "1");
+  EXPECT_EQ(code_of([&] { (void)locks.try_acquire("x"); }), errc::out_of_memory);
+  admin("CONFIG", "SET", "maxmemory", "0");
+  EXPECT_TRUE(locks.try_acquire("x"));
+}
+
+// H37, B71: a replica is named as such, not "busy".
+TEST_F(server_state, replica_is_refused) {
+  redis_server replica{{.config = {"replicaof 127.0.0.1 " + std::to_string(server_.port())}}};
+  EXPECT_EQ(replica("ROLE").items.at(0), std::string{"slave"});
+  client locks{replica.unix_uri()};
+  const auto code = code_of([&] { (void)locks.try_acquire("x"); });
+  EXPECT_EQ(code, errc::not_a_primary);
+  EXPECT_EQ(code, outcome::misconfigured);
+}
+
+// A primary that was demoted under our connection.
+TEST_F(server_state, demoted_primary_is_refused_and_no_lease_is_called_lost_early) {
+  auto locks = make_client(500ms);
+  auto held = locks.acquire("x", {.ttl = 3s});
+  redis_server other{{.tcp = true}};
+  server_("REPLICAOF", "127.0.0.1", std::to_string(free_port()));  // Nobody there: it keeps its data.
+  EXPECT_EQ(code_of([&] { (void)locks.try_acquire("y"); }), errc::not_a_primary);
+  EXPECT_TRUE(held.valid());
+  server_("REPLICAOF", "NO", "ONE");
+  EXPECT_TRUE(eventually([&] { return held.remaining() > 2s; }, 4s)) << "renewed again after it came back";
+}
+
+// H30, B69: volatile-lru throws away keys with a ttl first.
+TEST_F(server_state, eviction_policy_is_a_finding) {
+  server_("CONFIG", "SET", "maxmemory-policy", "volatile-lru");
+  server_("CONFIG", "SET", "maxmemory", "100mb");
+  const auto seen = make_client().diagnose();
+  const auto found = std::find_if(seen.findings.begin(), seen.findings.end(),
+                                  [](const finding& f) { return f.what.find("volatile-lru") != std::string::npos; });
+  ASSERT_NE(found, seen.findings.end());
+  EXPECT_GE(found->level, finding::severity::warning);
+  EXPECT_NE(found->fix.find("noeviction"), std::string::npos);
+}
+
+TEST_F(server_state, healthy_server_has_no_finding_above_ok) {
+  const auto seen = make_client().diagnose();
+  EXPECT_EQ(seen.worst(), finding::severity::ok) << (seen.findings.empty() ? "" : seen.findings.front().what);
+  EXPECT_EQ(seen.role, "master");
+  EXPECT_GT(seen.round_trip_median, 0us);
+  EXPECT_FALSE(seen.server_version.empty());
+}
+
+// B96: SET NX on a list answers nil for ever; that is not "busy".
+TEST_F(server_state, key_of_another_kind_is_named) {
+  server_("RPUSH", "hf:{x}", "1");
+  server_("PEXPIRE", "hf:{x}", "60000");
+  auto locks = make_client();
+  const auto failure = error_of([&] { (void)locks.try_acquire("x"); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code(), errc::wrong_kind);
+  EXPECT_EQ(failure->code(), outcome::misconfigured);
+  EXPECT_NE(std::string{failure->what()}.find("list"), std::string::npos) << failure->what();
+}
+
+TEST_F(server_state, foreign_string_under_our_key_is_busy_and_never_touched) {
+  server_("SET", "hf:{x}", "not ours", "PX", "60000");
+  auto locks = make_client();
+  EXPECT_FALSE(locks.try_acquire("x"));
+  EXPECT_TRUE(locks.inspect("x").foreign);
+  EXPECT_EQ(server_("GET", "hf:{x}"), std::string{"not ours"});
+}
+
+TEST_F(server_state, database_that_does_not_exist_is_named) {
+  client locks{server_.tcp_uri(99), options()};
+  const auto code = code_of([&] { (void)locks.try_acquire("x"); });
+  EXPECT_EQ(code, errc::wrong_database);
+  EXPECT_EQ(code, outcome::misconfigured);
+}
+
+TEST_F(server_state, wrong_port_is_unreachable) {
+  client_options how;
+  how.timeout = 500ms;
+  client locks{"redis://127.0.0.1:" + std::to_string(free_port()), how};
+  EXPECT_EQ(code_of([&] { (void)locks.try_acquire("x"); }), errc::cannot_connect);
+}
+
+TEST_F(server_state, host_without_address_is_named) {
+  client_options how;
+  how.timeout = 2s;
+  client locks{"redis://no-such-host.invalid:6379", how};
+  const auto code = code_of([&] { (void)locks.try_acquire("x"); });
+  EXPECT_EQ(code, errc::cannot_resolve);
+  EXPECT_EQ(code, outcome::unreachable);
+}
+
+// A server that answers every script with one and the same words (H27). None may read as busy, lost or acquired.
+struct refusal {
+  const char* words;
+  errc code;
+  outcome what;
+};
+
+void PrintTo(const refusal& r, std::ostream* out) { *out << r.words; }
+
+class error_word : public testing::TestWithParam<refusal> {};
+
+TEST_P(error_word, is_told_apart) {
+  const scripted_server fake{
+      scripted_server::greets_and_answers_scripts_with("-" + std::string{GetParam().words} + "\r\n")};
+  client_options how;
+  how.timeout = 200ms;
+  client locks{fake.uri(), how};
+  const auto began = boottime();
+  const auto failure = error_of([&] { EXPECT_FALSE(locks.try_acquire("x")) << "acquired"; });
+  EXPECT_LT(boottime() - began, 700ms);
+  ASSERT_TRUE(failure) << "reported as busy";
+  EXPECT_EQ(failure->code(), GetParam().code);
+  EXPECT_EQ(failure->code(), GetParam().what);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    hazard_27, error_word,
+    testing::Values(
+        refusal{"LOADING Redis is loading the dataset in memory", errc::server_loading, outcome::not_applied},
+        refusal{"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+                errc::server_loading, outcome::not_applied},
+        refusal{"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+                errc::server_busy, outcome::not_applied},
+        refusal{"OOM command not allowed when used memory > 'maxmemory'.", errc::out_of_memory, outcome::not_applied},
+        refusal{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+                errc::server_refused, outcome::not_applied},
+        refusal{"NOREPLICAS Not enough good replicas to write.", errc::server_refused, outcome::not_applied},
+        refusal{"NOAUTH Authentication required.", errc::no_password, outcome::denied},
+        refusal{"WRONGPASS invalid username-password pair or user is disabled.", errc::wrong_password, outcome::denied},
+        refusal{"NOPERM this user has no permissions to run the 'evalsha' command", errc::no_permission,
+                outcome::denied},
+        // Inside a script the words are others, and moira (B98) read them as "lost the lock".
+        refusal{"ERR The user executing the script can't run this command or subcommand script: "
+                "4b0f9ad3d8a6dd6a1bd1c8a0a3a4a9f9bb3ad0f1, on @user_script:1.",
+                errc::no_permission, outcome::denied},
+        refusal{"ERR The user executing the script can't access at least one of the keys mentioned in the command "
+                "arguments script: 4b0f9ad3d8a6dd6a1bd1c8a0a3a4a9f9bb3ad0f1, on @user_script:1.",
+                errc::no_permission, outcome::denied},
+        refusal{"READONLY You can't write against a read only replica.", errc::not_a_primary, outcome::misconfigured},
+        refusal{"MOVED 3999 127.0.0.1:6381", errc::wrong_server, outcome::misconfigured},
+        refusal{"ASK 3999 127.0.0.1:6381", errc::wrong_server, outcome::misconfigured},
+        refusal{"WRONGTYPE Operation against a key holding the wrong kind of value", errc::wrong_kind,
+                outcome::misconfigured}));
+
+class strange_answer : public testing::TestWithParam<const char*> {};
+
+// Not ours, not Redis, or not RESP2: never busy and never acquired; whether it took effect is unknown.
+TEST_P(strange_answer, to_a_script_is_unknown) {
+  const scripted_server fake{scripted_server::greets_and_answers_scripts_with(GetParam())};
+  client_options how;
+  how.timeout = 200ms;
+  client locks{fake.uri(), how};
+  const auto failure = error_of([&] { EXPECT_FALSE(locks.try_acquire("x")) << "acquired"; });
+  ASSERT_TRUE(failure) << "reported as busy";
+  EXPECT_EQ(failure->code(), outcome::unknown) << failure->what();
+}
+
+INSTANTIATE_TEST_SUITE_P(hazard_27, strange_answer,
+                         testing::Values("+OK\r\n", ":0\r\n", "$-1\r\n", "*0\r\n", "*-1\r\n", "$3\r\nabc\r\n",
+                                         "*2\r\n:0\r\n$3\r\nabc\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "%1\r\n+a\r\n:1\r\n",
+                                         "$99999999999\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n", "_\r\n",
+                                         "$16\r\n12345678901234ab\r\n", "*99999999\r\n"));
+
+class strange_greeting : public testing::TestWithParam<const char*> {};
+
+TEST_P(strange_greeting, is_an_error_in_time_and_changes_nothing) {
+  const std::string words = GetParam();
+  const scripted_server fake{[words](const std::vector<std::string>&) { return words; }};
+  client_options how;
+  how.timeout = 300ms;
+  client locks{fake.uri(), how};
+  const auto began = boottime();
+  const auto failure = error_of([&] { EXPECT_FALSE(locks.try_acquire("x")); });
+  EXPECT_LT(boottime() - began, 800ms);
+  ASSERT_TRUE(failure);
+  EXPECT_NE(failure->code(), outcome::busy);
+  EXPECT_NE(failure->code(), outcome::lost);
+}
+
+INSTANTIATE_TEST_SUITE_P(hazard_27, strange_greeting,
+                         testing::Values("-ERR max number of clients reached\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n",
+                                         "-DENIED Redis is running in protected mode because protected mode is on\r\n",
+                                         "+OK\r\n", "-ERR unknown command 'HELLO'\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+                                         "-LOADING Redis is loading the dataset in memory\r\n",
+                                         "-NOPROTO unsupported protocol version\r\n"));
+
+// H39: the server is full.
+TEST_F(server_state, too_many_clients_is_its_own_error) {
+  server_("CONFIG", "SET", "maxclients", "1");
+  client_options how;
+  how.timeout = 300ms;
+  const auto failure = error_of([&] { (void)make_client(how).try_acquire("x"); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code(), errc::server_refused);
+  EXPECT_NE(failure->detail().server_text.find("max number of clients"), std::string::npos);
+  server_("CONFIG", "SET", "maxclients", "1000");
+}
+
+}  // namespace
+}  // namespace holdfast::test

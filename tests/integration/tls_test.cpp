@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS: who is trusted, and what a wrong certificate or a wrong port says (H22, H75).
+#include "integration/fixture.hpp"
+#include "support/scripted_server.hpp"
+#include "support/tls_material.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class tls : public testing::Test {
+protected:
+  static std::string uri(const redis_server& server, const std::string& host, const std::string& query) {
+    return "rediss://" + host + ":" + std::to_string(server.tls_port()) + query;
+  }
+  static std::string trusting(certificate kind) { return "?cacert=" + tls_material(kind) + "/ca.pem"; }
+
+  static std::error_code try_at(const std::string& where, std::chrono::milliseconds timeout = 2s) {
+    client_options how;
+    how.timeout = timeout;
+    client locks{where, how};
+    std::error_code ec;
+    (void)locks.try_acquire("x", {}, ec);
+    return ec;
+  }
+};
+
+TEST_F(tls, with_a_good_certificate_works_by_name_and_by_address) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  EXPECT_EQ(try_at(uri(server, "localhost", trusting(certificate::good))), std::error_code{});
+  EXPECT_EQ(try_at(uri(server, "127.0.0.1", trusting(certificate::good))), std::error_code{});
+}
+
+TEST_F(tls, keeps_a_lease_renewed) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  client locks{uri(server, "localhost", trusting(certificate::good))};
+  auto held = locks.acquire("x", {.ttl = 300ms});
+  let_pass(1s);
+  EXPECT_TRUE(held.valid());
+  EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+TEST_F(tls, with_an_unknown_authority_is_refused) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  EXPECT_EQ(try_at(uri(server, "localhost", "")), errc::tls_failed);
+  EXPECT_EQ(try_at(uri(server, "localhost", trusting(certificate::expired))), errc::tls_failed);
+}
+
+TEST_F(tls, with_an_expired_certificate_is_refused) {
+  redis_server server{{.tls_directory = tls_material(certificate::expired)}};
+  EXPECT_EQ(try_at(uri(server, "localhost", trusting(certificate::expired))), errc::tls_failed);
+}
+
+TEST_F(tls, with_another_hosts_certificate_is_refused) {
+  redis_server server{{.tls_directory = tls_material(certificate::wrong_host)}};
+  const auto code = try_at(uri(server, "localhost", trusting(certificate::wrong_host)));
+  EXPECT_EQ(code, errc::tls_failed);
+  EXPECT_EQ(code, outcome::unreachable);
+}
+
+TEST_F(tls, server_that_wants_a_client_certificate_gets_it) {
+  redis_server server{{.tls_directory = tls_material(certificate::good), .config = {"tls-auth-clients yes"}}};
+  const auto& files = tls_material(certificate::good);
+  EXPECT_EQ(try_at(uri(server, "localhost",
+                       trusting(certificate::good) + "&cert=" + files + "/client.pem&key=" + files + "/client.key")),
+            std::error_code{});
+  const auto without = try_at(uri(server, "localhost", trusting(certificate::good)));
+  EXPECT_EQ(without, outcome::unreachable) << without.message();
+}
+
+// E13: a TLS client on a plain port would hang; it must say so in time.
+TEST_F(tls, against_a_plain_port_fails_in_time) {
+  redis_server server{{.tcp = true}};
+  const auto began = boottime();
+  const auto code = try_at("rediss://127.0.0.1:" + std::to_string(server.port()), 500ms);
+  EXPECT_LT(boottime() - began, 1s);
+  EXPECT_EQ(code, errc::tls_failed) << code.message();
+}
+
+TEST_F(tls, plain_against_a_tls_port_fails_in_time) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  const auto began = boottime();
+  const auto code = try_at("redis://127.0.0.1:" + std::to_string(server.tls_port()), 500ms);
+  EXPECT_LT(boottime() - began, 1s);
+  EXPECT_EQ(code, outcome::unreachable) << code.message();
+}
+
+TEST_F(tls, missing_authority_file_is_named_before_connecting) {
+  const auto failure = error_of([] {
+    client locks{"rediss://localhost?cacert=/no/such/file.pem"};
+    (void)locks.try_acquire("x");
+  });
+  ASSERT_TRUE(failure);
+  EXPECT_NE(std::string{failure->what()}.find("/no/such/file.pem"), std::string::npos) << failure->what();
+}
+
+// The peer accepts and stays silent in the middle of the handshake (H22).
+TEST_F(tls, handshake_that_never_ends_ends_with_the_deadline) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  server.pause();
+  const auto began = boottime();
+  const auto code = try_at(uri(server, "127.0.0.1", trusting(certificate::good)), 400ms);
+  EXPECT_LT(boottime() - began, 900ms);
+  EXPECT_EQ(code, outcome::unreachable) << code.message();
+  server.resume();
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that locks on behalf of a test, which can stop, kill and question it.
+//
+//   worker URI hold NAME TTL_MS STORE     "acquired TOKEN", then a line for each line of input:
+//                                         valid | lost | write VALUE | release | exit
+//   worker URI contend NAME ROUNDS WITNESS HOLD_US [plain]
+//                                         acquires and releases before the witness, ROUNDS times or for so long
+//                                         ("3s"); then "done HOLDS"
+#include "support/eventually.hpp"
+#include "support/fenced_store.hpp"
+#include "support/witness.hpp"
+
+#include <unistd.h>
+#include <holdfast/holdfast.hpp>
+
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+int hold(holdfast::client& locks, const std::vector<std::string>& words) {
+  holdfast::test::fenced_store store{words.at(4)};
+  auto held = locks.acquire(words.at(2), {.ttl = std::chrono::milliseconds{std::stoi(words.at(3))}, .wait = 30s});
+  const auto token = held.token().value();
+  store.raise(token);
+  std::cout << "acquired " << token << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream parts{line};
+    std::string verb;
+    parts >> verb;
+    if (verb == "valid") {
+      std::cout << held.valid() << std::endl;
+    } else if (verb == "lost") {
+      std::cout << held.lost().stop_requested() << std::endl;
+    } else if (verb == "write") {
+      std::int64_t value = 0;
+      parts >> value;
+      std::cout << store.write(token, value) << std::endl;
+    } else if (verb == "release") {
+      std::cout << static_cast<int>(held.release()) << std::endl;
+    } else {
+      break;
+    }
+  }
+  return 0;
+}
+
+int contend(holdfast::client& locks, const std::vector<std::string>& words) {
+  holdfast::test::witness seen{words.at(4)};
+  const int number = std::stoi(words.at(3));
+  const bool is_time = words.at(3).ends_with('s');
+  const auto end = holdfast::test::boottime() + std::chrono::seconds{number};
+  const auto stay = std::chrono::microseconds{std::stoi(words.at(5))};
+  int holds = 0;
+  for (; is_time ? holdfast::test::boottime() < end : holds < number; ++holds) {
+    auto held = locks.acquire(words.at(2), {.ttl = 5s, .wait = 120s});
+    seen.enter(::getpid(), held.token().value());
+    const auto until = holdfast::test::boottime() + stay;
+    while (holdfast::test::boottime() < until) {
+    }
+    seen.exit(::getpid(), held.token().value());
+    held.release();
+  }
+  std::cout << "done " << holds << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words{argv + 1, argv + argc};
+  try {
+    holdfast::client_options how;
+    how.user = variable("HOLDFAST_TEST_USER");
+    how.password = variable("HOLDFAST_TEST_PASSWORD");
+    if (words.size() > 6 && words.at(6) == "plain") how.names = holdfast::naming::plain;
+    holdfast::client locks{words.at(0), how};
+    return words.at(1) == "hold" ? hold(locks, words) : contend(locks, words);
+  } catch (const std::exception& e) {
+    std::cout << "failed: " << e.what() << std::endl;
+    return 1;
+  }
+}
