@@ -3,7 +3,10 @@
 // `SET key value NX PX` and the compare-and-delete script. Both sides in one run, round about, so that a machine whose
 // speed drifts drifts for both; the figure to quote is the ratio's median.
 //
-//   acquire_release_bench SOCKET [THREADS [ROUNDS [SECONDS_A_ROUND]]]
+//   acquire_release_bench SOCKET|PORT [THREADS [ROUNDS [SECONDS_A_ROUND]]]
+//
+// PORT is on 127.0.0.1: how most people reach Redis, through TCP. Over a socket the way is shorter, so the server's own
+// work for a fenced lock weighs more.
 #include <holdfast/holdfast.hpp>
 
 #include <fmt/format.h>
@@ -75,9 +78,12 @@ double rate(int threads, seconds how_long, const std::function<std::function<voi
   return static_cast<double>(pairs) / seconds{std::chrono::steady_clock::now() - from}.count();
 }
 
-double hiredis_rate(const std::string& socket, int threads, seconds how_long) {
+bool is_port(const std::string& where) { return where.front() != '/'; }
+
+double hiredis_rate(const std::string& where, int threads, seconds how_long) {
   return rate(threads, how_long, [&](int t) {
-    auto c = std::make_shared<context>(redisConnectUnix(socket.c_str()));
+    auto c = std::make_shared<context>(is_port(where) ? redisConnect("127.0.0.1", std::atoi(where.c_str()))
+                                                      : redisConnectUnix(where.c_str()));
     must(*c && (*c)->err == 0, "hiredis cannot connect");
     const auto digest = std::make_shared<std::string>(command(c->get(), {"SCRIPT", "LOAD", compare_and_delete}));
     const auto key = std::make_shared<std::string>("bench:hiredis:" + std::to_string(t));
@@ -89,8 +95,8 @@ double hiredis_rate(const std::string& socket, int threads, seconds how_long) {
   });
 }
 
-double holdfast_rate(const std::string& socket, int threads, seconds how_long) {
-  holdfast::client locks{"redis+unix://" + socket};
+double holdfast_rate(const std::string& where, int threads, seconds how_long) {
+  holdfast::client locks{is_port(where) ? "redis://127.0.0.1:" + where : "redis+unix://" + where};
   return rate(threads, how_long, [&](int t) {
     const auto name = std::make_shared<std::string>("bench:" + std::to_string(t));
     return std::function<void()>{[&locks, name] {
@@ -101,11 +107,6 @@ double holdfast_rate(const std::string& socket, int threads, seconds how_long) {
   });
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 std::string spread(std::vector<double> values, const char* format) {
   std::sort(values.begin(), values.end());
   return fmt::format(fmt::runtime(format), values[values.size() / 2], values.front(), values.back());
@@ -114,8 +115,8 @@ std::string spread(std::vector<double> values, const char* format) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  must(argc >= 2, "usage: acquire_release_bench SOCKET [THREADS [ROUNDS [SECONDS_A_ROUND]]]");
-  const std::string socket = argv[1];
+  must(argc >= 2, "usage: acquire_release_bench SOCKET|PORT [THREADS [ROUNDS [SECONDS_A_ROUND]]]");
+  const std::string where = argv[1];
   const int threads = argc > 2 ? std::atoi(argv[2]) : 1;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 9;
   const seconds how_long{argc > 4 ? std::atof(argv[4]) : 1.0};
@@ -124,14 +125,13 @@ int main(int argc, char** argv) {
   std::vector<double> ours;
   std::vector<double> ratios;
   for (int i = 0; i < rounds; ++i) {
-    theirs.push_back(hiredis_rate(socket, threads, how_long));
-    ours.push_back(holdfast_rate(socket, threads, how_long));
+    theirs.push_back(hiredis_rate(where, threads, how_long));
+    ours.push_back(holdfast_rate(where, threads, how_long));
     ratios.push_back(ours.back() / theirs.back());
   }
-  fmt::print("acquire + release, {} thread(s), {} rounds of {:.1f} s each, round about; median (min to max)\n", threads,
-             rounds, how_long.count());
+  fmt::print("acquire + release, {} thread(s), {}, {} rounds of {:.1f} s each, round about; median (min to max)\n",
+             threads, is_port(where) ? "TCP loopback" : "Unix socket", rounds, how_long.count());
   fmt::print("  hiredis loop  {} pairs/s\n", spread(theirs, "{:.0f} ({:.0f} to {:.0f})"));
   fmt::print("  holdfast      {} pairs/s\n", spread(ours, "{:.0f} ({:.0f} to {:.0f})"));
   fmt::print("  ratio         {}\n", spread(ratios, "{:.3f} ({:.3f} to {:.3f})"));
-  return median(ratios) > 0 ? 0 : 1;
 }

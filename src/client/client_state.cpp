@@ -129,6 +129,9 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
 void client_state::settle(engine::acquire& call, const script::lock_keys& keys, const acquire_options& what) {
   const time_point now = boottime_now();
   for (const auto& unsettled : call.take_unsettled()) {
+    // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
+    // makes sure.
+    commands_->send_and_forget(script::release(keys, unsettled.owner, {}));
     const time_point by = now + options_.timeout;  // No request may take effect later than that.
     keeper_->release_later({keys, unsettled.owner, {}, unsettled.not_after, by, by + what.ttl + after_ttl});
   }
@@ -140,7 +143,7 @@ std::optional<lease> client_state::conclude(const engine::acquire& call, const l
     auto record = std::make_shared<lease_record>(name.text(), std::move(keys), got->owner, got->token, what.ttl,
                                                  started_at, got->deadline);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
-    keeper_->keep(record, boottime_now(), got->deadline, what.renew);
+    keeper_->keep(record, boottime_now(), got->deadline, what.renew, commands_->server_clock());
     callbacks_->start();
     report_end(name.text(), acquire_result::acquired, started_at, call.attempts());
     return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
@@ -150,7 +153,7 @@ std::optional<lease> client_state::conclude(const engine::acquire& call, const l
     return std::nullopt;
   }
 
-  const errc code = std::get<core::got_failure>(call.end()).code;
+  const errc code = refined(std::get<core::got_failure>(call.end()).code);
   report_end(name.text(), result_of(code), started_at, call.attempts());
   error_detail detail;
   detail.server_text = call.server_text();
@@ -262,7 +265,13 @@ resp::value client_state::reply_of(const engine::question& call) const {
   detail.server_text = call.server_text();
   detail.attempts = std::max(call.attempts(), commands_->trouble().second);
   detail.elapsed = options_.timeout;
-  fail(call.failure(), std::move(detail));
+  fail(refined(call.failure()), std::move(detail));
+}
+
+// The deadline of a call may come before the connection's own: then the silence has a better name.
+errc client_state::refined(errc code) const {
+  const errc trouble = commands_->trouble().first.code;
+  return code == errc::server_silent && trouble == errc::tls_failed ? trouble : code;
 }
 
 void client_state::throw_if_error(const resp::value& reply, std::string subject) const {

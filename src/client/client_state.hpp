@@ -71,6 +71,7 @@ private:
   void forget_copies(const lease_record& record);
   template <class Question>
   std::vector<resp::value> ask_together(std::vector<Question> what);
+  errc refined(errc code) const;
   resp::value reply_of(const engine::question& call) const;
   void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
 

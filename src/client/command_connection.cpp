@@ -150,9 +150,25 @@ bool command_connection::had_contact() {
   return channel().was_ever_ready();
 }
 
+core::server_clock command_connection::server_clock() {
+  const auto held = locked();
+  return channel().clock();
+}
+
+void command_connection::send_and_forget(script::command what) {
+  auto held = locked();
+  if (!channel().is_ready()) return;
+  channel().send_and_forget(boottime_now(), std::move(what));
+  line_.flush(held);
+  pass_lead_on();  // Somebody must read the answer.
+}
+
 std::pair<engine::connection_failure, int> command_connection::trouble() {
   const auto held = locked();
-  return {channel().last_failure(), channel().connect_attempts()};
+  const bool nobody_drives = lead_ == lead::nobody || lead_ == lead::keeper;
+  const bool is_silent_handshake = nobody_drives && line_.is_shaking_hands();
+  return {is_silent_handshake ? connection::silent_handshake() : channel().last_failure(),
+          channel().connect_attempts()};
 }
 
 pollfd command_connection::keeper_poll_for() {

@@ -40,6 +40,10 @@ public:
   engine::channel& channel() { return caller_.wire(); }
   // Has there ever been a connection?
   bool had_contact();
+  // Sends it on the present connection, if there is one; nobody hears of the answer. It cannot overtake what was sent
+  // before on that connection.
+  void send_and_forget(script::command what);
+  core::server_clock server_clock();
   // What the last connection failed of, and how often in a row.
   std::pair<engine::connection_failure, int> trouble();
 

@@ -15,6 +15,10 @@ namespace {
 constexpr duration stale_after = 1s;
 }
 
+engine::connection_failure connection::silent_handshake() {
+  return {errc::tls_failed, "the handshake got no answer; that port probably speaks plain Redis", false, false};
+}
+
 void connection::flush(lock& held) {
   while (!is_writing_ && link_.is_open() && !wants_write_ && (!outgoing_.empty() || !channel_->output().empty())) {
     if (outgoing_.empty()) {
@@ -44,7 +48,8 @@ void connection::close_link(lock& held) {
 
 void connection::prepare(lock& held) {
   const time_point now = boottime_now();
-  if (channel_->on_wake(now)) close_link(held);
+  if (link_.is_shaking_hands() && now >= channel_->wake_at()) channel_->on_closed(now, silent_handshake());
+  if (channel_->on_wake(now) || (channel_->is_closed() && !link_.is_closed())) close_link(held);
   if (!channel_->wants_connection(now)) return;
   if (!link_.is_closed()) close_link(held);
   channel_->on_connecting(now);

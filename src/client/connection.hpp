@@ -38,6 +38,9 @@ public:
   void collect_if_stale(lock& held);
 
   engine::channel& channel() { return *channel_; }
+  bool is_shaking_hands() const { return link_.is_shaking_hands(); }
+  // What it means when nothing comes of that.
+  static engine::connection_failure silent_handshake();
 
 private:
   void close_link(lock& held);

@@ -40,9 +40,10 @@ void keeper_thread::wake_if_sooner() {
 }
 
 void keeper_thread::keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline,
-                         renewal mode) {
+                         renewal mode, const core::server_clock& seen) {
   const std::lock_guard held{line_.mutex()};
   start();
+  keeper_.wire().learn_clock(seen);
   keeper_.keep(std::move(lease), granted_at, deadline, mode);
   wake_if_sooner();
 }

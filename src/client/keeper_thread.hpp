@@ -24,7 +24,9 @@ public:
   ~keeper_thread();
 
   // See engine::keeper. Each starts the thread if need be.
-  void keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline, renewal mode);
+  // `seen`: the server's clock at the grant, so that a step before the first renewal is noticed by it.
+  void keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline, renewal mode,
+            const core::server_clock& seen);
   bool let_go(const engine::held_lease& lease);
   void release_later(engine::keeper::background_release what);
   void wake() noexcept { wake_.set(); }

@@ -39,8 +39,8 @@ bool mutex::lock_within(std::chrono::milliseconds wait) {
   std::unique_lock first{in_process_, wait};
   if (!first) return false;
   acquire_options bounded = options_;
-  bounded.wait = std::max(std::chrono::milliseconds{1},
-                          std::chrono::ceil<std::chrono::milliseconds>(until - net::boottime_now()));
+  bounded.wait =
+      std::max(std::chrono::milliseconds{1}, std::chrono::ceil<std::chrono::milliseconds>(until - net::boottime_now()));
   std::error_code ec;
   auto got = locks_.acquire(name_, bounded, ec);
   if (ec == outcome::timed_out) return false;

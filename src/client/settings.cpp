@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::inline v0::detail {
@@ -48,6 +49,12 @@ void check_prefix(const std::string& prefix) {
     refuse(errc::invalid_option, "prefix '" + prefix + "'",
            "it must be printable ASCII without space and without any of {}%*?[]\\");
   }
+}
+
+// Before connecting, so that a typing error is not reported as trouble with the server.
+void check_readable(const char* field, const std::string& path) {
+  if (path.empty() || access(path.c_str(), R_OK) == 0) return;
+  refuse(errc::invalid_option, fmt::format("{} '{}'", field, path), std::generic_category().message(errno));
 }
 
 std::string from_environment(const char* name) {
@@ -95,6 +102,9 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   if (!options.cacert.empty()) server->where.tls.cacert = options.cacert;
   if (!options.cert.empty()) server->where.tls.cert = options.cert;
   if (!options.key.empty()) server->where.tls.key = options.key;
+  check_readable("cacert", server->where.tls.cacert);
+  check_readable("cert", server->where.tls.cert);
+  check_readable("key", server->where.tls.key);
   if (options.owner.empty()) options.owner = default_owner_label();
   options.owner.resize(std::min<std::size_t>(options.owner.size(), 256));
   return {std::move(options), std::move(*server)};

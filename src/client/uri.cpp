@@ -53,8 +53,13 @@ void read_query(const urls::url_view& url, server_uri& out) {
 
 void read_tcp(const urls::url_view& url, server_uri& out) {
   std::string host{url.host()};
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  if (host.empty()) host = "localhost";
+  if (host.empty()) throw bad_part{out.where.uses_tls ? "rediss://" : "redis://", "a host must follow"};
+  const bool is_bracketed = host.size() > 2 && host.front() == '[';
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  // RFC 3986 lets a colon through in odd places; which host would be meant is anybody's guess.
+  if (!is_bracketed && host.find(':') != std::string::npos) {
+    throw bad_part{host, "an IPv6 address stands in brackets, and a port is a number after one colon"};
+  }
   std::string port{url.port()};
   if (port.empty()) port = "6379";
   if (const auto n = small_number(port, 65'535); !n || *n == 0) throw bad_part{port, "the port must be 1 to 65535"};

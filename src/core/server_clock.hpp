@@ -2,7 +2,8 @@
 // What we know of the server's clock from one connection's replies: enough to say until when a request may still
 // take effect (H12), and to notice that it stepped, or that we were frozen (H3, H4, H8).
 //
-// Estimates belong to one connection and one server run; they are never carried over (P11).
+// An estimate counts from the present connection's own replies (P11): a channel asks at() only after its greeting has
+// brought TIME. Steps are looked for across connections, or the time between two of them would be a blind spot.
 #pragma once
 
 #include "base/time.hpp"
@@ -19,6 +20,9 @@ public:
   std::optional<duration> observe(server_time server_now, time_point sent_at, time_point received_at);
 
   bool is_known() const { return known_; }
+  bool is_older_than(const server_clock& other) const {
+    return other.known_ && (!known_ || received_at_ < other.received_at_);
+  }
 
   // The server's time at `now`, reckoned from the instant the last reply was read: too early by its way back, so a
   // request that waits too long is refused rather than let in. Only when is_known().

@@ -29,7 +29,6 @@ void channel::on_connected(time_point now) {
   state_since_ = heard_at_ = now;
   output_.clear();
   reader_ = resp::reader{};
-  clock_ = core::server_clock{};  // Estimates belong to one connection (P11).
   greeting_.begin(output_, settings_.who, settings_.database);
 }
 
@@ -58,7 +57,7 @@ void channel::on_greeting_reply(time_point now, const resp::value& reply) {
   connect_attempts_ = 0;
   reconnect_.reset();
   // TIME travelled in the middle of the greeting: at the latest it was true when the last byte came.
-  clock_.observe(greeting_.now(), state_since_, now);
+  observe_clock(greeting_.now(), state_since_, now);
   listener_->on_ready(now);
 }
 
@@ -145,6 +144,12 @@ void channel::send(time_point now, script::command what, reply_sink& from) {
   HOLDFAST_ASSERT(is_ready());
   script::append(output_, what, script::call::by_digest);
   open_.push_back({&from, now, std::move(what)});
+}
+
+void channel::send_and_forget(time_point now, script::command what) {
+  HOLDFAST_ASSERT(is_ready());
+  script::append(output_, what, script::call::by_digest);
+  open_.push_back({nullptr, now, std::nullopt});
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {

@@ -106,10 +106,16 @@ public:
 
   // A reply carried this; notices steps.
   void observe_clock(server_time server_now, time_point sent_at, time_point now);
+  // What another connection to the same server has seen of its clock last, so that a step between the two is noticed.
+  void learn_clock(const core::server_clock& seen) {
+    if (clock_.is_older_than(seen)) clock_ = seen;
+  }
+  const core::server_clock& clock() const { return clock_; }
 
   // Only when is_ready(). `from` stays alive until it was answered or forgotten.
   void send(time_point now, script::command what, reply_sink& from);
   void send_raw(time_point now, std::string_view encoded, reply_sink& from);
+  void send_and_forget(time_point now, script::command what);
   // Its replies are dropped from now on; the slots stay.
   void forget(const reply_sink& who);
 

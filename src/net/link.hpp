@@ -37,6 +37,8 @@ public:
 
   bool is_open() const { return phase_ == phase::open; }
   bool is_closed() const { return phase_ == phase::closed; }
+  // Connected, but the TLS handshake is not through: a plain port says nothing at all to one (E13).
+  bool is_shaking_hands() const { return phase_ == phase::shaking_hands; }
 
   // What to poll for. A closed link gives fd -1, which poll(2) passes over. `wants_write`: write() was refused.
   pollfd poll_for(bool wants_write) const;
