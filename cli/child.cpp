@@ -21,17 +21,17 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// In the child of a process with threads: async-signal-safe calls only, no allocation.
-[[noreturn]] void become(const child_plan& plan, char** words, char** environment, int terminal, int report,
-                         pid_t parent) {
+// In the child of vfork, so in our own memory while we stand still: system calls only, no allocation, and `failure` is
+// ours to read afterwards. All signals that could run a handler are blocked.
+[[noreturn]] void become(const child_plan& plan, char** words, char** environment, int terminal, pid_t parent,
+                         volatile int& failure) {
   if (plan.own_group) ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, plan.signal_when_we_die);
   if (::getppid() != parent) ::_exit(128 + plan.signal_when_we_die);  // It died before prctl could see it.
   if (terminal >= 0) ::tcsetpgrp(terminal, ::getpid());               // TTOU is still blocked.
   ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   ::execvpe(words[0], words, environment);
-  const int failure = errno;
-  [[maybe_unused]] const auto written = ::write(report, &failure, sizeof failure);
+  failure = errno;
   ::_exit(127);
 }
 
@@ -56,29 +56,18 @@ child::~child() {
   if (terminal_ >= 0) ::close(terminal_);
 }
 
+// vfork and not fork: it copies no page tables, which is most of what starting a command costs, and it returns when the
+// command runs or could not be run, so that no pipe has to tell.
 void child::start(const child_plan& plan) {
-  int report[2];
-  if (::pipe2(report, O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe"};
   auto words = pointers(plan.words);
   auto environment = pointers(plan.environment);
   const pid_t parent = ::getpid();
-  pid_ = ::fork();
-  if (pid_ == 0) become(plan, words.data(), environment.data(), terminal_, report[1], parent);
-  const int fork_failure = errno;
-  ::close(report[1]);
-  if (pid_ < 0) {
-    ::close(report[0]);
-    throw std::system_error{fork_failure, std::generic_category(), "fork"};
-  }
-  if (own_group_) ::setpgid(pid_, pid_);  // The child does it too: whoever comes first. Fails after its exec.
+  volatile int failure = 0;
+  pid_ = ::vfork();
+  if (pid_ == 0) become(plan, words.data(), environment.data(), terminal_, parent, failure);
+  if (pid_ < 0) throw std::system_error{errno, std::generic_category(), "vfork"};
+  failure_ = failure;
   is_given_ = terminal_ >= 0;
-  // Ends with the exec, which closes the other end, or with an errno.
-  ssize_t length;
-  do {
-    length = ::read(report[0], &failure_, sizeof failure_);
-  } while (length < 0 && errno == EINTR);
-  ::close(report[0]);
-  if (length <= 0) failure_ = 0;
   if (failure_ != 0) {
     ::waitpid(pid_, nullptr, 0);
     take_terminal();

@@ -3,7 +3,7 @@
 //
 // A group and not a process, because `sh -c` does not end its children. What leaves the group (setsid, daemons) is
 // beyond our reach, and docs/errors.md says so. If we are killed, the kernel sends the direct child TERM
-// (PR_SET_PDEATHSIG; it fires when the thread that forked ends, so start() belongs in the main thread).
+// (PR_SET_PDEATHSIG; it fires when the thread that started it ends, so that belongs in the main thread).
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ struct child_plan {
 
 class child {
 public:
-  // Forks and executes. On failure nothing is left running and `failure()` is the errno.
+  // Starts it, and returns when it runs. On failure nothing is left running and `failure()` is the errno.
   explicit child(const child_plan& plan);
   child(const child&) = delete;
   child& operator=(const child&) = delete;

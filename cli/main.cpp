@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <string_view>
@@ -72,6 +73,7 @@ int main_of_command(command which, int argc, char** argv) {
 }
 
 int main_of(int argc, char** argv) {
+  ::mallopt(M_ARENA_MAX, 1);  // A few threads that hardly allocate: an arena for each costs more than it saves.
   keep_standard_descriptors_taken();
   if (argc < 2) {
     print(examples());

@@ -76,6 +76,18 @@ TEST(server_clock, allows_one_percent_of_a_long_silence) {
   EXPECT_TRUE(seen_once().observe(s0 + 1000s + 10s + 11ms, t0 + 1000s, t0 + 1000s));
 }
 
+TEST(server_clock, is_older_than_one_that_heard_later) {
+  const auto first = seen_once();
+  auto second = seen_once();
+  second.observe(s0 + 1s, t0 + 1s, t0 + 1s);
+  EXPECT_TRUE(first.is_older_than(second));
+  EXPECT_FALSE(second.is_older_than(first));
+  EXPECT_FALSE(first.is_older_than(first));
+  EXPECT_TRUE(server_clock{}.is_older_than(first));
+  EXPECT_FALSE(first.is_older_than(server_clock{}));
+  EXPECT_FALSE(server_clock{}.is_older_than(server_clock{}));
+}
+
 // Replies may linger both ways for as long as they like: a delay is not a step.
 TEST(server_clock, no_delay_looks_like_a_step) {
   EXPECT_TRUE(rc::check("any two round trips against a true clock", [] {

@@ -55,7 +55,7 @@ void channel::on_greeting_reply(time_point now, const resp::value& reply) {
   state_ = state::ready;
   was_ever_ready_ = true;
   connect_attempts_ = 0;
-  reconnect_.reset();
+  if (useless_in_a_row_++ == 0) reconnect_.reset();
   // TIME travelled in the middle of the greeting: at the latest it was true when the last byte came.
   observe_clock(greeting_.now(), state_since_, now);
   listener_->on_ready(now);
@@ -65,6 +65,8 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   if (open_.empty()) return fail(now, {errc::unexpected_reply, "a reply to no request", false, false});
   slot answered = std::move(open_.front());
   open_.pop_front();
+  useless_in_a_row_ = 0;
+  reconnect_.reset();
   note_round_trip(now - answered.sent_at);
 
   // The server lost its script cache (H28). By text it works and is cached again. The clock of the request goes on from
@@ -86,8 +88,10 @@ void channel::on_closed(time_point now, const connection_failure& failure) {
   state_ = state::closed;
   last_failure_ = failure;
   output_.clear();
-  // A ready connection that ends is made again at once; one that could not be made, after a pause.
-  may_connect_at_ = was_ready ? now : now + reconnect_.next(*rng_);
+  // A ready connection that ends is made again at once; one that could not be made, after a pause, and so is the second
+  // in a row that greeted well and then answered nothing.
+  const bool is_worth_it = was_ready && useless_in_a_row_ < 2;
+  may_connect_at_ = is_worth_it ? now : now + reconnect_.next(*rng_);
   // One by one: who hears of a cut may end, and forgets its other requests.
   while (!open_.empty()) {
     reply_sink* from = open_.front().from;

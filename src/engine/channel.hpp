@@ -141,6 +141,7 @@ private:
   bool has_demand_ = false;
   bool must_close_ = false;
   bool was_ever_ready_ = false;
+  int useless_in_a_row_ = 0;  // Connections that greeted and ended before they answered anything.
   int connect_attempts_ = 0;
   time_point state_since_{};
   time_point may_connect_at_{};

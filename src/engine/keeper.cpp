@@ -125,10 +125,15 @@ public:
     if (const auto parsed = script::parse_release(reply)) {
       of().channel_.observe_clock(parsed->now, sent_at, now);
       plan_.on_definite(now, parsed->now, *of().rng_);
-    } else {
-      plan_.on_failed(now, *of().rng_);
+      return run(now);
     }
-    run(now);
+    channel& from = of().channel_;
+    plan_.on_failed(now, *of().rng_);
+    run(now);  // May end our own life.
+    if (const auto* error = reply.as_error()) {
+      const auto what = script::classify(error->text);
+      if (what.what == script::reaction::reconnect) from.hang_up(now, {what.code, error->text, false, false});
+    }
   }
 
   void on_cut(time_point now) override {

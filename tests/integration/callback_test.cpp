@@ -100,9 +100,10 @@ TEST_F(callback, of_the_observer_may_destroy_lease_and_client) {
   struct destroyer : observer {
     std::optional<client> locks;
     std::optional<lease> held;
+    std::atomic<bool> armed{false};
     std::atomic<bool> done{false};
     void on_renewed(const std::string&, std::chrono::microseconds) override {
-      if (done) return;
+      if (!armed || done) return;
       held.reset();
       locks.reset();
       done = true;
@@ -113,6 +114,7 @@ TEST_F(callback, of_the_observer_may_destroy_lease_and_client) {
   how.observe = seen;
   seen->locks = make_client(how);
   seen->held = seen->locks->acquire("x", {.ttl = 300ms});
+  seen->armed = true;
   EXPECT_TRUE(eventually([&] { return seen->done.load(); }));
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
 }

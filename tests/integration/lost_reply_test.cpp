@@ -24,7 +24,9 @@ protected:
     return locks;
   }
 
-  static void warm_up(client& locks) { locks.acquire("warm", {.renew = renewal::none}).release(); }
+  static void warm_up(client& locks, const std::string& name = "warm") {
+    locks.acquire(name, {.renew = renewal::none}).release();
+  }
 
   std::size_t reply_size_of_acquire(client& locks) {
     const auto before = proxy_.bytes(direction::to_client);
@@ -178,9 +180,9 @@ TEST_F(lost_reply, requests_late_by_any_time_leave_nothing) {
     threads.emplace_back([this, i] {
       fault_proxy proxy{server_.socket()};
       auto locks = make_client_at(proxy.uri(), 100ms);
-      warm_up(locks);
-      proxy.set_existing(direction::to_server, {.delay = std::chrono::milliseconds{20 * i}});
       const auto name = "late" + std::to_string(i);
+      warm_up(locks, name + "warm");
+      proxy.set_existing(direction::to_server, {.delay = std::chrono::milliseconds{20 * i}});
       std::error_code ec;
       {
         const auto held = locks.try_acquire(name, {.ttl = 60s}, ec);

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call ends when the answer is not yes or no: late, spent, refused, no connection, out of time, cancelled.
+#include "core/acquire_call.hpp"
+
+#include "core/acquire_course_testing.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+using course_testing::course;
+using course_testing::once;
+using course_testing::owners;
+using course_testing::stranger;
+using course_testing::t0;
+using course_testing::timeout;
+using course_testing::token;
+using course_testing::waits;
+using course_testing::waits_for_ever;
+
+// ---- late, spent, refused ----
+
+TEST(acquire_call, late_is_asked_again_at_once_and_is_not_no_P10) {
+  course c{once()};
+  const auto me = c.asks();
+  c.hears(was_late{});
+  EXPECT_FALSE(c.call.is_over());
+  EXPECT_EQ(c.asks(), me);
+  c.hears(was_mine{token, 9s});
+  EXPECT_TRUE(c.lease());
+}
+
+TEST(acquire_call, late_three_times_in_a_row_is_a_clock_step_P11) {
+  course c{once()};
+  for (int i = 0; i < 2; ++i) {
+    c.asks();
+    c.hears(was_late{});
+  }
+  EXPECT_FALSE(c.call.is_over());
+  c.asks();
+  c.hears(was_late{});
+  EXPECT_EQ(c.failure(), errc::clock_stepped);
+  EXPECT_TRUE(c.call.take_clean_ups().empty()) << "no copy of it can have had an effect";
+}
+
+TEST(acquire_call, lates_are_counted_in_a_row_only_P11) {
+  course c{waits(10s)};
+  for (int i = 0; i < 6; ++i) {
+    c.asks();
+    c.hears(was_late{});
+    c.asks();
+    c.hears(was_busy{5s});
+    c.now = c.sleeps();
+  }
+  EXPECT_FALSE(c.call.is_over());
+}
+
+TEST(acquire_call, spent_is_asked_again_with_a_fresh_id_P9) {
+  course c{once()};
+  const auto first = c.asks();
+  c.is_cut();
+  c.asks();
+  c.hears(was_spent{});
+  EXPECT_NE(c.asks(), first);
+  EXPECT_TRUE(c.call.take_clean_ups().empty()) << "a spent id cannot lock again";
+}
+
+TEST(acquire_call, a_refusal_that_stays_ends_it) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_refused{errc::no_permission, false});
+  EXPECT_EQ(c.failure(), errc::no_permission);
+  EXPECT_TRUE(c.call.take_clean_ups().empty());
+}
+
+TEST(acquire_call, a_refusal_that_passes_is_asked_again) {
+  course c{once()};
+  c.asks();
+  c.hears(was_refused{errc::server_loading, true});
+  EXPECT_EQ(c.sleeps(), c.now + 25ms);
+  c.now += 25ms;
+  c.asks();
+  c.hears(was_granted{token});
+  EXPECT_TRUE(c.lease());
+}
+
+TEST(acquire_call, a_refusal_that_does_not_pass_in_time_is_reported_as_itself) {
+  course c{once()};
+  while (!c.call.is_over()) {
+    const auto action = c.call.on_wake(c.now, true);
+    if (std::holds_alternative<ask>(action)) {
+      c.sent_at = c.now;
+      c.hears(was_refused{errc::server_loading, true});
+    } else if (const auto* s = std::get_if<sleep_until>(&action)) {
+      c.now = s->at;
+    }
+  }
+  EXPECT_EQ(c.failure(), errc::server_loading);
+}
+
+// An answer that we cannot read says nothing about what the server did.
+TEST(acquire_call, an_unexpected_reply_is_cleaned_up_C5) {
+  course c{once()};
+  const auto me = c.asks();
+  c.hears(was_refused{errc::unexpected_reply, false});
+  EXPECT_EQ(c.failure(), errc::unexpected_reply);
+  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+}
+
+// ---- no connection ----
+
+TEST(acquire_call, three_refusals_end_a_call_that_never_had_contact) {
+  course c{stranger(waits_for_ever())};
+  for (int i = 0; i < 2; ++i) c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_FALSE(c.call.is_over());
+  c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_EQ(c.failure(), errc::cannot_connect);
+}
+
+TEST(acquire_call, refusals_may_be_a_restart_when_there_was_contact) {
+  course c{waits(10s)};
+  for (int i = 0; i < 20; ++i) c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_FALSE(c.call.is_over());
+}
+
+TEST(acquire_call, an_answer_is_contact) {
+  course c{stranger(waits(10s))};
+  c.asks();
+  c.hears(was_busy{5s});
+  for (int i = 0; i < 20; ++i) c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_FALSE(c.call.is_over());
+}
+
+TEST(acquire_call, a_final_refusal_to_connect_ends_it_at_once) {
+  course c{waits_for_ever()};
+  c.call.on_no_connection(c.now, errc::wrong_password, true, false);
+  EXPECT_EQ(c.failure(), errc::wrong_password);
+}
+
+TEST(acquire_call, the_last_trouble_is_named_at_the_deadline) {
+  course c{once()};
+  EXPECT_EQ(c.sleeps(false), t0 + timeout);
+  c.call.on_no_connection(c.now, errc::cannot_resolve, false, false);
+  c.now = t0 + timeout;
+  c.call.on_wake(c.now, false);
+  EXPECT_EQ(c.failure(), errc::cannot_resolve);
+}
+
+TEST(acquire_call, an_unbounded_wait_does_not_outlive_a_silent_server) {
+  course c{waits_for_ever()};
+  c.now = t0 + timeout;
+  c.call.on_wake(c.now, false);
+  EXPECT_EQ(c.failure(), errc::server_silent);
+}
+
+TEST(acquire_call, a_bounded_wait_lasts_as_long_as_it_was_told_to) {
+  course c{waits(3s)};
+  while (!c.call.is_over() && c.now < t0 + 1h) {
+    const auto action = c.call.on_wake(c.now, false);
+    if (const auto* s = std::get_if<sleep_until>(&action)) c.now = s->at;
+  }
+  EXPECT_EQ(c.now, t0 + 3s);
+}
+
+// ---- deadlines ----
+
+TEST(acquire_call, a_request_may_take_effect_no_later_than_the_deadline_C5_H12) {
+  course single{once()};
+  single.now += 200ms;
+  single.asks();
+  EXPECT_EQ(single.may_take, 300ms);
+
+  course patient{waits(10s)};
+  patient.asks();
+  EXPECT_EQ(patient.may_take, timeout);
+}
+
+TEST(acquire_call, nothing_is_asked_at_the_deadline) {
+  course c{once()};
+  c.now = t0 + timeout;
+  EXPECT_TRUE(std::holds_alternative<finish>(c.call.on_wake(c.now, true)));
+  EXPECT_EQ(c.call.attempts(), 0);
+}
+
+// ---- cancel (H50, B46) ----
+
+TEST(acquire_call, cancel_before_anything_was_asked_leaves_nothing_H50) {
+  course c{waits_for_ever()};
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled);
+  EXPECT_TRUE(c.call.take_clean_ups().empty());
+}
+
+TEST(acquire_call, cancel_between_two_requests_leaves_nothing_H50) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{5s});
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled);
+  EXPECT_TRUE(c.call.take_clean_ups().empty());
+}
+
+TEST(acquire_call, cancel_while_asked_is_cleaned_up_H50_B46) {
+  course c{waits_for_ever()};
+  const auto me = c.asks();
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
+  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+}
+
+TEST(acquire_call, cancel_after_a_cut_is_cleaned_up_H50_B46) {
+  course c{waits_for_ever()};
+  const auto me = c.asks();
+  c.is_cut();
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
+  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+}
+
+TEST(acquire_call, cancel_after_the_end_changes_nothing_H50) {
+  course c{once()};
+  c.asks();
+  c.hears(was_granted{token});
+  c.call.on_cancel(c.now);
+  EXPECT_TRUE(c.lease());
+  EXPECT_TRUE(c.call.take_clean_ups().empty());
+}
+
+TEST(acquire_call, what_comes_after_the_end_changes_nothing) {
+  course c{once()};
+  c.asks();
+  c.hears(was_busy{5s});
+  c.call.on_answer(c.now, t0, was_granted{token});
+  c.call.on_cut(c.now);
+  c.call.on_no_connection(c.now, errc::wrong_password, true, false);
+  EXPECT_TRUE(c.is_busy());
+  EXPECT_TRUE(c.call.take_clean_ups().empty());
+}
+
+}  // namespace
+
+}  // namespace holdfast::core

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Releases, questions, and the calls of one connection together. Acquires stand in acquire_test.cpp.
+#include "engine/call.hpp"
+
+#include "engine/call_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using call_testing::call_test;
+using call_testing::keys;
+using call_testing::somebody;
+using call_testing::token;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// ---- release ----
+
+class release_test : public call_test {
+protected:
+  void start() {
+    call.emplace(calls.wire(), keys, somebody, token, server.now + 10s, server.now + 2s);
+    calls.start(*call, server.now);
+    server.connect();
+    ASSERT_THAT(server.take_names(), ElementsAre("release"));
+  }
+  void TearDown() override {
+    if (call) calls.stop(*call);
+  }
+  std::optional<release> call;
+};
+
+TEST_F(release_test, released_and_not_mine) {
+  start();
+  server.say(stamp(server.clock));
+  EXPECT_EQ(call->end(), release_outcome::released);
+  release other{calls.wire(), keys, somebody, token, server.now + 10s, server.now + 2s};
+  calls.start(other, server.now);
+  server.say(not_mine());
+  EXPECT_EQ(other.end(), release_outcome::already_lost);
+  calls.stop(other);
+}
+
+// P12: the lost copy did it, and nobody can have come in since.
+TEST_F(release_test, not_mine_to_the_repeat_after_a_lost_reply_is_released_P12) {
+  start();
+  server.cut();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("release"));
+  server.say(not_mine());
+  ASSERT_TRUE(call->is_over());
+  EXPECT_EQ(call->end(), release_outcome::released);
+}
+
+// Else the driver spins until the server is back.
+TEST_F(release_test, sleeps_while_there_is_no_connection) {
+  start();
+  server.cut();
+  EXPECT_GT(call->wake_at(), server.now);
+  server.refuse();
+  EXPECT_GT(call->wake_at(), server.now);
+}
+
+TEST_F(release_test, what_passes_is_asked_again_and_what_stays_is_unknown) {
+  start();
+  server.say(refusal("BUSY Redis is busy running a script."));
+  EXPECT_FALSE(call->is_over());
+  server.pass(25ms);
+  call->step(server.now);
+  EXPECT_THAT(server.take_names(), ElementsAre("release"));
+  server.say(refusal("NOPERM this user has no permissions"));
+  EXPECT_EQ(call->end(), release_outcome::unknown);
+}
+
+TEST_F(release_test, a_reply_of_a_wrong_type_is_unknown) {
+  start();
+  server.say(simple("OK"));
+  EXPECT_EQ(call->end(), release_outcome::unknown);
+}
+
+TEST_F(release_test, no_answer_in_time_is_unknown) {
+  start();
+  server.pass(2s);
+  call->step(server.now);
+  EXPECT_EQ(call->end(), release_outcome::unknown);
+}
+
+// ---- question ----
+
+class question_test : public call_test {
+protected:
+  void start(question::repeat how) {
+    call.emplace(calls.wire(), script::inspect(keys), how, server.now + 2s);
+    calls.start(*call, server.now);
+    server.connect();
+    ASSERT_THAT(server.take_names(), ElementsAre("inspect"));
+  }
+  void TearDown() override {
+    if (call) calls.stop(*call);
+  }
+  std::optional<question> call;
+};
+
+TEST_F(question_test, gives_the_reply_and_its_round_trip) {
+  start(question::repeat::allowed);
+  server.pass(7ms);
+  server.say(integer(42));
+  ASSERT_TRUE(call->is_over());
+  EXPECT_EQ(call->reply(), resp::value{std::int64_t{42}});
+  EXPECT_EQ(call->round_trip(), 7ms);
+}
+
+TEST_F(question_test, an_error_is_a_reply_too) {
+  start(question::repeat::allowed);
+  server.say(refusal("NOPERM no"));
+  ASSERT_TRUE(call->is_over());
+  EXPECT_TRUE(call->reply()->as_error());
+}
+
+TEST_F(question_test, is_repeated_after_a_cut_if_it_may_be) {
+  start(question::repeat::allowed);
+  server.cut();
+  EXPECT_FALSE(call->is_over());
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("inspect"));
+  server.say(integer(42));
+  EXPECT_TRUE(call->reply());
+  EXPECT_EQ(call->attempts(), 2);
+}
+
+// A break that may have taken effect is not sent twice.
+TEST_F(question_test, is_not_repeated_after_a_cut_if_it_may_not_be_C5) {
+  start(question::repeat::refused);
+  server.cut();
+  ASSERT_TRUE(call->is_over());
+  EXPECT_EQ(call->failure(), errc::reply_lost);
+  server.connect();
+  EXPECT_THAT(server.take(), IsEmpty());
+}
+
+TEST_F(question_test, is_given_up_in_time) {
+  start(question::repeat::allowed);
+  EXPECT_EQ(call->wake_at(), server.now + 2s);
+  server.pass(2s);
+  call->step(server.now);
+  EXPECT_EQ(call->failure(), errc::reply_lost);
+}
+
+TEST_F(question_test, a_server_that_refuses_thrice_is_believed) {
+  call.emplace(calls.wire(), script::inspect(keys), question::repeat::allowed, server.now + 2s);
+  calls.start(*call, server.now);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(call->is_over());
+    server.refuse();
+    server.pass(100ms);
+  }
+  EXPECT_EQ(call->failure(), errc::cannot_connect);
+}
+
+// ---- caller ----
+
+TEST_F(call_test, wants_a_connection_while_there_is_a_call) {
+  EXPECT_FALSE(calls.wire().wants_connection(server.now));
+  acquire one{calls.wire(), wants(), server.now, rng};
+  calls.start(one, server.now);
+  EXPECT_TRUE(calls.wire().wants_connection(server.now));
+  calls.stop(one);
+  EXPECT_FALSE(calls.wire().wants_connection(server.now));
+}
+
+// P30: 64 callers share this connection; one that stops waiting costs the others nothing.
+TEST_F(call_test, a_stopped_call_does_not_disturb_the_others_P30) {
+  std::vector<std::unique_ptr<acquire>> all;
+  for (int i = 0; i < 64; ++i) {
+    all.push_back(std::make_unique<acquire>(calls.wire(), wants(), server.now, rng));
+    calls.start(*all.back(), server.now);
+  }
+  server.connect();
+  EXPECT_EQ(server.take().size(), 64u);
+  calls.stop(*all[10]);
+  all[10].reset();
+  for (int i = 0; i < 64; ++i) server.say(i % 2 ? busy() : stamp(server.clock));
+  for (std::size_t i = 0; i < 64; ++i) {
+    if (!all[i]) continue;
+    ASSERT_TRUE(all[i]->is_over());
+    EXPECT_EQ(std::holds_alternative<core::got_busy>(all[i]->end()), i % 2 == 1) << i;
+    calls.stop(*all[i]);
+  }
+}
+
+TEST(caller, tells_of_the_connection_and_of_the_clock) {
+  core::seeded_random rng;
+  std::vector<std::string> news;
+  caller::hooks tell;
+  tell.on_up = [&] { news.push_back("up"); };
+  tell.on_down = [&](const connection_failure& f) { news.push_back(to_string(f.code)); };
+  tell.on_clock_step = [&](duration) { news.push_back("step"); };
+  caller calls{{}, rng, tell};
+  peer server{calls.wire()};
+  question q{calls.wire(), script::inspect(keys), question::repeat::allowed, server.now + 2s};
+  calls.start(q, server.now);
+  server.refuse();
+  server.pass(100ms);
+  server.connect();
+  calls.wire().observe_clock(server.clock + 1h, server.now, server.now);
+  server.cut();
+  EXPECT_THAT(news, ElementsAre("up", "step", "connection_lost"));
+  calls.stop(q);
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of one connection, their peer, and what it may answer.
+#pragma once
+
+#include "core/random_testing.hpp"
+#include "engine/call.hpp"
+#include "engine/peer_testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace holdfast::engine::call_testing {
+
+inline const script::lock_keys keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:break"};
+inline const owner_id somebody{std::array<unsigned char, 16>{}};
+constexpr fencing_token token{1'795'212'800'000'042};
+constexpr auto timeout = std::chrono::milliseconds{500};
+
+class call_test : public testing::Test {
+protected:
+  core::seeded_random rng;
+  caller calls{{}, rng, {}};
+  peer server{calls.wire()};
+
+  acquire::request wants(bool only_once = true) {
+    return {keys,
+            "ann",
+            std::chrono::seconds{60},
+            {},
+            {std::chrono::seconds{10}, core::clock_drift{10'000}, only_once, {}, timeout, true}};
+  }
+  std::string busy() {
+    return list({integer(2), stamp(server.clock),
+                 bulk("v1|" + std::string(32, 'b') + "|1795212800000041|10000|" + "1795212800000041|bob"),
+                 integer(5000)});
+  }
+  std::string mine(int remaining_ms) {
+    return list({integer(1), stamp(server.clock), bulk(token.to_string()), integer(remaining_ms)});
+  }
+  std::string late() { return list({integer(3), stamp(server.clock)}); }
+  std::string not_mine() { return list({integer(5), stamp(server.clock)}); }
+};
+
+}  // namespace holdfast::engine::call_testing

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Silence, lost scripts, and the server's clock.
+#include "engine/channel.hpp"
+
+#include "engine/channel_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using channel_testing::a_release;
+using channel_testing::channel_test;
+using channel_testing::recorder;
+using channel_testing::words;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// ---- silence ----
+
+TEST_F(channel_test, without_open_requests_silence_is_no_fault) {
+  connect();
+  EXPECT_EQ(wire.wake_at(), never);
+  server.pass(1h);
+  EXPECT_FALSE(wire.on_wake(server.now));
+}
+
+TEST_F(channel_test, silence_with_an_open_request_ends_it_after_half_a_second_P30) {
+  connect();
+  server.pass(1h);
+  recorder a;
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 500ms);
+  server.pass(500ms - 1ns);
+  EXPECT_FALSE(wire.on_wake(server.now));
+  server.pass(1ns);
+  EXPECT_TRUE(wire.on_wake(server.now));
+  EXPECT_THAT(a.own, ElementsAre("cut"));
+  EXPECT_THAT(listens.news, ElementsAre("down server_silent"));
+}
+
+// P30: one request that the server is slow with is no silence while it answers others.
+TEST_F(channel_test, any_byte_is_a_sign_of_life_P30) {
+  connect();
+  recorder a;
+  ask(a);
+  ask(a);
+  server.pass(400ms);
+  server.say(integer(1));
+  EXPECT_EQ(wire.wake_at(), server.now + 500ms);
+}
+
+TEST_F(channel_test, a_forgotten_request_is_waited_for_too_P30) {
+  connect();
+  recorder a;
+  ask(a);
+  wire.forget(a);
+  server.pass(500ms);
+  EXPECT_TRUE(wire.on_wake(server.now));
+}
+
+TEST_F(channel_test, a_slow_line_gets_three_of_its_99th_percentiles_P30) {
+  connect();
+  recorder a;
+  for (int i = 0; i < 32; ++i) {
+    ask(a);
+    server.pass(i % 2 ? 300ms : 10ms);
+    server.say(integer(1));
+  }
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 900ms);
+}
+
+TEST_F(channel_test, one_slow_reply_in_32_is_not_the_99th_percentile) {
+  connect();
+  recorder a;
+  for (int i = 0; i < 32; ++i) {
+    ask(a);
+    server.pass(i == 5 ? 400ms : 10ms);
+    server.say(integer(1));
+  }
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 500ms);
+}
+
+TEST_F(channel_test, short_leases_may_shorten_the_patience) {
+  connect();
+  wire.set_least_silence(50ms);
+  recorder a;
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 50ms);
+}
+
+// ---- NOSCRIPT ----
+
+TEST_F(channel_test, a_lost_script_is_sent_by_text_H28) {
+  connect();
+  recorder a;
+  wire.send(server.now, a_release(), a);
+  const auto by_digest = server.take().at(0);
+  ASSERT_EQ(named(by_digest), "release");
+  const auto sent_at = server.now;
+  server.pass(10ms);
+  server.say(refusal("NOSCRIPT No matching script. Please use EVAL."));
+  EXPECT_THAT(a.own, IsEmpty());
+
+  const auto by_text = server.take().at(0);
+  EXPECT_EQ(named(by_text), "release by text");
+  EXPECT_EQ(words(by_text.begin() + 2, by_text.end()), words(by_digest.begin() + 2, by_digest.end()));
+  server.say(integer(1));
+  EXPECT_THAT(a.own, ElementsAre("1"));
+  EXPECT_EQ(a.sent_at, sent_at) << "a lease is counted from the first sending, which is the careful side";
+}
+
+TEST_F(channel_test, a_request_by_text_comes_behind_what_was_sent_meanwhile_H28) {
+  connect();
+  words heard;
+  recorder a{"a", &heard};
+  recorder b{"b", &heard};
+  wire.send(server.now, a_release(), a);
+  ask(b);
+  server.say(refusal("NOSCRIPT No matching script."));
+  server.say(integer(1) + integer(2));
+  EXPECT_THAT(heard, ElementsAre("b1", "a2"));
+}
+
+TEST_F(channel_test, a_script_is_sent_by_text_once_H28) {
+  connect();
+  recorder a;
+  wire.send(server.now, a_release(), a);
+  server.say(refusal("NOSCRIPT No matching script."));
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(a.own, ElementsAre("error NOSCRIPT No matching script."));
+}
+
+TEST_F(channel_test, raw_requests_hear_of_NOSCRIPT_themselves) {
+  connect();
+  recorder a;
+  ask(a);
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(a.own, ElementsAre("error NOSCRIPT No matching script."));
+}
+
+// C6: a renewal that was let go while it was on its way would be sent once more, after release() returned.
+TEST_F(channel_test, a_forgotten_request_is_not_sent_again_after_NOSCRIPT_C6) {
+  connect();
+  recorder a;
+  wire.send(server.now, a_release(), a);
+  server.take();
+  wire.forget(a);
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take(), IsEmpty());
+  EXPECT_FALSE(wire.has_open_requests());
+}
+
+// ---- the server's clock ----
+
+TEST_F(channel_test, knows_the_servers_time_from_the_greeting_on) {
+  connect();
+  EXPECT_EQ(wire.server_now(server.now + 2s), server.clock + 2s);
+}
+
+TEST_F(channel_test, tells_of_a_clock_step_H4) {
+  connect();
+  server.pass(1s);
+  wire.observe_clock(server.clock + 1min, server.now, server.now);
+  EXPECT_THAT(listens.news, ElementsAre("step 60"));
+}
+
+TEST_F(channel_test, a_new_connection_reckons_from_its_own_greeting_P11) {
+  connect();
+  server.cut();
+  server.pass(3s);
+  server.clock += 100ms;
+  server.connect();
+  EXPECT_EQ(wire.server_now(server.now), server.clock);
+  EXPECT_THAT(listens.news, ElementsAre("down connection_lost", "ready"));
+}
+
+// H4: else the time between two connections would be a blind spot.
+TEST_F(channel_test, a_step_between_two_connections_is_told_H4_P11) {
+  connect();
+  server.cut();
+  listens.news.clear();
+  server.clock -= 1h;
+  server.connect();
+  EXPECT_THAT(listens.news, ElementsAre("step -3600", "ready"));
+  EXPECT_EQ(wire.server_now(server.now), server.clock);
+}
+
+TEST_F(channel_test, learns_only_what_is_newer_from_another_connection) {
+  connect();
+  core::server_clock older;
+  older.observe(server.clock - 1h, server.now - 2s, server.now - 1s);
+  wire.learn_clock(older);
+  wire.learn_clock(core::server_clock{});
+  EXPECT_EQ(wire.server_now(server.now), server.clock);
+  server.pass(1s);
+  core::server_clock newer;
+  newer.observe(server.clock + 1h, server.now, server.now);
+  wire.learn_clock(newer);
+  EXPECT_EQ(wire.server_now(server.now), server.clock + 1h);
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

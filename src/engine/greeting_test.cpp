@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchange is scripted once; then every step of it is failed in turn.
+#include "engine/greeting.hpp"
+
+#include "engine/peer_testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using words = std::vector<std::string>;
+
+constexpr server_time s0{500'000h + 42us};
+
+// Says the usual replies, but `instead` at step `at`. What came of it.
+struct outcome_of {
+  outcome_of(int database, std::size_t at, const std::string& instead) {
+    std::string out;
+    g.begin(out, {}, database);
+    auto replies = greeting_replies(s0, database != 0);
+    if (at < replies.size()) replies[at] = instead;
+    for (; steps < replies.size(); ++steps) {
+      failure = g.on_reply(parsed(replies[steps]));
+      if (failure) return;
+    }
+  }
+  greeting g;
+  std::size_t steps = 0;
+  std::optional<connection_failure> failure;
+};
+
+constexpr std::size_t nowhere = 100;
+constexpr std::size_t steps_with_select = 3 + 5;
+
+TEST(greeting, says_everything_in_one_write) {
+  std::string out;
+  greeting{}.begin(out, {}, 15);
+  const auto said = requests_in(out);
+  ASSERT_EQ(said.size(), steps_with_select);
+  EXPECT_EQ(said[0], (words{"HELLO", "2"}));
+  EXPECT_EQ(said[1], (words{"SELECT", "15"}));
+  EXPECT_EQ(said[2], (words{"TIME"}));
+  for (std::size_t i = 0; i < script::all().size(); ++i) {
+    EXPECT_EQ(said[3 + i], (words{"SCRIPT", "LOAD", std::string{script::all()[i].text}}));
+  }
+}
+
+TEST(greeting, selects_nothing_for_database_0) {
+  std::string out;
+  greeting{}.begin(out, {}, 0);
+  EXPECT_EQ(requests_in(out)[1], (words{"TIME"}));
+}
+
+TEST(greeting, gives_the_password_to_the_default_user_or_to_the_named_one) {
+  std::string out;
+  greeting{}.begin(out, {"", "secret"}, 0);
+  EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "default", "secret"}));
+  out.clear();
+  greeting{}.begin(out, {"ann", "secret"}, 0);
+  EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "ann", "secret"}));
+}
+
+TEST(greeting, ends_with_the_time_and_the_version) {
+  for (const int database : {0, 15}) {
+    const outcome_of all_well{database, nowhere, ""};
+    EXPECT_FALSE(all_well.failure);
+    EXPECT_TRUE(all_well.g.is_done());
+    EXPECT_EQ(all_well.g.now(), s0);
+    EXPECT_EQ(all_well.g.server_version(), "7.0.15");
+  }
+}
+
+TEST(greeting, begins_anew_on_each_connection) {
+  greeting g;
+  for (int i = 0; i < 2; ++i) {
+    std::string out;
+    g.begin(out, {}, 0);
+    EXPECT_FALSE(g.is_done());
+    for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply(parsed(reply)));
+    EXPECT_TRUE(g.is_done());
+  }
+}
+
+// H27 to H31, H37: each word of the server is its own error, at every step, and none is "busy" or "lost".
+TEST(greeting, every_error_word_at_every_step_ends_it_as_itself) {
+  const struct {
+    const char* text;
+    errc code;
+    bool is_final;
+  } table[] = {
+      {"WRONGPASS invalid username-password pair or user is disabled.", errc::wrong_password, true},
+      {"NOAUTH HELLO must be called with the client already authenticated", errc::no_password, true},
+      {"NOPERM this user has no permissions to run the 'script|load' command", errc::no_permission, true},
+      {"LOADING Redis is loading the dataset in memory", errc::server_loading, false},
+      {"MASTERDOWN Link with MASTER is down", errc::server_loading, false},
+      {"BUSY Redis is busy running a script.", errc::server_busy, false},
+      {"ERR max number of clients reached", errc::server_refused, false},
+      {"ERR DB index is out of range", errc::wrong_database, true},
+      {"ERR unknown command `HELLO`, with args beginning with: `2`, ", errc::wrong_server, true},
+      {"OOM command not allowed when used memory > 'maxmemory'.", errc::out_of_memory, true},
+      {"DENIED Redis is running in protected mode", errc::server_refused, true},
+  };
+  for (const auto& row : table) {
+    for (std::size_t at = 0; at < steps_with_select; ++at) {
+      const outcome_of failed{15, at, refusal(row.text)};
+      ASSERT_TRUE(failed.failure) << row.text << " at step " << at;
+      EXPECT_EQ(failed.steps, at);
+      EXPECT_EQ(failed.failure->code, row.code) << row.text;
+      EXPECT_EQ(failed.failure->is_final, row.is_final) << row.text;
+      EXPECT_EQ(failed.failure->text, row.text);
+      EXPECT_FALSE(failed.g.is_done());
+    }
+  }
+}
+
+TEST(greeting, every_reply_of_a_wrong_type_ends_it) {
+  for (const auto& wrong : {integer(1), std::string{"$-1\r\n"}, list({}), list({integer(1), integer(2)}), bulk("OK")}) {
+    for (std::size_t at = 0; at < steps_with_select; ++at) {
+      const outcome_of failed{15, at, wrong};
+      ASSERT_TRUE(failed.failure) << wrong << " at step " << at;
+      EXPECT_EQ(failed.steps, at);
+      EXPECT_TRUE(failed.failure->is_final);
+    }
+  }
+}
+
+TEST(greeting, times_that_are_none_end_it) {
+  for (const auto& wrong : {list({bulk("1"), bulk("x")}), list({bulk("-1"), bulk("0")}), list({bulk("1")}),
+                            list({bulk("99999999999999"), bulk("0")}), list({bulk(""), bulk("0")})}) {
+    const outcome_of failed{0, 1, wrong};
+    ASSERT_TRUE(failed.failure) << wrong;
+    EXPECT_EQ(failed.failure->code, errc::unexpected_reply);
+  }
+}
+
+TEST(greeting, a_replica_keeps_no_locks_H37) {
+  for (const auto* role : {"slave", "replica"}) {
+    const outcome_of failed{0, 0, hello(role, "standalone", "7.0.15")};
+    ASSERT_TRUE(failed.failure);
+    EXPECT_EQ(failed.failure->code, errc::not_a_primary);
+    EXPECT_TRUE(failed.failure->is_final);
+  }
+}
+
+TEST(greeting, a_sentinel_keeps_no_locks) {
+  const outcome_of failed{0, 0, hello("sentinel", "sentinel", "7.0.15")};
+  ASSERT_TRUE(failed.failure);
+  EXPECT_EQ(failed.failure->code, errc::wrong_server);
+}
+
+TEST(greeting, versions_before_6_2_are_refused) {
+  for (const auto* old : {"5.0.7", "6.0.16", "6.1.240", "6", "", "x"}) {
+    const outcome_of failed{0, 0, hello("master", "standalone", old)};
+    ASSERT_TRUE(failed.failure) << old;
+    EXPECT_EQ(failed.failure->code, errc::wrong_server);
+  }
+}
+
+TEST(greeting, versions_from_6_2_on_are_welcome) {
+  for (const auto* good : {"6.2.0", "6.2", "7.0.15", "7.2.4-rc1", "8", "10.1.0", "255.255.255"}) {
+    EXPECT_FALSE((outcome_of{0, 0, hello("master", "standalone", good)}.failure)) << good;
+  }
+}
+
+TEST(greeting, a_cluster_node_is_welcome) {
+  EXPECT_FALSE((outcome_of{0, 0, hello("master", "cluster", "7.0.15")}.failure));
+}
+
+// B58: redsync hashed with SHA-256 for a while, and every call was NOSCRIPT.
+TEST(greeting, a_digest_that_differs_ends_it_at_each_script_B58) {
+  for (std::size_t i = 0; i < script::all().size(); ++i) {
+    const outcome_of failed{0, 2 + i, bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")};
+    ASSERT_TRUE(failed.failure);
+    EXPECT_EQ(failed.failure->code, errc::script_mismatch);
+    EXPECT_NE(failed.failure->text.find(script::all()[i].name), std::string::npos);
+  }
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

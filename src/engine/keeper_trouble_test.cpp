@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failing renewals, letting go, and releasing in the background.
+#include "engine/keeper.hpp"
+
+#include "engine/keeper_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using keeper_testing::drift;
+using keeper_testing::keeper_test;
+using keeper_testing::keys_of;
+using keeper_testing::lease_news;
+using keeper_testing::somebody;
+using keeper_testing::token;
+using keeper_testing::ttl;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// ---- failing: the renewal's one reply is replaced by everything else that may come ----
+
+TEST_F(keeper_test, errors_and_nonsense_lose_nothing_before_the_deadline_B18) {
+  for (const auto& said :
+       {refusal("LOADING Redis is loading"), refusal("NOPERM no"), refusal("OOM full"), refusal("BUSY script"),
+        refusal("WRONGTYPE no"), refusal("ERR what"), integer(1), simple("OK"), std::string{"$-1\r\n"}, list({}),
+        list({integer(5), stamp(server.clock)}), list({integer(5), stamp(server.clock), bulk("new word")})}) {
+    const auto lease = held();
+    const auto before = lease->deadline.left(server.now);
+    wake_after(3s);
+    if (keeps.wire().is_closed()) server.connect();
+    server.take();
+    server.say(said);
+    EXPECT_THAT(listens.lost, IsEmpty()) << said;
+    EXPECT_EQ(lease->deadline.left(server.now), before - 3s) << said;
+    drive_until(server.now + 100ms, true, [&](const request&) { return done(); });
+    EXPECT_GT(lease->deadline.left(server.now), before - 1s) << said << ": it was not tried again soon";
+    keeps.let_go(*lease);
+    EXPECT_TRUE(keeps.wire().is_ready());
+  }
+}
+
+TEST_F(keeper_test, a_cut_loses_nothing_and_is_tried_again_B18) {
+  const auto lease = renewing();
+  server.cut();
+  EXPECT_THAT(listens.take(), ElementsAre("renew_failed connection_lost", "down connection_lost"));
+  drive_until(server.now + 100ms, true, [&](const request&) { return done(); });
+  EXPECT_THAT(listens.take(), ElementsAre("up", "renewed"));
+}
+
+TEST_F(keeper_test, a_primary_that_became_a_replica_is_hung_up_on) {
+  const auto lease = renewing();
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  EXPECT_TRUE(keeps.wire().is_closed());
+  EXPECT_THAT(listens.take(), ElementsAre("renew_failed not_a_primary", "down not_a_primary"));
+  EXPECT_TRUE(lease->deadline.is_ahead(server.now));
+}
+
+// Two renewals of one lease in flight, and the first of them ends its life.
+TEST_F(keeper_test, a_task_that_ends_at_a_cut_is_not_told_of_its_second_request) {
+  const auto lease = renewing();
+  keeps.wire().set_least_silence(1h);
+  for (int i = 0; i < 20 && server.take().empty(); ++i) wake_after(500ms);
+  server.pass(9s);  // The keeper's own thread was stopped for so long.
+  server.cut();
+  EXPECT_EQ(listens.lost.size(), 1u);
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+// ---- letting go ----
+
+TEST_F(keeper_test, a_late_reply_to_a_renewal_that_was_let_go_is_dropped_H42_B1_C6) {
+  const auto lease = renewing();
+  const auto ends = lease->deadline.left(server.now);
+  EXPECT_TRUE(keeps.let_go(*lease));
+  server.say(done());
+  EXPECT_EQ(lease->deadline.left(server.now), ends);
+  EXPECT_THAT(listens.take(), IsEmpty());
+  wake_after(1h);
+  EXPECT_THAT(server.take(), IsEmpty());
+  EXPECT_EQ(keeps.wake_at(), never);
+}
+
+TEST_F(keeper_test, nothing_is_renewed_after_letting_go_C6_H42) {
+  const auto lease = held();
+  EXPECT_TRUE(keeps.let_go(*lease));
+  EXPECT_FALSE(keeps.let_go(*lease));
+  drive_until(server.now + 1min, true, [](const request& r) {
+    ADD_FAILURE() << named(r);
+    return "";
+  });
+  EXPECT_THAT(listens.take(), IsEmpty());
+}
+
+TEST_F(keeper_test, a_renewal_that_was_let_go_is_not_repeated_by_text_C6_H28) {
+  const auto lease = renewing();
+  keeps.let_go(*lease);
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take(), IsEmpty());
+}
+
+TEST_F(keeper_test, the_last_one_to_go_takes_the_demand_along) {
+  const auto lease = held();
+  wake_after(3s);
+  EXPECT_TRUE(keeps.wire().wants_connection(server.now));
+  keeps.let_go(*lease);
+  EXPECT_FALSE(keeps.wire().wants_connection(server.now));
+}
+
+// ---- releasing in the background ----
+
+TEST_F(keeper_test, releases_in_the_background_at_once) {
+  keeps.release_later(server.now, a_release());
+  EXPECT_TRUE(keeps.has_background_releases());
+  wake();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("release"));
+  server.say(done());
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_test, not_mine_ends_a_background_release_too) {
+  keeps.release_later(server.now, a_release());
+  wake();
+  server.connect();
+  server.say(not_mine());
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+// P10, H12: a copy of the acquire may come until not_after; what is said before proves nothing.
+TEST_F(keeper_test, repeats_a_background_release_until_after_not_after_P10_H12) {
+  auto what = a_release();
+  what.not_after = server.clock + 500ms;
+  what.not_after_local = server.now + 500ms;
+  keeps.release_later(server.now, what);
+  const auto began = server.now;
+  std::vector<duration> asked;
+  drive_until(server.now + 5s, true, [&](const request& r) {
+    EXPECT_EQ(named(r), "release");
+    asked.push_back(server.now - began);
+    return not_mine();
+  });
+  EXPECT_TRUE(keeps.is_idle());
+  ASSERT_GE(asked.size(), 2u);
+  EXPECT_EQ(asked.front(), 0ns);
+  EXPECT_GT(asked.back(), 500ms);
+  EXPECT_LE(asked.size(), 4u);
+}
+
+TEST_F(keeper_test, a_background_release_survives_cuts_and_refusals) {
+  keeps.release_later(server.now, a_release());
+  int asked = 0;
+  drive_until(server.now + 5s, true, [&](const request&) {
+    ++asked;
+    if (asked == 1) {
+      server.cut();
+      return std::string{};
+    }
+    return asked == 2 ? refusal("BUSY Redis is busy running a script.") : done();
+  });
+  EXPECT_EQ(asked, 3);
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_test, a_background_release_gives_up_when_the_lease_has_expired_by_itself) {
+  keeps.release_later(server.now, a_release());
+  drive_until(server.now + 10s, false, [](const request&) { return ""; });
+  EXPECT_TRUE(keeps.is_idle());
+  EXPECT_FALSE(keeps.wire().wants_connection(server.now));
+}
+
+// ---- the end ----
+
+// The tasks go before the channel that knows them; the sanitizers look on.
+TEST_F(keeper_test, may_go_away_with_everything_in_flight) {
+  lease_news own;
+  auto brief = std::make_unique<keeper>(channel::settings{}, drift, rng, own);
+  peer other{brief->wire()};
+  const auto ends = core::deadline_of(other.now, ttl, drift);
+  const auto lease = std::make_shared<held_lease>(keys_of(0), somebody, token, ttl, ends);
+  brief->keep(lease, other.now, ends, renewal::automatic);
+  other.pass(3s);
+  brief->release_later(other.now, a_release());
+  brief->on_wake(other.now);
+  other.connect();
+  EXPECT_THAT(other.take_names(), testing::UnorderedElementsAre("renew", "release"));
+  own.take();
+  brief.reset();
+  EXPECT_THAT(own.news, IsEmpty());
+  EXPECT_EQ(lease.use_count(), 1);
+}
+
+TEST_F(keeper_test, tells_of_a_clock_step_H4) {
+  const auto lease = renewing();
+  server.clock += 1h;
+  server.say(done());
+  EXPECT_THAT(listens.take(), ElementsAre("step", "renewed"));
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine
