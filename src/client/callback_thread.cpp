@@ -4,7 +4,9 @@
 #include <system_error>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 void callback_thread::start() {
   const std::lock_guard held{mutex_};
@@ -61,4 +63,6 @@ void callback_thread::run() {
   }
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

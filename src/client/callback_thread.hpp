@@ -10,7 +10,9 @@
 #include <mutex>
 #include <thread>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 class callback_thread : public std::enable_shared_from_this<callback_thread> {
 public:
@@ -33,4 +35,6 @@ private:
   std::thread thread_{};
 };
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -10,7 +10,9 @@
 #include <deque>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 using net::boottime_now;
 using std::chrono::duration_cast;
@@ -283,4 +285,6 @@ void client_state::throw_if_error(const resp::value& reply, std::string subject)
   fail(script::classify(refused->text).code, std::move(detail));
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

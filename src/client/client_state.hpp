@@ -15,7 +15,9 @@
 #include <string_view>
 #include <vector>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 class client_state : public std::enable_shared_from_this<client_state> {
 public:
@@ -96,4 +98,6 @@ public:
   std::shared_ptr<lease_record> record;
 };
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

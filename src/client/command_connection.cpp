@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <array>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 using net::boottime_now;
 
@@ -192,4 +194,6 @@ void command_connection::keeper_collect(short happened) {
   pass_lead_on();
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -23,7 +23,9 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 class command_connection {
 public:
@@ -76,4 +78,6 @@ private:
   std::function<void()> wake_keeper_{};
 };
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 using net::boottime_now;
 using namespace std::chrono_literals;
@@ -100,4 +102,6 @@ void wait_for(pollfd* fds, std::size_t count, time_point until) {
   }
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -14,7 +14,9 @@
 #include <mutex>
 #include <string>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 class connection {
 public:
@@ -60,4 +62,6 @@ private:
 // the clock. Interrupted is like woken.
 void wait_for(pollfd* fds, std::size_t count, time_point until);
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -12,7 +12,9 @@
 #include <string>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 namespace {
 
@@ -130,4 +132,6 @@ diagnosis diagnose(client_state& state) {
   return result;
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -4,8 +4,12 @@
 
 #include "client/client_state.hpp"
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 diagnosis diagnose(client_state&);
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

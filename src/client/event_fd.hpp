@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <system_error>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 class event_fd {
 public:
@@ -34,4 +36,6 @@ private:
   int fd_;
 };
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -5,7 +5,9 @@
 
 #include <atomic>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 namespace {
 std::atomic<unsigned long> generation{1};
@@ -17,4 +19,6 @@ unsigned long process_generation() noexcept {
   return generation.load(std::memory_order_relaxed);
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

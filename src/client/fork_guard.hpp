@@ -3,9 +3,13 @@
 // mutexes may be held by threads that the child does not have (P33, H46).
 #pragma once
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 // Starts watching at the first call; the same value for the life of a process.
 unsigned long process_generation() noexcept;
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

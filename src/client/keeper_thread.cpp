@@ -12,7 +12,9 @@
 #include <system_error>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 using net::boottime_now;
 
@@ -114,4 +116,6 @@ void keeper_thread::wait_and_collect(connection::lock& held) {
   line_.collect(held, fds[0].revents);
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -14,7 +14,9 @@
 #include <mutex>
 #include <thread>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 class keeper_thread : public std::enable_shared_from_this<keeper_thread> {
 public:
@@ -54,4 +56,6 @@ private:
   time_point asleep_until_ = time_point{};
 };
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

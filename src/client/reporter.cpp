@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 namespace {
 
@@ -78,4 +80,6 @@ void reporter::on_renew_failed(const std::shared_ptr<engine::held_lease>& lease,
   tell([record = record_of(lease), reason](observer& o) { o.on_renew_failed(record->name, reason); });
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -15,7 +15,9 @@
 #include <string>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 // A lease as its handle, the keeper and the callbacks share it.
 struct lease_record final : engine::held_lease {
@@ -73,4 +75,6 @@ private:
   const std::shared_ptr<observer> observe_;
 };
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

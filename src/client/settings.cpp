@@ -13,7 +13,9 @@
 #include <system_error>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 namespace {
 
@@ -119,4 +121,6 @@ void check(const acquire_options& what, const client_options& within) {
   }
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 struct settings {
   client_options options;  // With `owner` filled in.
@@ -27,4 +29,6 @@ void check(const acquire_options& what, const client_options& within);
 // user@host:pid program. Never the arguments: they hold secrets.
 std::string default_owner_label();
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -10,7 +10,9 @@
 #include <numeric>
 #include <utility>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
@@ -179,4 +181,6 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
   }
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -4,11 +4,15 @@
 
 #include "client/client_state.hpp"
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 std::vector<lease> acquire_all(client_state&, const std::vector<std::string>& names, const acquire_options&);
 lock_info inspect(client_state&, std::string_view name);
 std::vector<lock_info> list(client_state&, std::string_view glob);
 void break_lock(client_state&, std::string_view name, fencing_token seen, const break_options&);
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

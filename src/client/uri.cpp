@@ -7,7 +7,9 @@
 
 #include <charconv>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 namespace {
 
@@ -131,4 +133,6 @@ std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
   }
 }
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

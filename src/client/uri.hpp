@@ -11,7 +11,9 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::inline v0::detail {
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
 
 struct server_uri {
   net::endpoint where;
@@ -25,4 +27,6 @@ struct server_uri {
 // Empty: `why` has the offending part and the reason, never the password.
 std::optional<server_uri> parse_uri(std::string_view text, error_detail& why);
 
-}  // namespace holdfast::inline v0::detail
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -135,7 +135,8 @@ class Command(CommandTest):
         self.assertRegex(shown.out, rf"^1 {self.lock} me exclusive 5000 \d{{16}}\n$")
 
     def test_never_sees_a_stale_token(self):
-        shown = self.finish("run", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN $HOLDFAST_NAME", HOLDFAST_TOKEN="17",
+        shown = self.finish("run", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN $HOLDFAST_NAME",
+                            HOLDFAST_TOKEN="17",
                             HOLDFAST_NAME="stale")
         self.assertRegex(shown.out, rf"^\d{{16}} {self.lock}\n$")
 
@@ -151,7 +152,8 @@ class Command(CommandTest):
         self.assertEqual(shown.out, "one\ntwo\n")
 
     def test_keeps_its_own_options(self):
-        self.assertEqual(self.finish("run", self.lock, "sh", "-c", "printf '%s,' \"$@\"", "sh", "-n", "--ttl").out, "-n,--ttl,")
+        seen = self.finish("run", self.lock, "sh", "-c", "printf '%s,' \"$@\"", "sh", "-n", "--ttl").out
+        self.assertEqual(seen, "-n,--ttl,")
 
     def test_has_no_descriptor_of_ours(self):
         # Its own three, and the directory that ls reads.
@@ -182,7 +184,8 @@ class Nesting(CommandTest):
         self.assertNotIn("inner", nested.out)
 
     def test_of_the_same_lock_two_levels_up_is_refused(self):
-        nested = self.finish("run", self.lock, "--", COMMAND, "run", "between", "--", COMMAND, "run", self.lock, "--", "true")
+        nested = self.finish("run", self.lock, "--", COMMAND, "run", "between", "--",
+                             COMMAND, "run", self.lock, "--", "true")
         self.assertEqual(nested.status, 64)
 
     def test_of_another_lock_is_fine(self):
@@ -191,7 +194,8 @@ class Nesting(CommandTest):
         self.assertEqual((nested.status, nested.out), (0, f"{self.lock}.inner\n"))
 
     def test_of_the_same_name_under_another_prefix_is_another_lock(self):
-        self.assertEqual(self.finish("run", self.lock, "--", COMMAND, "run", "--prefix", "b:", self.lock, "true").status, 0)
+        other = self.finish("run", self.lock, "--", COMMAND, "run", "--prefix", "b:", self.lock, "true")
+        self.assertEqual(other.status, 0)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,8 @@ class Password(CommandTest):
         missing = self.finish("run", "-n", self.lock, "true")
         self.assertEqual(missing.status, 77, missing.err)
         self.assertIn("error[E02]", missing.err)
-        wrong = self.finish("run", "-n", self.lock, "true", HOLDFAST_URI=f"redis+unix://:x{CANARY}@{self.server.socket}")
+        wrong = self.finish("run", "-n", self.lock, "true",
+                            HOLDFAST_URI=f"redis+unix://:x{CANARY}@{self.server.socket}")
         self.assertEqual(wrong.status, 77, wrong.err)
         self.assertNotIn(CANARY, wrong.err)
 

@@ -14,7 +14,8 @@ REPORTS = """
 def stop(number, frame):
   open(sys.argv[0] + "." + signal.Signals(number).name, "w").close()
   if number != signal.SIGWINCH and number != signal.SIGUSR1: sys.exit(40)
-for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+               signal.SIGWINCH):
   signal.signal(number, stop)
 ready()
 while True: signal.pause()
@@ -143,7 +144,8 @@ class Terminal(CommandTest):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 4)
 
 
-CAN_UNSHARE = subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+CAN_UNSHARE = subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL,
+                             check=False).returncode == 0
 
 # Leaves an orphan that ends at once, and exits 0 as soon as somebody has collected it.
 ORPHAN = """
@@ -169,7 +171,8 @@ class AsPidOne(CommandTest):
         program = self.path("orphan.py")
         with open(program, "w", encoding="utf-8") as file:
             file.write("import os, time\n" + ORPHAN)
-        running = self.finish("run", self.lock, "--", sys.executable, "-S", "-E", program, prefix=("unshare", "--pid", "--fork"))
+        running = self.finish("run", self.lock, "--", sys.executable, "-S", "-E", program,
+                              prefix=("unshare", "--pid", "--fork"))
         self.assertEqual(running.status, 0, running.err)
 
     def test_passes_term_on_and_exits_with_the_commands_status(self):
