@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/callback_thread.hpp"
 
+#include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
+
 #include <system_error>
 #include <utility>
 
@@ -12,7 +15,7 @@ void callback_thread::start() {
   const std::lock_guard held{mutex_};
   if (is_closed_ || thread_.joinable()) return;
   // The thread keeps its own queue alive: the last handle may go away inside a callback.
-  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  thread_ = net::start_quietly([self = shared_from_this()] { self->run(); });
 }
 
 void callback_thread::post(std::function<void()> what) noexcept {
@@ -45,6 +48,13 @@ void callback_thread::close(bool wait) noexcept {
   }
 }
 
+void callback_thread::note_time(time_point from) {
+  const time_point now = net::boottime_now();
+  if (now - from <= longest || !tell_slow_ || now - told_at_ < std::chrono::seconds{1}) return;
+  told_at_ = now;
+  tell_slow_(now - from);
+}
+
 void callback_thread::run() {
   std::unique_lock held{mutex_};
   for (;;) {
@@ -53,10 +63,16 @@ void callback_thread::run() {
     auto next = std::move(queue_.front());
     queue_.pop_front();
     held.unlock();
+    const time_point from = net::boottime_now();
     try {
       next();
     } catch (...) {
       // holdfast/observer.hpp promises that these are caught and dropped.
+    }
+    try {
+      note_time(from);
+    } catch (...) {
+      // The log sink's, too.
     }
     next = nullptr;  // What it holds ends outside the lock, too.
     held.lock();

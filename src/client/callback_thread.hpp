@@ -3,12 +3,16 @@
 // keeper, never under a lock of ours.
 #pragma once
 
+#include "base/time.hpp"
+
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace holdfast {
 inline namespace v0 {
@@ -16,6 +20,11 @@ namespace detail {
 
 class callback_thread : public std::enable_shared_from_this<callback_thread> {
 public:
+  // `tell` is called on the thread when something posted took longer than C4 allows for (5 ms), at most once a second.
+  // Set before the first post.
+  void on_slow(std::function<void(duration)> tell) { tell_slow_ = std::move(tell); }
+  static constexpr std::chrono::milliseconds longest{5};
+
   // Starts the thread if it does not run yet. Without one, post() keeps things until it can be started.
   void start();
 
@@ -27,11 +36,14 @@ public:
 
 private:
   void run();
+  void note_time(time_point from);
 
   std::mutex mutex_{};
   std::condition_variable news_{};
   std::deque<std::function<void()>> queue_{};
   bool is_closed_ = false;
+  std::function<void(duration)> tell_slow_{};
+  time_point told_at_{};  // The thread's own.
   std::thread thread_{};
 };
 

@@ -73,6 +73,14 @@ void client_state::close_and_wait() noexcept {
   callbacks_->close(true);
 }
 
+const std::string& client_state::owner() {
+  std::call_once(owner_is_known_, [this] {
+    owner_ = options_.owner.empty() ? default_owner_label() : options_.owner;
+    owner_.resize(std::min<std::size_t>(owner_.size(), 256));
+  });
+  return owner_;
+}
+
 bool client_state::is_ours() const noexcept { return generation_ == process_generation(); }
 
 void client_state::require_ours() const {
@@ -119,7 +127,7 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
 
   const time_point started_at = boottime_now();
   auto keys = keys_of(name);
-  const std::string& label = what.owner.empty() ? options_.owner : what.owner;
+  const std::string& label = what.owner.empty() ? owner() : what.owner;
   engine::acquire call{
       commands_->channel(), {keys, label, options_.max_ttl, what.min_fence, rules}, started_at, net::system_random()};
   commands_->run(call, what.cancel);
@@ -146,7 +154,6 @@ std::optional<lease> client_state::conclude(const engine::acquire& call, const l
                                                  started_at, got->deadline);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     keeper_->keep(record, boottime_now(), got->deadline, what.renew, commands_->server_clock());
-    callbacks_->start();
     report_end(name.text(), acquire_result::acquired, started_at, call.attempts());
     return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
   }

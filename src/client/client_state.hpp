@@ -11,6 +11,7 @@
 #include <holdfast/client.hpp>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,8 @@ public:
 
   const client_options& options() const { return options_; }
   const std::string& endpoint() const { return display_; }
-  reporter& report() { return *reporter_; }
+  // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
+  const std::string& owner();
   command_connection& commands() { return *commands_; }
   keeper_thread& keeper() { return *keeper_; }
   core::clock_drift drift() const { return drift_; }
@@ -80,6 +82,8 @@ private:
   const unsigned long generation_;
   const client_options options_;
   const std::string display_;
+  std::once_flag owner_is_known_{};
+  std::string owner_;
   const std::string user_;
   const core::clock_drift drift_;
   const std::shared_ptr<callback_thread> callbacks_;

@@ -29,7 +29,7 @@ void command_connection::run(engine::acquire& what, const std::stop_token& cance
                                      if (what.on_news) what.on_news();
                                      if (lead_ == lead::caller) wake_leader_.set();
                                    }};
-  run_all({&what});
+  run_all({&what}, wakeable::yes);
 }
 
 namespace {
@@ -71,9 +71,10 @@ void wait_for_news(connection::lock& held, std::condition_variable& news, time_p
 
 }  // namespace
 
-void command_connection::run_all(const std::vector<engine::call*>& all) {
+void command_connection::run_all(const std::vector<engine::call*>& all, wakeable how) {
   const cancellation_disabled while_we_may_lead;
   member me;
+  me.may_be_woken = how == wakeable::yes;
   auto held = locked();
   members_.push_back(&me);
   // Whatever happens in between: the calls leave the engine, and the lead goes on.
@@ -103,7 +104,7 @@ void command_connection::run_all(const std::vector<engine::call*>& all) {
     if (are_over(all)) break;
     take_lead_if_free(me);
     if (me.is_leading) {
-      lead_one_round(held, earliest(all));
+      lead_one_round(held, me, earliest(all));
     } else {
       wait_for_news(held, me.news, earliest(all));
     }
@@ -118,11 +119,12 @@ void command_connection::take_lead_if_free(member& me) {
   me.is_leading = true;
 }
 
-void command_connection::lead_one_round(connection::lock& held, time_point until) {
+void command_connection::lead_one_round(connection::lock& held, const member& me, time_point until) {
   line_.prepare(held);
   line_.flush(held);
-  std::array<pollfd, 2> fds{line_.poll_for(), pollfd{wake_leader_.get(), POLLIN, 0}};
   until = std::min(until, line_.wake_at());
+  if (!me.may_be_woken && line_.wait_in_read(held, until)) return;
+  std::array<pollfd, 2> fds{line_.poll_for(), pollfd{wake_leader_.get(), POLLIN, 0}};
   held.unlock();
   wait_for(fds.data(), fds.size(), until);
   if (fds[1].revents) wake_leader_.clear();

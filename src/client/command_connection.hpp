@@ -36,7 +36,9 @@ public:
   void run(engine::call& what);
   void run(engine::acquire& what, const std::stop_token& cancel);
   // Runs several together, in one write as far as they are ready: for questions that belong together.
-  void run_all(const std::vector<engine::call*>& all);
+  // `wakeable`: another thread may end one of them; then the leader must not wait in a read.
+  enum class wakeable { no, yes };
+  void run_all(const std::vector<engine::call*>& all, wakeable how = wakeable::no);
 
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }
@@ -61,12 +63,13 @@ private:
   struct member {
     std::condition_variable news{};
     bool is_leading = false;
+    bool may_be_woken = false;
   };
   enum class lead { nobody, caller, keeper, keeper_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
   void take_lead_if_free(member& me);
-  void lead_one_round(connection::lock& held, time_point until);
+  void lead_one_round(connection::lock& held, const member& me, time_point until);
   void leave(member& me);
   void pass_lead_on();
 

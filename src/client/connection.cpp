@@ -22,7 +22,7 @@ engine::connection_failure connection::silent_handshake() {
 }
 
 void connection::flush(lock& held) {
-  while (!is_writing_ && link_.is_open() && !wants_write_ && (!outgoing_.empty() || !channel_->output().empty())) {
+  while (!is_writing_ && is_open_ && !wants_write_ && (!outgoing_.empty() || !channel_->output().empty())) {
     if (outgoing_.empty()) {
       std::swap(outgoing_, channel_->output());
     } else {
@@ -42,6 +42,7 @@ void connection::flush(lock& held) {
 }
 
 void connection::close_link(lock& held) {
+  is_open_ = false;
   while (is_writing_) written_.wait(held);
   link_.close();
   outgoing_.clear();
@@ -58,19 +59,24 @@ void connection::prepare(lock& held) {
   held.unlock();
   const auto progress = link_.open();
   held.lock();
-  if (progress == net::link::progress::failed) channel_->on_closed(boottime_now(), link_.failure());
-  if (progress == net::link::progress::open) channel_->on_connected(boottime_now());
+  note(progress);
+}
+
+void connection::note(net::link::progress progress) {
+  const time_point now = boottime_now();
+  if (progress == net::link::progress::failed) channel_->on_closed(now, link_.failure());
+  if (progress != net::link::progress::open) return;
+  is_open_ = true;
+  channel_->on_connected(now);
 }
 
 void connection::collect(lock& held, short happened) {
   if (happened == 0 || link_.is_closed()) return;
-  if (!link_.is_open()) {
+  if (!is_open_) {
     held.unlock();
     const auto progress = link_.advance();
     held.lock();
-    if (progress == net::link::progress::failed) channel_->on_closed(boottime_now(), link_.failure());
-    if (progress == net::link::progress::open) channel_->on_connected(boottime_now());
-    return;
+    return note(progress);
   }
   if (happened & POLLOUT) wants_write_ = false;
   if (!(happened & ~POLLOUT)) return;
@@ -79,6 +85,21 @@ void connection::collect(lock& held, short happened) {
   held.unlock();
   const bool is_alive = link_.read(incoming_);
   held.lock();
+  take_in(held, is_alive);
+}
+
+bool connection::wait_in_read(lock& held, time_point until) {
+  if (!is_open_ || wants_write_ || !link_.waits_in_read()) return false;
+  if (until - boottime_now() < net::link::patience) return false;  // It would wake too late.
+  incoming_.clear();
+  held.unlock();
+  const bool is_alive = link_.read_waiting(incoming_);
+  held.lock();
+  take_in(held, is_alive);
+  return true;
+}
+
+void connection::take_in(lock& held, bool is_alive) {
   const time_point now = heard_at_ = boottime_now();
   if (!incoming_.empty()) channel_->on_bytes(now, incoming_);
   if (!is_alive) channel_->on_closed(now, link_.failure());
@@ -86,7 +107,7 @@ void connection::collect(lock& held, short happened) {
 }
 
 void connection::collect_if_stale(lock& held) {
-  if (link_.is_open() && boottime_now() - heard_at_ > stale_after) collect(held, POLLIN);
+  if (is_open_ && boottime_now() - heard_at_ > stale_after) collect(held, POLLIN);
 }
 
 void wait_for(pollfd* fds, std::size_t count, time_point until) {

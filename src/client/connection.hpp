@@ -36,6 +36,10 @@ public:
   time_point wake_at() const { return channel_->wake_at(); }
   void collect(lock& held, short happened);
 
+  // Instead of waiting for poll_for() and collect(): waits in the read itself, at most net::link::patience. False: this
+  // connection cannot, now.
+  bool wait_in_read(lock& held, time_point until);
+
   // Takes in what has come already, without waiting: finds out that a server closed an idle connection.
   void collect_if_stale(lock& held);
 
@@ -46,11 +50,14 @@ public:
 
 private:
   void close_link(lock& held);
+  void note(net::link::progress progress);
+  void take_in(lock& held, bool is_alive);
 
   std::mutex mutex_{};
   engine::channel* channel_;
   net::link link_;
   std::condition_variable written_{};
+  bool is_open_ = false;  // As the link, but read under the mutex while the driver is at work on the link.
   bool is_writing_ = false;
   bool wants_write_ = false;
   time_point heard_at_{};

@@ -2,6 +2,7 @@
 #include "client/keeper_thread.hpp"
 
 #include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ keeper_thread::~keeper_thread() { ::close(timer_); }
 
 void keeper_thread::start() {
   if (is_started_) return;
-  thread_ = std::thread{[self = shared_from_this()] { self->run(); }};
+  thread_ = net::start_quietly([self = shared_from_this()] { self->run(); });
   is_started_ = true;
 }
 

@@ -24,7 +24,13 @@ reporter::reporter(std::shared_ptr<callback_thread> callbacks, std::string endpo
     : callbacks_{std::move(callbacks)},
       endpoint_{std::move(endpoint)},
       log_{std::move(log)},
-      observe_{std::move(observe)} {}
+      observe_{std::move(observe)} {
+  if (!log_) return;
+  callbacks_->on_slow([to = log_](duration took) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    to({log_level::warning, fmt::format("a callback took {} ms: lost() of other leases may have been late", ms)});
+  });
+}
 
 void reporter::log(log_level level, std::string text) noexcept {
   if (!log_) return;

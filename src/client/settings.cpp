@@ -107,8 +107,6 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   check_readable("cacert", server->where.tls.cacert);
   check_readable("cert", server->where.tls.cert);
   check_readable("key", server->where.tls.key);
-  if (options.owner.empty()) options.owner = default_owner_label();
-  options.owner.resize(std::min<std::size_t>(options.owner.size(), 256));
   return {std::move(options), std::move(*server)};
 }
 

@@ -16,7 +16,7 @@ inline namespace v0 {
 namespace detail {
 
 struct settings {
-  client_options options;  // With `owner` filled in.
+  client_options options;
   server_uri server;
 };
 

@@ -166,7 +166,7 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
     throw error{errc::invalid_option, std::move(detail)};
   }
   const auto keys = state.keys_of(name);
-  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, state.options().owner, options.why),
+  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, state.owner(), options.why),
                                engine::question::repeat::refused);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_break(reply);

@@ -67,6 +67,8 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
   if (const auto n = small_number(port, 65'535); !n || *n == 0) throw bad_part{port, "the port must be 1 to 65535"};
 
   std::string path{url.path()};
+  // Boost.URL 1.81 takes what follows a port that is no number for a path.
+  if (!path.empty() && path.front() != '/') throw bad_part{path, "the port must be a number from 1 to 65535"};
   if (path == "/") path.clear();
   out.database = database_of(path.empty() ? path : path.substr(1));
   const bool is_literal6 = host.find(':') != std::string::npos;

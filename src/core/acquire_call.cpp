@@ -148,10 +148,12 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
 // nobody. So the last one goes out a few round trips before, and after that we only wait.
 void acquire_call::schedule_ask(time_point now, time_point at) {
   ask_at_ = at;
-  if (deadline_ == never) return;
-  const time_point last_ask = deadline_ - std::max<duration>(5ms, 4 * round_trip_);
-  if (at <= last_ask) return;
-  ask_at_ = now < last_ask ? last_ask : never;
+  if (deadline_ != never) {
+    const time_point last_ask = deadline_ - std::max<duration>(5ms, 4 * round_trip_);
+    if (at > last_ask) ask_at_ = now < last_ask ? last_ask : never;
+  }
+  // Nothing is expected of the server before it is asked again: that is no silence.
+  if (ask_at_ != never) silent_since_ = std::max(silent_since_, ask_at_);
 }
 
 void acquire_call::on_cut(time_point now) {

@@ -156,6 +156,23 @@ TEST(acquire_call, an_unbounded_wait_does_not_outlive_a_silent_server) {
   EXPECT_EQ(c.failure(), errc::server_silent);
 }
 
+// A client with a time-out shorter than the pause between two asks: sleeping is not the server's silence.
+TEST(acquire_call, the_pause_between_two_asks_is_no_silence) {
+  auto impatient = waits_for_ever();
+  impatient.timeout = 20ms;
+  course c{impatient};
+  for (int i = 0; i < 5; ++i) {
+    c.asks();
+    c.hears(was_busy{10s});
+    c.now = c.sleeps();
+    EXPECT_FALSE(c.call.is_over());
+  }
+  c.asks();
+  c.now = c.sleeps();
+  c.call.on_wake(c.now, true);
+  EXPECT_TRUE(c.call.is_over()) << "but an unanswered request is";
+}
+
 TEST(acquire_call, a_bounded_wait_lasts_as_long_as_it_was_told_to) {
   course c{waits(3s)};
   while (!c.call.is_over() && c.now < t0 + 1h) {

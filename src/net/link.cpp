@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -36,6 +37,13 @@ void tune(int fd, int family) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+}
+
+// From here on every call says by its own flag whether it waits.
+void let_reads_wait(int fd) {
+  const timeval most{0, std::chrono::microseconds{link::patience}.count()};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
 }  // namespace
@@ -133,6 +141,7 @@ link::progress link::on_connected() {
     }
   }
   if (!where_.uses_tls) {
+    let_reads_wait(fd_);
     phase_ = phase::open;
     return progress::open;
   }
@@ -168,11 +177,18 @@ pollfd link::poll_for(bool wants_write) const {
   return {-1, 0, 0};
 }
 
-bool link::read(std::string& into) {
+bool link::read(std::string& into) { return receive(into, MSG_DONTWAIT); }
+
+bool link::read_waiting(std::string& into) {
+  HOLDFAST_ASSERT(waits_in_read());
+  return receive(into, 0);
+}
+
+bool link::receive(std::string& into, int flags) {
   HOLDFAST_ASSERT(is_open());
   std::array<char, 16 * 1024> buffer;
   for (;;) {
-    const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), std::exchange(flags, MSG_DONTWAIT));
     if (n == 0) {
       failure_ = {errc::connection_lost, "the server closed the connection", false, false};
       return false;

@@ -12,6 +12,7 @@
 
 #include <poll.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,12 @@ public:
   // Only when open. Appends what has come; false: the connection is over, see failure().
   [[nodiscard]] bool read(std::string& into);
 
+  // The same, but waits for the first byte, at most `patience`: one system call where poll and read are two.
+  // Only when waits_in_read().
+  [[nodiscard]] bool read_waiting(std::string& into);
+  bool waits_in_read() const { return phase_ == phase::open && !tls_; }
+  static constexpr std::chrono::milliseconds patience{50};
+
   enum class written { all, some, failed };
   // Only when open. Takes all of `plain` (under TLS) or as much as the socket takes from its front.
   written write(std::string& plain);
@@ -61,6 +68,7 @@ private:
   progress on_connected();
   progress shake_hands(std::string_view bytes);
   written send_from(std::string& bytes);
+  bool receive(std::string& into, int flags);
 
   endpoint where_;
   phase phase_ = phase::closed;

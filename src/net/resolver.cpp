@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/resolver.hpp"
 
+#include "net/quiet_thread.hpp"
+
 #include <sys/eventfd.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -80,7 +82,7 @@ resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} 
     return;
   }
   try {
-    std::thread{[keep = shared_, tcp] { keep->set(look_up(tcp, asio::ip::resolver_base::flags{})); }}.detach();
+    start_quietly([keep = shared_, tcp] { keep->set(look_up(tcp, asio::ip::resolver_base::flags{})); }).detach();
   } catch (const std::system_error& e) {
     shared_->set({{}, std::string{"no thread for the look-up: "} + e.what()});
   }

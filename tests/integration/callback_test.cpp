@@ -3,7 +3,10 @@
 #include "integration/fixture.hpp"
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 namespace holdfast::test {
@@ -46,6 +49,29 @@ TEST_F(callback, throwing_observer_and_log_sink_harm_nothing) {
     EXPECT_EQ(held.release(), release_outcome::released);
     EXPECT_TRUE(eventually([&] { return seen->calls >= 4; })) << "connected, acquired, renewed, released";
   }
+}
+
+class dawdler : public observer {
+public:
+  void on_acquire(const std::string&, acquire_result, std::chrono::microseconds, int) override { let_pass(20ms); }
+};
+
+// A callback that takes longer than C4 allows for is told to the log: it may have made another lease's lost() late.
+TEST_F(callback, slow_ones_are_reported_P29) {
+  std::mutex mutex;
+  std::string logged;
+  client_options how;
+  how.observe = std::make_shared<dawdler>();
+  how.log = [&](const log_record& record) {
+    const std::lock_guard held{mutex};
+    logged += record.text + "\n";
+  };
+  auto locks = make_client(how);
+  auto held = locks.acquire("x");
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard reading{mutex};
+    return logged.find("a callback took") != std::string::npos;
+  })) << logged;
 }
 
 TEST_F(callback, throwing_body_of_synchronize_releases_and_passes_the_exception) {
