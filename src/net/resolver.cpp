@@ -55,6 +55,16 @@ resolved look_up(const tcp_address& where, asio::ip::resolver_base::flags how) {
   return result;
 }
 
+// `localhost` is this machine, whatever a name server or a missing /etc/hosts says (RFC 6761, 6.3).
+resolved literal_of(const tcp_address& where) {
+  const auto as_it_is = asio::ip::resolver_base::numeric_host | asio::ip::resolver_base::numeric_service;
+  if (where.host != "localhost") return look_up(where, as_it_is);
+  auto both = look_up({"127.0.0.1", where.port}, as_it_is);
+  const auto second = look_up({"::1", where.port}, as_it_is);
+  both.addresses.insert(both.addresses.end(), second.addresses.begin(), second.addresses.end());
+  return both;
+}
+
 resolved of_path(const std::string& path) {
   sockaddr_un un{};
   if (path.size() >= sizeof un.sun_path) {
@@ -76,7 +86,7 @@ resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} 
     return;
   }
   const auto& tcp = std::get<tcp_address>(where.where);
-  auto literal = look_up(tcp, asio::ip::resolver_base::numeric_host | asio::ip::resolver_base::numeric_service);
+  auto literal = literal_of(tcp);
   if (!literal.addresses.empty()) {
     shared_->set(std::move(literal));
     return;

@@ -28,7 +28,7 @@ struct resolved {
 // One look-up. Addresses are never kept: a server that moved is found with the next connection (H23).
 class resolver {
 public:
-  // Literals and Unix paths are answered at once. Path too long: a failure.
+  // Literals, localhost and Unix paths are answered at once. Path too long: a failure.
   explicit resolver(const endpoint& where);
   ~resolver();
   resolver(const resolver&) = delete;

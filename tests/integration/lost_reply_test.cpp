@@ -186,7 +186,9 @@ TEST_F(lost_reply, requests_late_by_any_time_leave_nothing) {
       std::error_code ec;
       {
         const auto held = locks.try_acquire(name, {.ttl = 60s}, ec);
-        EXPECT_TRUE(held || ec == outcome::unknown) << ec.message() << " with a delay of " << 20 * i << " ms";
+        // A copy that comes just after its time is answered LATE in time: then it is known that nothing happened.
+        EXPECT_TRUE(held || ec == outcome::unknown || ec == errc::server_silent)
+            << ec.message() << " with a delay of " << 20 * i << " ms";
       }
       EXPECT_TRUE(
           eventually([&] { return redis_connection{server_.socket()}("EXISTS", "hf:{" + name + "}") == 0; }, 3s))
