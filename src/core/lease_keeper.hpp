@@ -28,7 +28,7 @@ class lease_keeper {
 public:
   lease_keeper(time_point deadline, std::chrono::milliseconds ttl, renewal mode, clock_drift drift,
                time_point granted_at)
-      : ttl_{ttl}, mode_{mode}, drift_{drift}, deadline_{deadline} {
+      : ttl_{ttl}, drift_{drift}, deadline_{deadline} {
     // A grant that was long on its way, or was found again by a repeated request, has less than its ttl left: the
     // first renewal counts from where the deadline counts from, or it would come too late.
     const time_point counted_from = std::min(granted_at, deadline - usable(ttl, drift));
@@ -68,7 +68,6 @@ public:
 
 private:
   std::chrono::milliseconds ttl_;
-  renewal mode_;
   clock_drift drift_;
   time_point deadline_;
   time_point next_send_at_;

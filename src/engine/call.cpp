@@ -15,6 +15,8 @@ template <class... Ts>
 struct overloaded : Ts... {
   using Ts::operator()...;
 };
+template <class... Ts>
+overloaded(Ts...) -> overloaded<Ts...>;  // clang 14 does not make this one by itself.
 
 // An answer that contradicts the greeting: the next connection's greeting will say what is wrong.
 void distrust_if_told(channel& to, time_point now, const script::classified& error, const std::string& text) {
