@@ -2,10 +2,12 @@
 #include "net/link.hpp"
 
 #include "base/assert.hpp"
+#include "net/clock.hpp"
 
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,6 +40,9 @@ void tune(int fd, int family) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
 }
+
+// How long a reader looks again before it sleeps.
+constexpr auto brief = std::chrono::microseconds{50};
 
 // From here on every call says by its own flag whether it waits.
 void let_reads_wait(int fd) {
@@ -181,6 +186,16 @@ bool link::read(std::string& into) { return receive(into, MSG_DONTWAIT); }
 
 bool link::read_waiting(std::string& into) {
   HOLDFAST_ASSERT(waits_in_read());
+  if (!spinning_.should_try()) return receive(into, 0);
+  const auto before = into.size();
+  // It yields in between, so that a server on the same core gets its turn.
+  for (const time_point until = boottime_now() + brief; boottime_now() < until; sched_yield()) {
+    if (!receive(into, MSG_DONTWAIT)) return false;
+    if (into.size() == before) continue;
+    spinning_.hit();
+    return true;
+  }
+  spinning_.miss();
   return receive(into, 0);
 }
 

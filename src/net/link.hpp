@@ -8,6 +8,7 @@
 #include "engine/greeting.hpp"
 #include "net/endpoint.hpp"
 #include "net/resolver.hpp"
+#include "net/spin_habit.hpp"
 #include "net/tls_session.hpp"
 
 #include <poll.h>
@@ -47,7 +48,8 @@ public:
   // Only when open. Appends what has come; false: the connection is over, see failure().
   [[nodiscard]] bool read(std::string& into);
 
-  // The same, but waits for the first byte, at most `patience`: one system call where poll and read are two.
+  // The same, but waits for the first byte, at most `patience`: one system call where poll and read are two, and none
+  // that sleeps if the answer is there in a moment (net/spin_habit.hpp).
   // Only when waits_in_read().
   [[nodiscard]] bool read_waiting(std::string& into);
   bool waits_in_read() const { return phase_ == phase::open && !tls_; }
@@ -79,6 +81,7 @@ private:
   std::size_t next_address_ = 0;
   std::unique_ptr<tls_session> tls_;
   std::string wire_;  // Encrypted, not yet written. Only the writer touches it once the link is open.
+  spin_habit spinning_;
   engine::connection_failure failure_;
 };
 
