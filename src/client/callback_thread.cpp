@@ -11,8 +11,8 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+// Under the mutex.
 void callback_thread::start() {
-  const std::lock_guard held{mutex_};
   if (is_closed_ || thread_.joinable()) return;
   // The thread keeps its own queue alive: the last handle may go away inside a callback.
   thread_ = net::start_quietly([self = shared_from_this()] { self->run(); });
@@ -24,8 +24,8 @@ void callback_thread::post(std::function<void()> what) noexcept {
       const std::lock_guard held{mutex_};
       if (is_closed_) return;
       queue_.push_back(std::move(what));
+      start();
     }
-    start();
     news_.notify_one();
   } catch (...) {
     // No memory or no thread: what was queued is run when the next post finds one. valid() never depends on it.

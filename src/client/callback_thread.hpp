@@ -25,16 +25,14 @@ public:
   void on_slow(std::function<void(duration)> tell) { tell_slow_ = std::move(tell); }
   static constexpr std::chrono::milliseconds longest{5};
 
-  // Starts the thread if it does not run yet. Without one, post() keeps things until it can be started.
-  void start();
-
-  // In order. Exceptions that leave `what` are dropped. Never blocks on user code.
+  // In order; the first one starts the thread. Exceptions that leave `what` are dropped. Never blocks on user code.
   void post(std::function<void()> what) noexcept;
 
   // Runs what was posted, then ends. `wait`: until it has, unless called on the thread itself. Later posts are dropped.
   void close(bool wait) noexcept;
 
 private:
+  void start();
   void run();
   void note_time(time_point from);
 

@@ -24,9 +24,9 @@ std::shared_ptr<client_state> make_state(std::optional<std::string_view> uri, cl
   if (resolved.server.is_local) {
     const auto found = local::start(resolved.server.local_directory);
     resolved.server.where.where = net::unix_address{found.socket};
-    resolved.server.display = "local:" + found.directory;
+    resolved.server.display = detail::local_display(found.directory);
   }
-  return std::make_shared<client_state>(std::move(resolved));
+  return std::make_shared<client_state>(resolved);
 }
 
 // Runs the throwing form; what it throws becomes `ec`.

@@ -2,6 +2,7 @@
 #include "client/client_state.hpp"
 
 #include "client/fork_guard.hpp"
+#include "engine/release.hpp"
 #include "net/clock.hpp"
 #include "script/server_error.hpp"
 
@@ -46,7 +47,7 @@ acquire_result result_of(errc code) {
 
 }  // namespace
 
-client_state::client_state(settings from)
+client_state::client_state(const settings& from)
     : generation_{process_generation()},
       options_{from.options},
       display_{from.server.display},
@@ -256,6 +257,7 @@ std::vector<resp::value> client_state::ask_together(std::vector<Question> what) 
   }
   commands_->run_all(all);
   std::vector<resp::value> replies;
+  replies.reserve(calls.size());
   for (const auto& call : calls) replies.push_back(reply_of(call));
   return replies;
 }

@@ -7,6 +7,7 @@
 #include "client/keeper_thread.hpp"
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
+#include "engine/question.hpp"
 
 #include <holdfast/client.hpp>
 
@@ -22,7 +23,7 @@ namespace detail {
 
 class client_state : public std::enable_shared_from_this<client_state> {
 public:
-  explicit client_state(settings from);
+  explicit client_state(const settings& from);
   // The last handle is gone: ends the threads without waiting for them.
   ~client_state();
   client_state(const client_state&) = delete;

@@ -159,10 +159,10 @@ core::server_clock command_connection::server_clock() {
   return channel().clock();
 }
 
-void command_connection::send_and_forget(script::command what) {
+void command_connection::send_and_forget(const script::command& what) {
   auto held = locked();
   if (!channel().is_ready()) return;
-  channel().send_and_forget(boottime_now(), std::move(what));
+  channel().send_and_forget(boottime_now(), what);
   line_.flush(held);
   pass_lead_on();  // Somebody must read the answer.
 }

@@ -14,7 +14,8 @@
 
 #include "client/connection.hpp"
 #include "client/event_fd.hpp"
-#include "engine/call.hpp"
+#include "engine/acquire.hpp"
+#include "engine/caller.hpp"
 
 #include <condition_variable>
 #include <functional>
@@ -46,7 +47,7 @@ public:
   bool had_contact();
   // Sends it on the present connection, if there is one; nobody hears of the answer. It cannot overtake what was sent
   // before on that connection.
-  void send_and_forget(script::command what);
+  void send_and_forget(const script::command& what);
   core::server_clock server_clock();
   // What the last connection failed of, and how often in a row.
   std::pair<engine::connection_failure, int> trouble();

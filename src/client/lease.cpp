@@ -24,7 +24,7 @@ lease& lease::operator=(lease&& other) noexcept {
 lease::~lease() {
   if (!handle_) return;
   if (!handle_->owner->is_ours()) {
-    handle_.release();  // Leaked on purpose: its threads and mutexes are the parent's (P33).
+    (void)handle_.release();  // Leaked on purpose: its threads and mutexes are the parent's (P33).
     return;
   }
   handle_->owner->drop(handle_->record);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/uri.hpp"
 
+#include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
+#include <boost/url/rfc/pchars.hpp>
 #include <boost/url/src.hpp>
 #include <boost/url/url_view.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace holdfast {
@@ -26,6 +29,9 @@ std::optional<int> small_number(std::string_view text, int most) {
   if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || n < 0 || n > most) return std::nullopt;
   return n;
 }
+
+// One spelling of a path that parses again: whatever a path in a URI may not have is percent-encoded.
+std::string encoded(std::string_view path) { return urls::encode(path, urls::pchars + '/'); }
 
 int database_of(std::string_view text) {
   if (text.empty()) return 0;
@@ -80,9 +86,10 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
 void read_unix(const urls::url_view& url, server_uri& out) {
   std::string path{url.path()};
   if (!url.host().empty()) throw bad_part{std::string{url.host()}, "a socket path begins with a third slash"};
-  if (path.size() < 2 || path.front() != '/') throw bad_part{path, "a socket path from the root must follow"};
+  if (path.size() < 2 || path.front() != '/')
+    throw bad_part{"redis+unix:" + path, "a socket path from the root must follow"};
   out.where.where = net::unix_address{path};
-  out.display = "redis+unix://" + path;
+  out.display = "redis+unix://" + encoded(path);
 }
 
 server_uri read(const urls::url_view& url) {
@@ -107,7 +114,7 @@ server_uri read(const urls::url_view& url) {
     if (!out.local_directory.empty() && out.local_directory.front() != '/') {
       throw bad_part{out.local_directory, "the directory must begin with a slash"};
     }
-    out.display = "local:" + out.local_directory;
+    out.display = local_display(out.local_directory);
   } else if (scheme == "redis+sentinel" || scheme == "redis+cluster" || scheme == "redis+quorum") {
     throw bad_part{scheme, "this version serves one Redis only"};
   } else {
@@ -117,6 +124,8 @@ server_uri read(const urls::url_view& url) {
 }
 
 }  // namespace
+
+std::string local_display(std::string_view directory) { return "local:" + encoded(directory); }
 
 std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
   const auto url = urls::parse_uri(text);
@@ -129,8 +138,11 @@ std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
   try {
     return read(*url);
   } catch (const bad_part& bad) {
-    why.subject = bad.subject;
-    why.why = bad.why;
+    // An @ that ends no user part: what stands before it may be a password with a / ? or # that was not encoded.
+    const bool may_hide_password = std::count(text.begin(), text.end(), '@') > (url->has_userinfo() ? 1 : 0);
+    why.subject = may_hide_password ? "a URI of " + std::to_string(text.size()) + " bytes" : bad.subject;
+    why.why =
+        may_hide_password ? "an @ stands in an odd place; percent-encode special characters in the password" : bad.why;
     return std::nullopt;
   }
 }

@@ -24,6 +24,9 @@ struct server_uri {
   std::string display;          // Without user and password, in one spelling: two URIs of one server are equal.
 };
 
+// How the local: server of a directory is displayed.
+std::string local_display(std::string_view directory);
+
 // Empty: `why` has the offending part and the reason, never the password.
 std::optional<server_uri> parse_uri(std::string_view text, error_detail& why);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exchange of an acquire is one request and one reply: here it goes well, and wrong in every way.
-#include "engine/call.hpp"
+#include "engine/acquire.hpp"
 
 #include "engine/call_testing.hpp"
 

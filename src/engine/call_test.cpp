@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Releases, questions, and the calls of one connection together. Acquires stand in acquire_test.cpp.
-#include "engine/call.hpp"
+#include "engine/caller.hpp"
+#include "engine/question.hpp"
+#include "engine/release.hpp"
 
 #include "engine/call_testing.hpp"
 

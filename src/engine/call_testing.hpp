@@ -3,7 +3,8 @@
 #pragma once
 
 #include "core/random_testing.hpp"
-#include "engine/call.hpp"
+#include "engine/acquire.hpp"
+#include "engine/caller.hpp"
 #include "engine/peer_testing.hpp"
 
 #include <gtest/gtest.h>

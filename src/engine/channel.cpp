@@ -50,7 +50,7 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
 }
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {
-  if (auto failure = greeting_.on_reply(reply)) return fail(now, std::move(*failure));
+  if (auto failure = greeting_.on_reply(reply)) return fail(now, *failure);
   if (!greeting_.is_done()) return;
   state_ = state::ready;
   was_ever_ready_ = true;
@@ -101,7 +101,7 @@ void channel::on_closed(time_point now, const connection_failure& failure) {
   listener_->on_down(now, last_failure_, was_ready);
 }
 
-void channel::fail(time_point now, connection_failure failure) {
+void channel::fail(time_point now, const connection_failure& failure) {
   must_close_ = true;
   on_closed(now, failure);
 }
@@ -110,7 +110,7 @@ bool channel::on_wake(time_point now) {
   if (now < silence_ends()) return false;
   connection_failure failure{errc::server_silent, {}, false, false};
   failure.text = state_ == state::connecting ? "no connection" : "no answer";
-  fail(now, std::move(failure));
+  fail(now, failure);
   return true;
 }
 
@@ -150,7 +150,7 @@ void channel::send(time_point now, script::command what, reply_sink& from) {
   open_.push_back({&from, now, std::move(what)});
 }
 
-void channel::send_and_forget(time_point now, script::command what) {
+void channel::send_and_forget(time_point now, const script::command& what) {
   HOLDFAST_ASSERT(is_ready());
   script::append(output_, what, script::call::by_digest);
   open_.push_back({nullptr, now, std::nullopt});

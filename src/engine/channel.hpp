@@ -102,7 +102,7 @@ public:
   // Silence is called after max(3 x p99, this).
   void set_least_silence(duration least) { settings_.least_silence = least; }
   // Something in an answer shows that the server is not what the greeting found: end the connection.
-  void hang_up(time_point now, connection_failure failure) { fail(now, std::move(failure)); }
+  void hang_up(time_point now, const connection_failure& failure) { fail(now, failure); }
 
   // A reply carried this; notices steps.
   void observe_clock(server_time server_now, time_point sent_at, time_point now);
@@ -115,7 +115,7 @@ public:
   // Only when is_ready(). `from` stays alive until it was answered or forgotten.
   void send(time_point now, script::command what, reply_sink& from);
   void send_raw(time_point now, std::string_view encoded, reply_sink& from);
-  void send_and_forget(time_point now, script::command what);
+  void send_and_forget(time_point now, const script::command& what);
   // Its replies are dropped from now on; the slots stay.
   void forget(const reply_sink& who);
 
@@ -130,7 +130,7 @@ private:
 
   void on_greeting_reply(time_point now, const resp::value& reply);
   void on_request_reply(time_point now, const resp::value& reply);
-  void fail(time_point now, connection_failure failure);
+  void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
 

@@ -208,6 +208,7 @@ void keeper::unschedule(task& what) {
 }
 
 void keeper::report_loss(renewing& what, errc reason) {
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): what it refers to ends below.
   const std::shared_ptr<held_lease> lease = what.lease();
   lease->deadline.end();
   leases_.erase(lease.get());  // Ends the life of `what`.

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::string_view braces = "{}";
 
-lock_keys beside(std::string holder, std::string stem) { return {std::move(holder), stem + ":fence", stem + ":break"}; }
+lock_keys beside(std::string holder, const std::string& stem) {
+  return {std::move(holder), stem + ":fence", stem + ":break"};
+}
 
 // What a cluster hashes of `key`: between the first `{` and the next `}`, if there is something; else all of it.
 std::string hash_tag(std::string_view key) {

@@ -110,7 +110,7 @@ std::optional<break_record> parse_record(std::string_view text, server_time now)
 }  // namespace
 
 holder parse_holder(std::string_view value) {
-  const holder foreign{.foreign = true};
+  holder foreign{.foreign = true};
   if (!value.starts_with(our_version)) return foreign;
   value.remove_prefix(our_version.size());
   const auto owner = take_field(value);

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/settings.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <variant>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+// Runs with an environment of its own, and leaves the one it found.
+class settings_of : public testing::Test {
+protected:
+  settings_of() {
+    for (auto& v : variables) {
+      if (const char* text = std::getenv(v.name)) v.before = text;
+      unsetenv(v.name);
+    }
+  }
+  ~settings_of() override {
+    for (const auto& v : variables) v.before ? setenv(v.name, v.before->c_str(), 1) : unsetenv(v.name);
+  }
+
+private:
+  struct variable {
+    const char* name;
+    std::optional<std::string> before{};
+  };
+  variable variables[2] = {{"HOLDFAST_URI"}, {"REDISCLI_AUTH"}};
+};
+
+void set(const char* name, const char* text) { setenv(name, text, 1); }
+
+std::string password_of(const char* uri, client_options options = {}) {
+  return resolve(uri, std::move(options)).server.who.password;
+}
+
+struct refusal {
+  std::error_code code{};
+  error_detail detail{};
+};
+
+refusal refusal_of(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const error& e) {
+    return {e.code(), e.detail()};
+  }
+  return {};
+}
+
+TEST_F(settings_of, no_uri_come_from_the_environment) {
+  set("HOLDFAST_URI", "redis://env:6380");
+  EXPECT_EQ(resolve(std::nullopt, {}).server.display, "redis://env:6380");
+}
+
+TEST_F(settings_of, a_uri_are_those_of_the_argument) {
+  set("HOLDFAST_URI", "redis://env:6380");
+  EXPECT_EQ(resolve("redis://argument", {}).server.display, "redis://argument:6379");
+}
+
+TEST_F(settings_of, neither_argument_nor_environment_have_no_server) {
+  EXPECT_EQ(refusal_of([] { resolve(std::nullopt, {}); }).code, errc::no_server);
+  set("HOLDFAST_URI", "");
+  EXPECT_EQ(refusal_of([] { resolve(std::nullopt, {}); }).code, errc::no_server);
+}
+
+// An unset shell variable must not turn into the server of the environment.
+TEST_F(settings_of, an_empty_argument_are_not_those_of_the_environment) {
+  set("HOLDFAST_URI", "redis://env:6380");
+  EXPECT_EQ(refusal_of([] { resolve("", {}); }).code, errc::invalid_uri);
+}
+
+TEST_F(settings_of, a_bad_uri_say_so) {
+  EXPECT_EQ(refusal_of([] { resolve("http://db1", {}); }).code, errc::invalid_uri);
+}
+
+TEST_F(settings_of, passwords_prefer_option_to_uri_to_environment) {
+  set("REDISCLI_AUTH", "of-environment");
+  client_options options;
+  EXPECT_EQ(password_of("redis://db1"), "of-environment");
+  EXPECT_EQ(password_of("redis://app@db1"), "of-environment");
+  EXPECT_EQ(password_of("redis://:of-uri@db1"), "of-uri");
+  options.password = "of-option";
+  EXPECT_EQ(password_of("redis://:of-uri@db1", options), "of-option");
+}
+
+TEST_F(settings_of, users_prefer_option_to_uri) {
+  client_options options;
+  options.user = "of-option";
+  EXPECT_EQ(resolve("redis://of-uri:p@db1", options).server.who.user, "of-option");
+  EXPECT_EQ(resolve("redis://of-uri:p@db1", {}).server.who.user, "of-uri");
+}
+
+// Its password is nobody's in the environment.
+TEST_F(settings_of, a_local_server_do_not_take_the_password_of_another) {
+  set("REDISCLI_AUTH", "of-environment");
+  EXPECT_EQ(password_of("local:"), "");
+}
+
+TEST_F(settings_of, tls_files_prefer_option_to_uri) {
+  client_options options;
+  options.cacert = "/dev/null";
+  EXPECT_EQ(resolve("rediss://db1?cacert=/no/such/ca.pem", options).server.where.tls.cacert, "/dev/null");
+}
+
+TEST_F(settings_of, unreadable_tls_files_are_named) {
+  for (const std::string field : {"cacert", "cert", "key"}) {
+    const auto seen = refusal_of([&] { resolve("rediss://db1?" + field + "=/no/such.pem", {}); });
+    EXPECT_EQ(seen.code, errc::invalid_option);
+    EXPECT_EQ(seen.detail.subject, field + " '/no/such.pem'");
+    EXPECT_NE(seen.detail.why, "");
+  }
+}
+
+struct option_case {
+  const char* field;
+  std::function<void(client_options&)> set;
+};
+
+const option_case bad_options[] = {
+    {"prefix", [](auto& o) { o.prefix = ""; }},
+    {"prefix", [](auto& o) { o.prefix = std::string(65, 'p'); }},
+    {"prefix", [](auto& o) { o.prefix = "a b"; }},
+    {"prefix", [](auto& o) { o.prefix = "a{b"; }},
+    {"prefix", [](auto& o) { o.prefix = "a\\b"; }},
+    {"prefix", [](auto& o) { o.prefix = "a*"; }},
+    {"prefix", [](auto& o) { o.prefix = "a\xc3\xa9"; }},
+    {"prefix", [](auto& o) { o.prefix = std::string("a\0b", 3); }},
+    {"timeout", [](auto& o) { o.timeout = 9ms; }},
+    {"timeout", [](auto& o) { o.timeout = 0ms; }},
+    {"timeout", [](auto& o) { o.timeout = -1ms; }},
+    {"timeout", [](auto& o) { o.timeout = 1h + 1ms; }},
+    {"timeout", [](auto& o) { o.timeout = milliseconds::max(); }},
+    {"timeout", [](auto& o) { o.timeout = milliseconds::min(); }},
+    {"max_ttl", [](auto& o) { o.max_ttl = 99ms; }},
+    {"max_ttl", [](auto& o) { o.max_ttl = 24h + 1ms; }},
+    {"max_ttl", [](auto& o) { o.max_ttl = milliseconds::max(); }},
+    {"clock_drift", [](auto& o) { o.clock_drift = 0; }},
+    {"clock_drift", [](auto& o) { o.clock_drift = 0.0009; }},
+    {"clock_drift", [](auto& o) { o.clock_drift = 0.21; }},
+    {"clock_drift", [](auto& o) { o.clock_drift = std::nan(""); }},
+    {"clock_drift", [](auto& o) { o.clock_drift = std::numeric_limits<double>::infinity(); }},
+    {"owner", [](auto& o) { o.owner = std::string(257, 'o'); }},
+};
+
+const option_case good_options[] = {
+    {"prefix", [](auto& o) { o.prefix = "p"; }},           {"prefix", [](auto& o) { o.prefix = std::string(64, 'p'); }},
+    {"prefix", [](auto& o) { o.prefix = "!~"; }},          {"timeout", [](auto& o) { o.timeout = 10ms; }},
+    {"timeout", [](auto& o) { o.timeout = 1h; }},          {"max_ttl", [](auto& o) { o.max_ttl = 100ms; }},
+    {"max_ttl", [](auto& o) { o.max_ttl = 24h; }},         {"clock_drift", [](auto& o) { o.clock_drift = 0.001; }},
+    {"clock_drift", [](auto& o) { o.clock_drift = 0.2; }}, {"owner", [](auto& o) { o.owner = std::string(256, 'o'); }},
+};
+
+TEST_F(settings_of, client_options_out_of_range_name_the_field) {
+  for (const auto& bad : bad_options) {
+    client_options options;
+    bad.set(options);
+    const auto seen = refusal_of([&] { resolve("redis://db1", options); });
+    EXPECT_EQ(seen.code, errc::invalid_option) << bad.field << " no. " << &bad - bad_options;
+    EXPECT_THAT(seen.detail.subject, HasSubstr(bad.field));
+    EXPECT_NE(seen.detail.why, "") << bad.field;
+  }
+}
+
+TEST_F(settings_of, client_options_at_the_ends_of_their_range_are_good) {
+  for (const auto& good : good_options) {
+    client_options options;
+    good.set(options);
+    EXPECT_NO_THROW(resolve("redis://db1", options)) << good.field << " no. " << &good - good_options;
+  }
+}
+
+struct acquire_case {
+  const char* field;
+  std::function<void(acquire_options&)> set;
+};
+
+// H9.
+TEST(acquire_options_check, names_the_field_that_is_out_of_range) {
+  const acquire_case bad_ones[] = {
+      {"ttl", [](auto& o) { o.ttl = 0ms; }},
+      {"ttl", [](auto& o) { o.ttl = -1ms; }},
+      {"ttl", [](auto& o) { o.ttl = 1ms; }},
+      {"ttl", [](auto& o) { o.ttl = 99ms; }},
+      {"ttl", [](auto& o) { o.ttl = 60s + 1ms; }},
+      {"ttl", [](auto& o) { o.ttl = milliseconds::max(); }},
+      {"ttl", [](auto& o) { o.ttl = milliseconds::min(); }},
+      {"wait", [](auto& o) { o.wait = -1ms; }},
+      {"wait", [](auto& o) { o.wait = 24h * 366 + 1ms; }},
+      {"wait", [](auto& o) { o.wait = milliseconds::max(); }},
+      {"wait", [](auto& o) { o.wait = milliseconds::min(); }},
+      {"owner", [](auto& o) { o.owner = std::string(257, 'o'); }},
+      {"min_fence", [](auto& o) { o.min_fence = fencing_token{fencing_token::max_value}; }},
+      {"min_fence", [](auto& o) { o.min_fence = fencing_token{UINT64_MAX}; }},
+  };
+  for (const auto& bad : bad_ones) {
+    acquire_options options;
+    bad.set(options);
+    const auto seen = refusal_of([&] { check(options, {}); });
+    EXPECT_EQ(seen.code, errc::invalid_option) << bad.field << " no. " << &bad - bad_ones;
+    EXPECT_THAT(seen.detail.subject, HasSubstr(bad.field));
+    EXPECT_NE(seen.detail.why, "") << bad.field;
+  }
+}
+
+TEST(acquire_options_check, lets_the_ends_of_each_range_pass) {
+  const acquire_case good_ones[] = {
+      {"ttl", [](auto& o) { o.ttl = 100ms; }},
+      {"ttl", [](auto& o) { o.ttl = 60s; }},
+      {"wait", [](auto& o) { o.wait = 0ms; }},
+      {"wait", [](auto& o) { o.wait = 24h * 365; }},
+      {"owner", [](auto& o) { o.owner = std::string(256, 'o'); }},
+      {"min_fence", [](auto& o) { o.min_fence = fencing_token{fencing_token::max_value - 1}; }},
+  };
+  for (const auto& good : good_ones) {
+    acquire_options options;
+    good.set(options);
+    EXPECT_NO_THROW(check(options, {})) << good.field << " no. " << &good - good_ones;
+  }
+}
+
+TEST(acquire_options_check, goes_by_the_max_ttl_of_the_client) {
+  client_options within;
+  within.max_ttl = 1h;
+  acquire_options options;
+  options.ttl = 1h;
+  EXPECT_NO_THROW(check(options, within));
+  within.max_ttl = 1h - 1ms;
+  EXPECT_EQ(refusal_of([&] { check(options, within); }).code, errc::invalid_option);
+}
+
+TEST(default_owner_label, says_which_process) {
+  EXPECT_THAT(default_owner_label(), HasSubstr(":" + std::to_string(getpid()) + " "));
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/uri.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <variant>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+server_uri parsed(std::string_view text) {
+  error_detail why;
+  auto uri = parse_uri(text, why);
+  EXPECT_TRUE(uri.has_value()) << text << ": " << why.subject << ": " << why.why;
+  return uri.value_or(server_uri{});
+}
+
+// "host port", "[unix] path" or "[local] directory", and the database.
+std::string place(const server_uri& uri) {
+  std::string text;
+  if (uri.is_local) {
+    text = "[local] " + uri.local_directory;
+  } else if (const auto* path = std::get_if<net::unix_address>(&uri.where.where)) {
+    text = "[unix] " + path->path;
+  } else {
+    const auto& tcp = std::get<net::tcp_address>(uri.where.where);
+    text = tcp.host + " " + tcp.port;
+  }
+  return text + " " + std::to_string(uri.database);
+}
+
+struct good_uri {
+  const char* text;
+  const char* place;
+  const char* display;
+};
+
+constexpr good_uri good_ones[] = {
+    {"redis://db1", "db1 6379 0", "redis://db1:6379"},
+    {"redis://db1/", "db1 6379 0", "redis://db1:6379"},
+    {"redis://db1:6380", "db1 6380 0", "redis://db1:6380"},
+    {"redis://db1:65535/15", "db1 65535 15", "redis://db1:65535/15"},
+    {"redis://db1/0", "db1 6379 0", "redis://db1:6379"},
+    {"redis://192.0.2.7:1", "192.0.2.7 1 0", "redis://192.0.2.7:1"},
+    {"redis://[::1]", "::1 6379 0", "redis://[::1]:6379"},
+    {"redis://[2001:db8::7]:6380/3", "2001:db8::7 6380 3", "redis://[2001:db8::7]:6380/3"},
+    {"redis://:hunter2@db1:6380", "db1 6380 0", "redis://db1:6380"},
+    {"redis://app:hunter2@[::1]:6380/2", "::1 6380 2", "redis://[::1]:6380/2"},
+    {"rediss://app:hunter2@db1", "db1 6379 0", "rediss://db1:6379"},
+    {"rediss://db1/4?cacert=/etc/ca.pem", "db1 6379 4", "rediss://db1:6379/4"},
+    {"redis+unix:///run/redis.sock", "[unix] /run/redis.sock 0", "redis+unix:///run/redis.sock"},
+    {"redis+unix:///run/redis.sock?db=7", "[unix] /run/redis.sock 7", "redis+unix:///run/redis.sock?db=7"},
+    {"redis+unix://app:hunter2@/run/redis.sock?db=7", "[unix] /run/redis.sock 7", "redis+unix:///run/redis.sock?db=7"},
+    {"local:", "[local]  0", "local:"},
+    {"local:/var/lib/locks", "[local] /var/lib/locks 0", "local:/var/lib/locks"},
+};
+
+TEST(parse_uri, finds_the_place_and_the_database) {
+  for (const auto& good : good_ones) EXPECT_EQ(place(parsed(good.text)), good.place) << good.text;
+}
+
+TEST(parse_uri, displays_one_spelling_without_user_and_password) {
+  for (const auto& good : good_ones) EXPECT_EQ(parsed(good.text).display, good.display) << good.text;
+}
+
+TEST(parse_uri, reads_what_it_displays) {
+  for (const auto& good : good_ones) {
+    const auto once = parsed(good.text);
+    const auto again = parsed(once.display);
+    EXPECT_EQ(again.display, once.display);
+    EXPECT_EQ(place(again), place(once));
+    EXPECT_EQ(again.where.uses_tls, once.where.uses_tls) << good.text;
+  }
+}
+
+TEST(parse_uri, decodes_user_and_password) {
+  const auto uri = parsed("redis://app%40prod:p%40ss%2Fw%3Ard%25@db1");
+  EXPECT_EQ(uri.who.user, "app@prod");
+  EXPECT_EQ(uri.who.password, "p@ss/w:rd%");
+}
+
+TEST(parse_uri, takes_a_password_without_a_user) {
+  const auto uri = parsed("redis://:hunter2@db1");
+  EXPECT_EQ(uri.who.user, "");
+  EXPECT_EQ(uri.who.password, "hunter2");
+}
+
+TEST(parse_uri, uses_tls_for_rediss_alone) {
+  EXPECT_TRUE(parsed("rediss://db1").where.uses_tls);
+  EXPECT_FALSE(parsed("redis://db1").where.uses_tls);
+  EXPECT_FALSE(parsed("redis+unix:///run/redis.sock").where.uses_tls);
+}
+
+TEST(parse_uri, reads_the_files_of_rediss) {
+  const auto uri = parsed("rediss://db1?cacert=/etc/my%20ca.pem&cert=/etc/me.pem&key=/etc/me.key");
+  EXPECT_EQ(uri.where.tls.cacert, "/etc/my ca.pem");
+  EXPECT_EQ(uri.where.tls.cert, "/etc/me.pem");
+  EXPECT_EQ(uri.where.tls.key, "/etc/me.key");
+}
+
+constexpr const char* bad_ones[] = {
+    "",
+    "db1",
+    "db1:6379",
+    "redis:",
+    "redis:db1",
+    "redis://",
+    "redis://:hunter2@",
+    "redis://:hunter2@:6379",
+    "redis://:hunter2@db1:-1",
+    "redis://:hunter2@db1:1:2",
+    "redis://:hunter2@::1",
+    "redis://:hunter2@[::1",
+    "redis://:hunter2@db1:0",
+    "redis://:hunter2@db1:65536",
+    "redis://:hunter2@db1:99999999999999999999",
+    "redis://:hunter2@db1:abc",
+    "redis://:hunter2@db1/abc",
+    "redis://:hunter2@db1/-1",
+    "redis://:hunter2@db1/+1",
+    "redis://:hunter2@db1/1/2",
+    "redis://:hunter2@db1/99999999999999999999",
+    "redis://:hunter2@db1/0#part",
+    "redis://:hunter2@db1?db=1",
+    "redis://:hunter2@db1?cacert=/etc/ca.pem",
+    "rediss://:hunter2@db1?verify=no",
+    "redis://:hunter2@db1 ",
+    "redis+unix:",
+    "redis+unix://",
+    "redis+unix:///",
+    "redis+unix:run/redis.sock",
+    "redis+unix://run/redis.sock",
+    "redis+unix://:hunter2@/run/redis.sock?db=abc",
+    "redis+unix://:hunter2@/run/redis.sock?cacert=/etc/ca.pem",
+    "redis+sentinel://:hunter2@db1:26379/main",
+    "http://:hunter2@db1",
+    "local:locks",
+    "local://:hunter2@db1/locks",
+    "local:/locks?db=1",
+    "redis://:hunter2%zz@db1",
+};
+
+TEST(parse_uri, refuses_what_names_no_server_with_a_subject_and_a_reason) {
+  for (const std::string_view text : bad_ones) {
+    error_detail why;
+    EXPECT_FALSE(parse_uri(text, why).has_value()) << text;
+    EXPECT_NE(why.subject, "") << text;
+    EXPECT_NE(why.why, "") << text;
+  }
+}
+
+std::string refusal(std::string_view text) {
+  error_detail why;
+  EXPECT_FALSE(parse_uri(text, why).has_value()) << text;
+  return error{errc::invalid_uri, why}.what();
+}
+
+TEST(parse_uri, never_repeats_a_password) {
+  for (const std::string_view text : bad_ones) EXPECT_THAT(refusal(text), Not(HasSubstr("hunter2"))) << text;
+}
+
+// A password with a character that must be percent-encoded ends up in port, path, query or fragment.
+TEST(parse_uri, never_repeats_a_password_that_was_not_encoded) {
+  for (const std::string_view text : {
+           "redis://app:hunter2/pass@db1",
+           "redis://app:12/hunter2@db1",
+           "redis://app:hunter2#pass@db1",
+           "redis://app:12#hunter2@db1",
+           "redis://app:hunter2?pass@db1",
+           "redis://app:12?hunter2@db1",
+           "redis://app:pass@hunter2:6379@db1",
+           "redis://app:hunter2@pass:6379@db1",
+           "redis://app:x:hunter2:1/@db1",
+           "redis://:hunter2/pass@db1",
+           "redis+unix://app:hunter2#x@/run/redis.sock",
+           "redis+unix://app:1?hunter2@/run/redis.sock",
+       }) {
+    EXPECT_THAT(refusal(text), Not(HasSubstr("hunter2"))) << text;
+  }
+}
+
+// What a path may have and a URI may not, is encoded again.
+TEST(parse_uri, reads_what_it_displays_of_a_path_with_special_characters) {
+  for (const std::string_view text : {"redis+unix:///run/my%20redis.sock", "redis+unix:///run/a%3Fdb=3",
+                                      "redis+unix:///run/100%25", "redis+unix:///run/a%23b", "local:/var/my%20locks"}) {
+    const auto once = parsed(text);
+    const auto again = parsed(once.display);
+    EXPECT_EQ(place(again), place(once)) << text;
+    EXPECT_EQ(again.display, once.display) << text;
+  }
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One acquire on a connection: core's decisions turned into requests, the server's words into answers.
+#pragma once
+
+#include "base/random.hpp"
+#include "core/acquire_call.hpp"
+#include "engine/call.hpp"
+#include "script/keys.hpp"
+
+#include <holdfast/names.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+// A request whose copy may still take effect: release `owner` until the first answer after `not_after`.
+struct unsettled {
+  owner_id owner;
+  server_time not_after;
+};
+
+class acquire final : public call {
+public:
+  struct request {
+    script::lock_keys keys;
+    std::string label;
+    std::chrono::milliseconds max_ttl;
+    fencing_token min_fence;
+    core::acquire_settings settings;
+  };
+
+  acquire(channel& to, request what, time_point now, base::random_source& rng);
+
+  void step(time_point now) override;
+  void cancel(time_point now);
+  void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
+  void on_cut(time_point now) override;
+  void on_no_connection(time_point now, const connection_failure& failure) override;
+  time_point wake_at() const override { return wake_at_; }
+  bool is_over() const override { return flow_.is_over(); }
+
+  // Only when is_over().
+  const core::acquire_end& end() const { return flow_.end(); }
+  int attempts() const { return flow_.attempts(); }
+  // What must be released in the background. For a lease that was_repeated, the lease's own owner is not among them.
+  std::vector<unsettled> take_unsettled();
+  // The latest not_after of all requests that went out.
+  server_time last_not_after() const { return last_not_after_; }
+  const std::string& found_kind() const { return found_kind_; }
+
+private:
+  core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply);
+
+  request what_;
+  core::acquire_call flow_;
+  time_point wake_at_;
+  server_time last_not_after_{};
+  std::string found_kind_;
+};
+
+}  // namespace holdfast::engine

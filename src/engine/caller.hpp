@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that share one connection, and its news handed to each of them.
+#pragma once
+
+#include "base/random.hpp"
+#include "engine/call.hpp"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace holdfast::engine {
+
+// The calls of one connection: hands the connection's news to each of them.
+class caller final : public channel_listener {
+public:
+  // What the client wants to know for its observer. Called under the driver's mutex; must not call back.
+  struct hooks {
+    std::function<void()> on_up{};
+    std::function<void(const connection_failure&)> on_down{};
+    std::function<void(duration)> on_clock_step{};
+  };
+
+  caller(channel::settings settings, base::random_source& rng, hooks tell)
+      : tell_{std::move(tell)}, channel_{std::move(settings), rng, *this} {}
+
+  channel& wire() { return channel_; }
+
+  // A call must be stopped before it goes away: late replies to it are dropped from then on.
+  void start(call& what, time_point now);
+  void stop(call& what);
+
+  void on_ready(time_point now) override;
+  void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
+  void on_clock_step(duration step) override;
+
+private:
+  template <class Tell>
+  void tell_all(Tell&& tell);
+
+  hooks tell_;
+  std::vector<call*> calls_;
+  channel channel_;
+};
+
+}  // namespace holdfast::engine

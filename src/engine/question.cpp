@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/question.hpp"
+
+#include <utility>
+
+namespace holdfast::engine {
+
+question::question(channel& to, script::command what, repeat how, time_point give_up_at)
+    : call{to}, command_{std::move(what)}, how_{how}, give_up_at_{give_up_at}, wake_at_{give_up_at} {}
+
+question::question(channel& to, std::string encoded, repeat how, time_point give_up_at)
+    : call{to}, encoded_{std::move(encoded)}, how_{how}, give_up_at_{give_up_at}, wake_at_{give_up_at} {}
+
+void question::step(time_point now) {
+  if (is_over()) return;
+  if (now >= give_up_at_) {
+    failure_ = is_asked_ || is_cut_ ? errc::reply_lost : last_news_;
+    return;
+  }
+  if (is_asked_ || !to().is_ready()) return;
+  is_asked_ = true;
+  ++attempts_;
+  command_ ? to().send(now, *command_, *this) : to().send_raw(now, encoded_, *this);
+}
+
+void question::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
+  is_asked_ = false;
+  round_trip_ = now - sent_at;
+  if (const auto* error = reply.as_error()) judge_error(now, *error);
+  reply_ = reply;
+  if (on_news) on_news();
+}
+
+void question::on_cut(time_point now) {
+  note(to().last_failure().text);
+  is_asked_ = false;
+  is_cut_ = true;
+  last_news_ = errc::connection_lost;
+  if (how_ == repeat::refused) failure_ = errc::reply_lost;
+  step(now);
+  if (on_news) on_news();
+}
+
+void question::on_no_connection(time_point /*now*/, const connection_failure& failure) {
+  if (is_over()) return;
+  note(failure.text);
+  last_news_ = failure.code;
+  const bool is_typing_error = failure.is_refusal && !to().was_ever_ready() && ++refusals_ >= 3;
+  if (failure.is_final || is_typing_error) failure_ = failure.code;
+}
+
+}  // namespace holdfast::engine

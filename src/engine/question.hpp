@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request whose reply is its asker's to read: inspect, break, SCAN, INFO, PING.
+#pragma once
+
+#include "engine/call.hpp"
+#include "script/command.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <optional>
+#include <string>
+
+namespace holdfast::engine {
+
+// Any one request whose reply the caller reads itself. Repeated after a cut only if `repeatable`.
+class question final : public call {
+public:
+  enum class repeat { allowed, refused };
+
+  question(channel& to, script::command what, repeat how, time_point give_up_at);
+  question(channel& to, std::string encoded, repeat how, time_point give_up_at);
+
+  void step(time_point now) override;
+  void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
+  void on_cut(time_point now) override;
+  void on_no_connection(time_point now, const connection_failure& failure) override;
+  time_point wake_at() const override { return wake_at_; }
+  bool is_over() const override { return reply_.has_value() || failure_.has_value(); }
+
+  // Only when is_over(): a reply, which may be the server's error, or why there is none.
+  const std::optional<resp::value>& reply() const { return reply_; }
+  errc failure() const { return *failure_; }
+  int attempts() const { return attempts_; }
+  duration round_trip() const { return round_trip_; }
+
+private:
+  std::optional<script::command> command_;
+  std::string encoded_;
+  repeat how_;
+  time_point give_up_at_;
+  time_point wake_at_;
+  bool is_asked_ = false;
+  bool is_cut_ = false;
+  int attempts_ = 0;
+  int refusals_ = 0;
+  errc last_news_ = errc::server_silent;
+  duration round_trip_{0};
+  std::optional<resp::value> reply_{};
+  std::optional<errc> failure_{};
+};
+
+}  // namespace holdfast::engine
