@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -21,17 +22,18 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// In the child of vfork, so in our own memory while we stand still: system calls only, no allocation, and `failure` is
-// ours to read afterwards. All signals that could run a handler are blocked.
+// In the child of vfork, so in our own memory while we stand still: system calls only, no allocation. A failure is
+// told through `report`, which closes at exec. All signals that could run a handler are blocked.
 [[noreturn]] void become(const child_plan& plan, char** words, char** environment, int terminal, pid_t parent,
-                         volatile int& failure) {
+                         int report) {
   if (plan.own_group) ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, plan.signal_when_we_die);
   if (::getppid() != parent) ::_exit(128 + plan.signal_when_we_die);  // It died before prctl could see it.
   if (terminal >= 0) ::tcsetpgrp(terminal, ::getpid());               // TTOU is still blocked.
   ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   ::execvpe(words[0], words, environment);
-  failure = errno;
+  const int failure = errno;
+  [[maybe_unused]] const auto told = ::write(report, &failure, sizeof failure);
   ::_exit(127);
 }
 
@@ -57,16 +59,20 @@ child::~child() {
 }
 
 // vfork and not fork: it copies no page tables, which is most of what starting a command costs, and it returns when the
-// command runs or could not be run, so that no pipe has to tell.
+// command runs or could not be run. The pipe is for run-times that make a fork of it (ThreadSanitizer's).
 void child::start(const child_plan& plan) {
   auto words = pointers(plan.words);
   auto environment = pointers(plan.environment);
   const pid_t parent = ::getpid();
-  volatile int failure = 0;
+  std::array<int, 2> report{};
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
   pid_ = ::vfork();
-  if (pid_ == 0) become(plan, words.data(), environment.data(), terminal_, parent, failure);
-  if (pid_ < 0) throw std::system_error{errno, std::generic_category(), "vfork"};
-  failure_ = failure;
+  if (pid_ == 0) become(plan, words.data(), environment.data(), terminal_, parent, report[1]);
+  const int vfork_error = errno;
+  ::close(report[1]);
+  if (::read(report[0], &failure_, sizeof failure_) <= 0) failure_ = 0;
+  ::close(report[0]);
+  if (pid_ < 0) throw std::system_error{vfork_error, std::generic_category(), "vfork"};
   is_given_ = terminal_ >= 0;
   if (failure_ != 0) {
     ::waitpid(pid_, nullptr, 0);

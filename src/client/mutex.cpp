@@ -17,27 +17,64 @@ mutex::mutex(client& locks, std::string_view name, acquire_options options)
 
 mutex::~mutex() = default;
 
+// Taken in this process; given back unless the lock follows.
+class mutex::turn {
+public:
+  explicit turn(mutex& of) : of_{of} {}
+  ~turn() {
+    if (!is_kept_) of_.give_back();
+  }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+
+  void keep() { is_kept_ = true; }
+
+private:
+  mutex& of_;
+  bool is_kept_ = false;
+};
+
+void mutex::give_back() noexcept {
+  {
+    const std::lock_guard held{guard_};
+    is_taken_ = false;
+  }
+  freed_.notify_one();
+}
+
 void mutex::lock() {
-  std::unique_lock first{in_process_};
+  {
+    std::unique_lock held{guard_};
+    freed_.wait(held, [this] { return !is_taken_; });
+    is_taken_ = true;
+  }
+  turn ours{*this};
   held_ = locks_.acquire(name_, options_);
-  first.release();  // Until unlock().
+  ours.keep();
 }
 
 bool mutex::try_lock() {
-  std::unique_lock first{in_process_, std::try_to_lock};
-  if (!first) return false;
+  {
+    const std::lock_guard held{guard_};
+    if (std::exchange(is_taken_, true)) return false;
+  }
+  turn ours{*this};
   auto got = locks_.try_acquire(name_, options_);
   if (!got) return false;
   held_ = std::move(*got);
-  first.release();
+  ours.keep();
   return true;
 }
 
 bool mutex::lock_within(std::chrono::milliseconds wait) {
   if (wait <= std::chrono::milliseconds{0}) return try_lock();
   const time_point until = net::boottime_now() + wait;
-  std::unique_lock first{in_process_, wait};
-  if (!first) return false;
+  {
+    std::unique_lock held{guard_};
+    if (!freed_.wait_for(held, wait, [this] { return !is_taken_; })) return false;
+    is_taken_ = true;
+  }
+  turn ours{*this};
   acquire_options bounded = options_;
   bounded.wait =
       std::max(std::chrono::milliseconds{1}, std::chrono::ceil<std::chrono::milliseconds>(until - net::boottime_now()));
@@ -46,7 +83,7 @@ bool mutex::lock_within(std::chrono::milliseconds wait) {
   if (ec == outcome::timed_out) return false;
   if (ec) throw error{ec};
   held_ = std::move(*got);
-  first.release();
+  ours.keep();
   return true;
 }
 
@@ -57,7 +94,7 @@ void mutex::unlock() noexcept {
   } catch (...) {
     // Empty, or a forked child's: there is nothing to give back, and no way to say so.
   }
-  in_process_.unlock();
+  give_back();
 }
 
 }  // namespace v0
