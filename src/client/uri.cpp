@@ -33,6 +33,16 @@ std::optional<int> small_number(std::string_view text, int most) {
 // One spelling of a path that parses again: whatever a path in a URI may not have is percent-encoded.
 std::string encoded(std::string_view path) { return urls::encode(path, urls::pchars + '/'); }
 
+bool is_one_of(char c, std::string_view all) { return all.find(c) != std::string_view::npos; }
+
+bool is_name_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_one_of(c, "0123456789.-_"); }
+
+// A path that the kernel would cut, or that a terminal would obey.
+bool has_control_bytes(std::string_view path) {
+  return std::any_of(path.begin(), path.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+}
+
 int database_of(std::string_view text) {
   if (text.empty()) return 0;
   const auto n = small_number(text, 1'000'000);
@@ -68,6 +78,12 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
   if (!is_bracketed && host.find(':') != std::string::npos) {
     throw bad_part{host, "an IPv6 address stands in brackets, and a port is a number after one colon"};
   }
+  const auto is_of_hosts = [&](char c) {
+    return is_bracketed ? is_one_of(c, "0123456789abcdefABCDEF:.") : is_name_byte(c);
+  };
+  if (!std::all_of(host.begin(), host.end(), is_of_hosts)) {
+    throw bad_part{"the host", "it has a byte that no host name has; write other alphabets in punycode"};
+  }
   std::string port{url.port()};
   if (port.empty()) port = "6379";
   if (const auto n = small_number(port, 65'535); !n || *n == 0) throw bad_part{port, "the port must be 1 to 65535"};
@@ -88,6 +104,7 @@ void read_unix(const urls::url_view& url, server_uri& out) {
   if (!url.host().empty()) throw bad_part{std::string{url.host()}, "a socket path begins with a third slash"};
   if (path.size() < 2 || path.front() != '/')
     throw bad_part{"redis+unix:" + path, "a socket path from the root must follow"};
+  if (has_control_bytes(path)) throw bad_part{"the socket path", "it has a control byte"};
   out.where.where = net::unix_address{path};
   out.display = "redis+unix://" + encoded(path);
 }
@@ -114,6 +131,7 @@ server_uri read(const urls::url_view& url) {
     if (!out.local_directory.empty() && out.local_directory.front() != '/') {
       throw bad_part{out.local_directory, "the directory must begin with a slash"};
     }
+    if (has_control_bytes(out.local_directory)) throw bad_part{"the directory", "it has a control byte"};
     out.display = local_display(out.local_directory);
   } else if (scheme == "redis+sentinel" || scheme == "redis+cluster" || scheme == "redis+quorum") {
     throw bad_part{scheme, "this version serves one Redis only"};
@@ -125,9 +143,8 @@ server_uri read(const urls::url_view& url) {
 
 // What RFC 3986 lets stand in a URI. Boost.URL 1.81 asserts on some of the rest (found by fuzz/uri_fuzz).
 bool has_only_uri_characters(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return c > ' ' && c < '\x7f' && std::string_view{"\"<>\\^`{|}"}.find(c) == std::string_view::npos;
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c < '\x7f' && !is_one_of(c, "\"<>\\^`{|}"); });
 }
 
 }  // namespace
