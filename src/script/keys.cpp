@@ -29,7 +29,7 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix) {
   std::string stem{prefix};
   if (name.how() == naming::plain) {
     stem += "plain:{" + hash_tag(name.text()) + "}:" + escape(name.text(), braces);
-    return beside(name.text(), std::move(stem));
+    return beside(name.text(), stem);
   }
   stem += "{" + escape(name.text(), braces) + "}";
   return beside(stem, stem);
