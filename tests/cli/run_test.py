@@ -160,7 +160,10 @@ class Command(CommandTest):
         self.assertEqual(self.finish("run", self.lock, "ls", "/proc/self/fd").out, "0\n1\n2\n3\n")
 
     def test_that_leaves_somebody_behind_is_warned_about(self):
-        left = self.finish("run", self.lock, "--", "sh", "-c", f"sleep 60 >/dev/null 2>&1 & echo $! >{self.path('pid')}")
+        # Between its fork and its exec the one left behind is still called sh.
+        left = self.finish("run", self.lock, "--", "sh", "-c",
+                           f"sleep 60 >/dev/null 2>&1 & echo $! >{self.path('pid')}; "
+                           "until grep -q sleep /proc/$!/comm; do :; done")
         os.kill(int(content(self.path("pid"))), 9)
         self.assertEqual(left.status, 0)
         self.assertRegex(left.err, r"warning: the command ended, but of its group 1 still runs: sleep \(\d+\)")
