@@ -185,7 +185,7 @@ class ServerSaysSo(CommandTest):
         self.assertIn("somebody broke it on purpose", running.err)
 
     def test_a_lock_gone_between_two_renewals_is_79_at_the_end(self):
-        running = self.start_child("--ttl", "60s", code="ready()\nos.read(0, 1)\n")
+        running = self.start_child("--ttl", "60s", code="ready()\nwhile True: signal.pause()\n")
         self.server.ask("DEL", "hf:{%s}" % self.lock)
         os.kill(running.child, signal.SIGKILL)
         running.wait()
