@@ -2,7 +2,7 @@
 # holdfast_embed_lua(<target> <file.lua>...)
 #
 # Gives <target> a generated header "holdfast_scripts.hpp" with two constants for each file:
-#   release.lua -> holdfast::script::release_lua       the file's exact bytes
+#   release.lua -> holdfast::script::release_lua       the file's exact bytes, with its includes in their places
 #                  holdfast::script::release_lua_sha1  their digest, as SCRIPT LOAD will answer it
 # The .lua files stay the only copy; editing one configures again, which writes the header again.
 function(holdfast_embed_lua target)
@@ -11,9 +11,18 @@ function(holdfast_embed_lua target)
     get_filename_component(path "${file}" ABSOLUTE)
     get_filename_component(name "${file}" NAME_WE)
     file(READ "${path}" text)
-    file(SHA1 "${path}" digest)
-    # The digest is of the file and the text is what CMake read of it: source_test compares the two, so that a byte
-    # that CMake changed on the way cannot go unseen.
+    # A line `-- include: advance.lua` is replaced by that file: routines that several scripts share.
+    string(REGEX MATCHALL "-- include: [a-z_]+\\.lua\n" includes "${text}")
+    foreach(include IN LISTS includes)
+      string(REGEX REPLACE "-- include: ([a-z_]+\\.lua)\n" "\\1" shared "${include}")
+      get_filename_component(shared_path "${shared}" ABSOLUTE)
+      file(READ "${shared_path}" shared_text)
+      string(REPLACE "${include}" "${shared_text}" text "${text}")
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${shared_path}")
+    endforeach()
+    # SCRIPT LOAD and source_test compare text and digest with each other, so that a byte that CMake changed on the way
+    # cannot go unseen.
+    string(SHA1 digest "${text}")
     string(FIND "${text}" ")lua\"" end_mark)
     if(NOT end_mark EQUAL -1)
       message(FATAL_ERROR "${file} contains )lua\" and cannot be embedded; write it differently.")

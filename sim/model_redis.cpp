@@ -2,41 +2,18 @@
 #include "model_redis.hpp"
 
 #include "lua_host.hpp"
+#include "model_words.hpp"
 
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <string_view>
 
 namespace holdfast::sim {
 
 namespace {
-
-using words_t = std::vector<std::string>;
-
-const resp::server_error syntax_error{"ERR syntax error"};
-const resp::server_error not_a_number{"ERR value is not an integer or out of range"};
-const resp::server_error wrong_type{"WRONGTYPE Operation against a key holding the wrong kind of value"};
-
-std::string upper(std::string_view word) {
-  std::string out{word};
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return out;
-}
-
-// As strict as Redis: no plus sign, no spaces, no leading zeros.
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (text != std::to_string(number)) return std::nullopt;
-  return number;
-}
 
 std::string sha1_of(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -77,7 +54,13 @@ resp::value model_redis::run(const words_t& words, bool in_script) {
       row{"PERSIST", 2, false, true, &model_redis::persist},   row{"TIME", 1, false, false, &model_redis::time},
       row{"RPUSH", -3, true, true, &model_redis::rpush},       row{"KEYS", 2, false, false, &model_redis::keys},
       row{"FLUSHALL", 1, false, true, &model_redis::flushall}, row{"PING", 1, false, false, &model_redis::ping},
-      row{"SCRIPT", -2, false, false, &model_redis::script},
+      row{"SCRIPT", -2, false, false, &model_redis::script},   row{"ZADD", -4, true, true, &model_redis::zadd},
+      row{"ZREM", -3, false, true, &model_redis::zrem},        row{"ZSCORE", 3, false, false, &model_redis::zscore},
+      row{"ZRANK", 3, false, false, &model_redis::zrank},      row{"ZCARD", 2, false, false, &model_redis::zcard},
+      row{"ZRANGE", 4, false, false, &model_redis::zrange},    row{"HSET", -4, true, true, &model_redis::hset},
+      row{"HGET", 3, false, false, &model_redis::hget},        row{"HEXISTS", 3, false, false, &model_redis::hexists},
+      row{"HDEL", -3, false, true, &model_redis::hdel},        row{"PUBLISH", 3, false, false, &model_redis::publish},
+      row{"PUBSUB", -2, false, false, &model_redis::pubsub},
   };
   const std::string name = upper(words.at(0));
   if (name == "EVAL" || name == "EVALSHA") return eval(words, in_script);
@@ -127,6 +110,11 @@ resp::value model_redis::set(const words_t& words) {
       if (!ms) return not_a_number;
       if (*ms <= 0) return resp::server_error{"ERR invalid expire time in 'set' command"};
       expires_at = now_ms() + std::chrono::milliseconds{*ms};
+    } else if (option == "PXAT" && i + 1 < words.size()) {
+      const auto ms = number_of(words[++i]);
+      if (!ms) return not_a_number;
+      if (*ms <= 0) return resp::server_error{"ERR invalid expire time in 'set' command"};
+      expires_at = std::chrono::milliseconds{*ms};
     } else {
       return syntax_error;
     }
@@ -168,7 +156,8 @@ resp::value model_redis::exists(const words_t& words) {
 resp::value model_redis::type(const words_t& words) {
   const auto* found = find(words[1]);
   if (!found) return resp::status{"none"};
-  return resp::status{std::holds_alternative<list>(found->data) ? "list" : "string"};
+  static constexpr std::array names{"string", "list", "zset", "hash"};
+  return resp::status{names[found->data.index()]};
 }
 
 resp::value model_redis::pttl(const words_t& words) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,13 +37,43 @@ public:
   void deny(const std::string& command) { denied_.insert(command); }
   void allow_all() { denied_.clear(); }
 
+  // Exact subscriptions, as PUBSUB NUMSUB counts them.
+  void subscribe(const std::string& channel) { ++subscribers_[channel]; }
+  void unsubscribe(const std::string& channel) { --subscribers_[channel]; }
+  struct message {
+    std::string channel;
+    std::string text;
+  };
+  // What was said since the last call on channels that somebody listens to.
+  std::vector<message> take_messages() { return std::exchange(said_, {}); }
+
   // The scripts it was told by SCRIPT LOAD or EVAL are forgotten, as after SCRIPT FLUSH or a restart.
   void forget_scripts() { scripts_.clear(); }
 
 private:
   using list = std::vector<std::string>;
+  struct sorted_set {
+    std::map<std::string, double> scores{};
+    std::set<std::pair<double, std::string>> order{};
+    bool put(const std::string& member, double score) {
+      const bool is_new = !take(member);
+      scores[member] = score;
+      order.insert({score, member});
+      return is_new;
+    }
+    bool take(const std::string& member) {
+      const auto found = scores.find(member);
+      if (found == scores.end()) return false;
+      order.erase({found->second, member});
+      scores.erase(found);
+      return true;
+    }
+  };
+  struct hash {
+    std::map<std::string, std::string> fields{};
+  };
   struct entry {
-    std::variant<std::string, list> data;
+    std::variant<std::string, list, sorted_set, hash> data;
     std::optional<std::chrono::milliseconds> expires_at{};  // Of the server's clock, as Redis keeps it.
   };
   struct row;  // One command: its name, arity, flags and function.
@@ -67,6 +98,25 @@ private:
   resp::value ping(const std::vector<std::string>& words);
   resp::value script(const std::vector<std::string>& words);
 
+  // model_collections.cpp
+  resp::value zadd(const std::vector<std::string>& words);
+  resp::value zrem(const std::vector<std::string>& words);
+  resp::value zscore(const std::vector<std::string>& words);
+  resp::value zrank(const std::vector<std::string>& words);
+  resp::value zcard(const std::vector<std::string>& words);
+  resp::value zrange(const std::vector<std::string>& words);
+  resp::value hset(const std::vector<std::string>& words);
+  resp::value hget(const std::vector<std::string>& words);
+  resp::value hexists(const std::vector<std::string>& words);
+  resp::value hdel(const std::vector<std::string>& words);
+  resp::value publish(const std::vector<std::string>& words);
+  resp::value pubsub(const std::vector<std::string>& words);
+  // Null when there is none, or another type (`is_wrong`).
+  template <class Type>
+  Type* collection(const std::string& key, bool& is_wrong);
+  template <class Type>
+  Type* collection_or_new(const std::string& key, bool& is_wrong);
+
   std::chrono::milliseconds now_ms() const;
   entry* find(const std::string& key);  // Null when absent or expired; an expired one is removed.
 
@@ -74,6 +124,8 @@ private:
   std::map<std::string, entry> keyspace_{};
   std::map<std::string, std::string> scripts_{};  // By SHA1.
   std::set<std::string> denied_{};
+  std::map<std::string, int> subscribers_{};
+  std::vector<message> said_{};
   bool memory_full_ = false;
   bool script_wrote_ = false;  // Redis checks memory only before a script's first write.
 };

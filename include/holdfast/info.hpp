@@ -38,7 +38,7 @@ struct lock_info {
   std::chrono::milliseconds held_for{0};   // Since the grant, by the server's clock.
   bool breaking = false;                   // Broken: it is not renewed any more and ends with `remaining`.
   std::optional<break_record> last_break{};
-  std::vector<waiter_info> waiters{};  // In the order of the line. Empty until the line exists.
+  std::vector<waiter_info> waiters{};  // The first 100, in the order of the line.
 };
 
 enum class break_mode {

@@ -35,6 +35,11 @@ engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
           [to](duration step) { to->on_clock_step(step); }};
 }
 
+// The channel on which the line speaks to this client: its name among all that wait.
+std::string ear_name(const std::string& prefix) {
+  return prefix + "wake:" + std::string{owner_id{net::system_random().bytes16()}.hex()};
+}
+
 // Redis may keep a key a moment longer than its ttl by our clock.
 constexpr duration after_ttl = std::chrono::seconds{1};
 
@@ -56,7 +61,7 @@ client_state::client_state(const settings& from)
       callbacks_{std::make_shared<callback_thread>()},
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
       commands_{std::make_shared<command_connection>(from.server.where, channel_settings(from), net::system_random(),
-                                                     hooks_for(reporter_))},
+                                                     hooks_for(reporter_), ear_name(options_.prefix))},
       keeper_{std::make_shared<keeper_thread>(from.server.where, channel_settings(from), drift_, net::system_random(),
                                               reporter_, commands_)} {
   commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
@@ -129,22 +134,27 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   const time_point started_at = boottime_now();
   auto keys = keys_of(name);
   const std::string& label = what.owner.empty() ? owner() : what.owner;
-  engine::acquire call{
-      commands_->channel(), {keys, label, options_.max_ttl, what.min_fence, rules}, started_at, net::system_random()};
+  engine::acquire call{commands_->channel(),
+                       commands_->ear(),
+                       {keys, label, options_.max_ttl, what.min_fence, rules},
+                       started_at,
+                       net::system_random()};
   commands_->run(call, what.cancel);
   settle(call, keys, what);
   return conclude(call, name, std::move(keys), what, started_at);
 }
 
-// Requests that may still take effect are released in the background, whatever the call's own end is.
+// What is still in line, or may yet lock or queue, is let go in the background, whatever the call's own end is.
 void client_state::settle(engine::acquire& call, const script::lock_keys& keys, const acquire_options& what) {
   const time_point now = boottime_now();
   for (const auto& unsettled : call.take_unsettled()) {
     // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
     // makes sure.
-    commands_->send_and_forget(script::release(keys, unsettled.owner, {}));
-    const time_point by = now + options_.timeout;  // No request may take effect later than that.
-    keeper_->release_later({keys, unsettled.owner, {}, unsettled.not_after, by, by + what.ttl + after_ttl});
+    commands_->send_and_forget(script::leave(keys, unsettled.owner));
+    // No request may take effect later than that.
+    const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
+    keeper_->release_later(
+        {keys, unsettled.owner, {}, unsettled.not_after, by, std::max(now, by) + what.ttl + after_ttl});
   }
 }
 

@@ -15,8 +15,17 @@ namespace detail {
 using net::boottime_now;
 
 command_connection::command_connection(net::endpoint where, engine::channel::settings settings,
-                                       base::random_source& rng, engine::caller::hooks tell)
-    : caller_{std::move(settings), rng, std::move(tell)}, line_{std::move(where), caller_.wire()} {}
+                                       base::random_source& rng, engine::caller::hooks tell, std::string ear_name)
+    : caller_{settings, rng, std::move(tell)},
+      line_{where, caller_.wire(), mutex_},
+      ear_{settings,
+           std::move(ear_name),
+           rng,
+           {[this](time_point now, std::string_view owner, server_time said_at, duration look_in) {
+              caller_.on_hint(now, owner, said_at, look_in);
+            },
+            [this](time_point now) { caller_.on_hearing_changed(now); }}},
+      ear_line_{where, ear_.wire(), mutex_} {}
 
 void command_connection::run(engine::call& what) { run_all({&what}); }
 
@@ -106,6 +115,7 @@ void command_connection::run_all(const std::vector<engine::call*>& all, wakeable
     if (me.is_leading) {
       lead_one_round(held, me, earliest(all));
     } else {
+      wake_leader_if_sooner();
       wait_for_news(held, me.news, earliest(all));
     }
     step_if_due(all, boottime_now());
@@ -123,13 +133,30 @@ void command_connection::lead_one_round(connection::lock& held, const member& me
   line_.prepare(held);
   line_.flush(held);
   until = std::min(until, line_.wake_at());
-  if (!me.may_be_woken && line_.wait_in_read(held, until)) return;
-  std::array<pollfd, 2> fds{line_.poll_for(), pollfd{wake_leader_.get(), POLLIN, 0}};
+  if (ear_.is_wanted()) {
+    ear_line_.prepare(held);
+    ear_line_.flush(held);
+    until = std::min(until, ear_line_.wake_at());
+  } else if (!me.may_be_woken && line_.wait_in_read(held, until)) {
+    return;
+  }
+  std::array<pollfd, 3> fds{line_.poll_for(), pollfd{wake_leader_.get(), POLLIN, 0}, ear_line_.poll_for()};
+  leader_wakes_at_ = until;
   held.unlock();
   wait_for(fds.data(), fds.size(), until);
   if (fds[1].revents) wake_leader_.clear();
   held.lock();
+  leader_wakes_at_ = time_point{};
   line_.collect(held, fds[0].revents);
+  if (ear_.is_wanted()) {
+    ear_line_.collect(held, fds[2].revents);
+    ear_line_.flush(held);
+  }
+}
+
+// A leader asleep for its own next look does not know of the silence that a request sent since then may meet.
+void command_connection::wake_leader_if_sooner() {
+  if (lead_ == lead::caller && line_.wake_at() < leader_wakes_at_) wake_leader_.set();
 }
 
 void command_connection::leave(member& me) {

@@ -9,6 +9,9 @@
 //  a caller  | waits, or is woken     | leaves; if it led, wakes another, or gives the lead to the keeper
 //  keeper    | the caller takes over  | -                        | -
 //
+// Who leads also reads the connection on which the line tells us to look: a waiting thread takes its hint from the
+// socket itself, without a switch of threads in between. It is opened with the first waiter.
+//
 // The keeper leads only when no caller waits but requests are unanswered: their late replies must be read (P31).
 #pragma once
 
@@ -16,6 +19,7 @@
 #include "client/event_fd.hpp"
 #include "engine/acquire.hpp"
 #include "engine/caller.hpp"
+#include "engine/hints.hpp"
 
 #include <condition_variable>
 #include <functional>
@@ -31,7 +35,7 @@ namespace detail {
 class command_connection {
 public:
   command_connection(net::endpoint where, engine::channel::settings settings, base::random_source& rng,
-                     engine::caller::hooks tell);
+                     engine::caller::hooks tell, std::string ear_name);
 
   // Runs a call to its end on the calling thread. `cancel` ends an acquire early.
   void run(engine::call& what);
@@ -43,6 +47,7 @@ public:
 
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }
+  engine::hints& ear() { return ear_; }
   // Has there ever been a connection?
   bool had_contact();
   // Sends it on the present connection, if there is one; nobody hears of the answer. It cannot overtake what was sent
@@ -73,11 +78,16 @@ private:
   void lead_one_round(connection::lock& held, const member& me, time_point until);
   void leave(member& me);
   void pass_lead_on();
+  void wake_leader_if_sooner();
 
   event_fd wake_leader_{};
+  std::mutex mutex_{};  // Of both connections.
   engine::caller caller_;
   connection line_;
+  engine::hints ear_;
+  connection ear_line_;
   lead lead_ = lead::nobody;
+  time_point leader_wakes_at_{};  // While it sleeps in poll, else past.
   std::list<member*> members_{};
   std::function<void()> wake_keeper_{};
 };

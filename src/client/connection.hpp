@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One channel on one link under one mutex: what both of a client's connections have in common. Bytes flow here;
+// One channel on one link under one mutex: what all of a client's connections have in common. Bytes flow here;
 // who drives is decided by command_connection (calling threads) and keeper_thread.
 //
 // Nobody holds the mutex in a system call: output is taken out under it and written without it, by one thread at a
@@ -20,10 +20,12 @@ namespace detail {
 
 class connection {
 public:
-  connection(net::endpoint where, engine::channel& channel) : channel_{&channel}, link_{std::move(where)} {}
+  // `mutex`: guards it and the channel; shared with whoever else touches them, and outlives it.
+  connection(net::endpoint where, engine::channel& channel, std::mutex& mutex)
+      : mutex_{&mutex}, channel_{&channel}, link_{std::move(where)} {}
 
   using lock = std::unique_lock<std::mutex>;
-  std::mutex& mutex() { return mutex_; }
+  std::mutex& mutex() { return *mutex_; }
 
   // Writes what waits, unless another thread is at it (then that thread goes on until nothing waits: calls that come
   // together share one write).
@@ -53,7 +55,7 @@ private:
   void note(net::link::progress progress);
   void take_in(lock& held, bool is_alive);
 
-  std::mutex mutex_{};
+  std::mutex* mutex_;
   engine::channel* channel_;
   net::link link_;
   std::condition_variable written_{};

@@ -24,7 +24,7 @@ keeper_thread::keeper_thread(net::endpoint where, engine::channel::settings sett
                              std::shared_ptr<command_connection> commands)
     : listener_{std::move(listener)},
       keeper_{std::move(settings), drift, rng, *listener_},
-      line_{std::move(where), keeper_.wire()},
+      line_{std::move(where), keeper_.wire(), mutex_},
       commands_{std::move(commands)},
       timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)} {
   if (timer_ < 0) throw std::system_error{errno, std::generic_category(), "timerfd_create"};

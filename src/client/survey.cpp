@@ -25,6 +25,7 @@ lock_info info_of(std::string name, const script::inspect_reply& reply) {
   lock_info info;
   info.name = std::move(name);
   info.last_break = reply.last_break;
+  info.waiters = reply.waiters;
   if (!reply.held) return info;
   info.held = true;
   info.foreign = reply.held->foreign;

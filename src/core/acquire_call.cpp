@@ -11,11 +11,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Until the line exists, a waiter asks again after so long (and at the holder's expiry).
-constexpr duration ask_again_least = 50ms;
-constexpr duration ask_again_most = 100ms;
-constexpr duration after_expiry = 2ms;  // Redis counts whole milliseconds.
-constexpr duration pass_again = 25ms;   // LOADING and its like.
+// A place in line is kept through so long a silence (three looks, src/script/advance.lua).
+constexpr duration place_lives = 15s;
+constexpr duration heartbeat = 5s;
+constexpr duration wait_for_hearing = 200ms;
+constexpr std::chrono::milliseconds least_window = 1s;
+constexpr duration pass_again = 25ms;  // LOADING and its like.
 constexpr int refusals_before_giving_up = 3;
 constexpr int lates_before_giving_up = 3;
 
@@ -36,17 +37,40 @@ acquire_call::acquire_call(const acquire_settings& settings, time_point now, bas
   }
 }
 
-acquire_action acquire_call::on_wake(time_point now, bool can_send) {
-  if (!end_ && now >= std::min(deadline_, silent_since_ + settings_.timeout)) finish_at_deadline(now);
+acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told) {
+  const time_point last_moment = std::min(deadline_, silent_since_ + patience());
+  if (!end_ && now >= last_moment) finish_at_deadline(now);
   if (end_) return finish{};
 
-  const time_point last_moment = std::min(deadline_, silent_since_ + settings_.timeout);
-  if (is_asked_ || now < ask_at_ || !can_send) {
-    return sleep_until{is_asked_ || !can_send ? last_moment : std::min(ask_at_, last_moment)};
+  const time_point at_last = std::min(deadline_, silent_since_ + patience());
+  if (is_asked_ || !can_send) return sleep_until{at_last};
+  if (now < ask_at_) return sleep_until{std::min(ask_at_, at_last)};
+  // An entry names our channel only after the server said that we hear it, so that nothing is said to nobody (P1, P6).
+  if (place_ == place::entering && wants_hints() && told == hearing::pending && now < wait_for_hearing_until_) {
+    return sleep_until{std::min(wait_for_hearing_until_, at_last)};
   }
   is_asked_ = true;
   ++attempts_;
-  return ask{owner_, std::min(settings_.timeout, deadline_ - now)};
+  return request(now);
+}
+
+acquire_action acquire_call::request(time_point now) {
+  const duration may_take = std::min(settings_.timeout, deadline_ - now);
+  switch (place_) {
+    case place::outside: return ask{owner_, may_take};
+    case place::in_line: return look{owner_, may_take};
+    case place::entering: break;
+  }
+  const auto round_trips = std::chrono::ceil<std::chrono::milliseconds>(4 * round_trip_);
+  const auto window = std::min(std::max(least_window, round_trips), settings_.ttl);  // P4
+  std::optional<duration> wait_left;
+  if (deadline_ != never) wait_left = deadline_ - now;
+  return stand{owner_, may_take, settings_.only_once, ticket_, window, wait_left};
+}
+
+// How long the server may be silent. Who stands in line waits as long as the place is kept.
+duration acquire_call::patience() const {
+  return place_ == place::in_line ? std::max<duration>(settings_.timeout, place_lives) : settings_.timeout;
 }
 
 // Reached when the time is up, or when an unbounded wait heard nothing for too long.
@@ -69,10 +93,11 @@ void acquire_call::fail(errc code) {
 // The answer is definite for the copy that it answers. If an earlier one was cut off, the whole is unknown (C5).
 void acquire_call::fail_definitely(errc code) { fail(is_unanswered_ ? errc::reply_lost : code); }
 
-// The present owner id is not used any more. If a copy of its request may still take effect, somebody must release it.
+// The present owner id is not used any more. If the server knows it, or may come to, somebody must let it leave.
 void acquire_call::forget_owner() {
-  if (is_asked_ || is_unanswered_) clean_ups_.push_back(owner_);
-  is_asked_ = is_unanswered_ = false;
+  const bool may_have_copies = is_asked_ || is_unanswered_ || has_copies_;
+  if (may_have_copies || place_ == place::in_line) clean_ups_.push_back({owner_, may_have_copies});
+  is_asked_ = is_unanswered_ = has_copies_ = false;
   owner_ = owner_id{rng_->bytes16()};
 }
 
@@ -103,22 +128,52 @@ void acquire_call::accept(time_point now, fencing_token token, time_point deadli
     if (settings_.only_once) return fail(errc::server_silent);
     last_news_ = errc::server_silent;
     forget_owner();
+    if (place_ == place::in_line) place_ = place::entering;
     return schedule_ask(now, now);
   }
-  end_ = got_lease{owner_, token, deadline, is_unanswered_};
+  end_ = got_lease{owner_, token, deadline, is_unanswered_ || has_copies_};
 }
 
-void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_busy& what) {
-  // A definite answer ends the use of an owner id.
-  forget_owner();
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_busy&) {
+  forget_owner();  // A definite answer ends the use of an owner id.
   if (settings_.only_once) {
     end_ = got_busy{};
     return;
   }
   last_news_ = errc::timed_out;
-  time_point at = now + duration{rng_->between(ask_again_least.count(), ask_again_most.count())};
-  if (what.remaining) at = std::min(at, now + *what.remaining + after_expiry);
-  schedule_ask(now, at);
+  place_ = place::entering;
+  wait_for_hearing_until_ = now + wait_for_hearing;
+  schedule_ask(now, now);
+}
+
+void acquire_call::hear(time_point now, time_point sent_at, const was_lined&) {
+  if (place_ != place::outside) return hear(now, sent_at, was_busy{});
+  if (settings_.only_once) {
+    // Nothing came of it, so the owner id serves again.
+    place_ = place::entering;
+    return schedule_ask(now, now);
+  }
+  hear(now, sent_at, was_busy{});
+}
+
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued& what) {
+  place_ = place::in_line;
+  is_unanswered_ = false;  // Whatever became of earlier copies: this is where we stand.
+  last_news_ = errc::timed_out;
+  ticket_ = what.ticket;
+  duration look_in = what.look_in;
+  if (look_in >= heartbeat) look_in += duration{rng_->between(0, (heartbeat / 10).count())};
+  // A hint sticks until an answer that is newer than it (P6).
+  schedule_ask(now, std::exchange(hinted_at_, {}) > what.at ? now : now + look_in);
+}
+
+// It missed its claim or three looks, or the line is lost. Once it comes back with its ticket (P4), as a new entry.
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_not_in_line&) {
+  place_ = place::entering;
+  forget_owner();
+  if (++comebacks_ > 1) ticket_ = 0;
+  wait_for_hearing_until_ = now + wait_for_hearing;
+  schedule_ask(now, now);
 }
 
 // LATE says that this copy had no effect, nothing more. The reply brought the server's time, so the next one carries
@@ -129,7 +184,8 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_late&)
 }
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_spent&) {
-  is_unanswered_ = false;  // It had its turn and is over; no copy of it can lock again.
+  is_unanswered_ = has_copies_ = false;  // It had its turn and is over; no copy of it can lock again.
+  if (place_ == place::in_line) place_ = place::entering;
   forget_owner();
   schedule_ask(now, now);
 }
@@ -144,14 +200,16 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
   schedule_ask(now, now + pass_again);
 }
 
+time_point acquire_call::last_ask() const {
+  return deadline_ == never ? never : deadline_ - std::max<duration>(5ms, 4 * round_trip_);
+}
+
 // A request that is sent a moment before the deadline is answered after it, and a wait that ends as `unknown` helps
 // nobody. So the last one goes out a few round trips before, and after that we only wait.
 void acquire_call::schedule_ask(time_point now, time_point at) {
   ask_at_ = at;
-  if (deadline_ != never) {
-    const time_point last_ask = deadline_ - std::max<duration>(5ms, 4 * round_trip_);
-    if (at > last_ask) ask_at_ = now < last_ask ? last_ask : never;
-  }
+  // In line nothing is gained by a last look: we would have been told.
+  if (at > last_ask()) ask_at_ = now < last_ask() && place_ != place::in_line ? last_ask() : never;
   // Nothing is expected of the server before it is asked again: that is no silence.
   if (ask_at_ != never) silent_since_ = std::max(silent_since_, ask_at_);
 }
@@ -159,9 +217,24 @@ void acquire_call::schedule_ask(time_point now, time_point at) {
 void acquire_call::on_cut(time_point now) {
   if (end_ || !is_asked_) return;
   is_asked_ = false;
-  is_unanswered_ = true;
+  is_unanswered_ = has_copies_ = true;
   last_news_ = errc::connection_lost;
   ask_at_ = now;  // The same owner id: if the lost request was granted, the answer will be "mine" (H11).
+}
+
+void acquire_call::on_hint(time_point now, server_time said_at, duration look_in) {
+  if (end_ || place_ == place::outside) return;
+  hinted_at_ = std::max(hinted_at_, said_at);
+  const time_point at = now + std::max(look_in, duration{0});
+  if (place_ == place::in_line && at <= last_ask()) ask_at_ = std::min(ask_at_, at);
+}
+
+void acquire_call::on_hearing_changed(time_point now) {
+  if (!end_ && place_ == place::in_line) ask_at_ = std::min(ask_at_, now);
+}
+
+void acquire_call::on_connected(time_point now) {
+  if (!end_ && place_ == place::in_line) ask_at_ = std::min(ask_at_, now);
 }
 
 void acquire_call::on_no_connection(time_point /*now*/, errc code, bool is_final, bool is_refusal) {

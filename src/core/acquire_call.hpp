@@ -11,6 +11,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -18,29 +19,50 @@
 
 namespace holdfast::core {
 
-// What the server said to one acquire request.
+// What the server said to one request.
 struct was_granted {
   fencing_token token;
 };
-struct was_mine {  // An earlier copy of this request was granted; so much of the server's ttl is left.
+struct was_mine {  // Granted before, by an earlier copy or by the line; so much of the server's ttl is left.
   fencing_token token;
   std::chrono::milliseconds remaining;
 };
-struct was_busy {
-  std::optional<std::chrono::milliseconds> remaining;  // Of the holder; empty when it has no expiry (foreign).
+struct was_busy {};
+struct was_lined {};  // Free, but somebody may be in line to take it.
+struct was_queued {
+  server_time at;  // The server's, at the answer.
+  std::uint64_t ticket;
+  std::chrono::milliseconds look_in;
 };
+struct was_not_in_line {};
 struct was_late {};   // This copy had no effect. An earlier one may have had (P10).
 struct was_spent {};  // An earlier copy was granted and has ended (P9).
 struct was_refused {
   errc code;
   bool passes;  // By itself, so that asking again makes sense.
 };
-using acquire_answer = std::variant<was_granted, was_mine, was_busy, was_late, was_spent, was_refused>;
+using acquire_answer = std::variant<was_granted, was_mine, was_busy, was_lined, was_queued, was_not_in_line, was_late,
+                                    was_spent, was_refused>;
 
-// What acquire_call wants.
-struct ask {
+// Can we be told? Pending: the subscription is on its way.
+enum class hearing { pending, yes, no };
+
+// What acquire_call wants. `may_take`: the request must have no effect later than this after it was sent.
+struct ask {  // For the lock, now or not at all.
   owner_id owner;
-  duration may_take;  // The request must have no effect later than this after it was sent.
+  duration may_take;
+};
+struct stand {  // For the lock or a place in line; with `only_try` for the lock if nobody is ahead.
+  owner_id owner;
+  duration may_take;
+  bool only_try;
+  std::uint64_t ticket;              // Had before; zero: none.
+  std::chrono::milliseconds window;  // To claim a grant in.
+  std::optional<duration> wait_left;
+};
+struct look {
+  owner_id owner;
+  duration may_take;
 };
 struct sleep_until {
   time_point at;
@@ -57,7 +79,13 @@ struct got_failure {
 };
 using acquire_end = std::variant<got_lease, got_busy, got_failure>;
 struct finish {};
-using acquire_action = std::variant<ask, sleep_until, finish>;
+using acquire_action = std::variant<ask, stand, look, sleep_until, finish>;
+
+// An owner id that the server may know, or may come to know by a copy that is still on its way.
+struct unfinished {
+  owner_id owner;
+  bool may_have_copies;
+};
 
 struct acquire_settings {
   std::chrono::milliseconds ttl;
@@ -68,11 +96,14 @@ struct acquire_settings {
   bool had_contact;              // This client has talked to this server before: a refusal may be a restart.
 };
 
-//  state   | wake                          | answer                         | connection cut       | cannot connect
-//  --------+-------------------------------+--------------------------------+----------------------+----------------
-//  idle    | ask, if due and connected     | invalid                        | nothing              | count, maybe end
-//  asked   | sleep to the deadline         | end, or idle with next ask_at  | idle, same owner id  | nothing
-//  ended   | finish                        | nothing                        | nothing              | nothing
+//  state   | wake, due and connected | answer                           | connection cut       | hint
+//  --------+-------------------------+----------------------------------+----------------------+-----------------
+//  outside | ask                     | end, or entering (busy, line)    | ask again, same id   | nothing
+//  entering| stand, once it is known | end, or in line                  | stand again, same id | kept for the answer
+//          | whether we can be told  |                                  |                      |
+//  in line | look                    | end, in line, or entering        | look again           | look, now or then
+//          |                         | (not in line: with the ticket)   |                      |
+//  ended   | finish                  | nothing                          | nothing              | nothing
 //
 // Past the deadline: an unanswered request makes it unknown (reply_lost); else the last news decides: busy is
 // timed_out, no connection is the connection's error.
@@ -80,7 +111,16 @@ class acquire_call {
 public:
   acquire_call(const acquire_settings&, time_point now, base::random_source& rng);
 
-  acquire_action on_wake(time_point now, bool can_send);
+  acquire_action on_wake(time_point now, bool can_send, hearing told = hearing::no);
+
+  // Somebody says that we should look after so long; said by the server at `said_at`. Only ever a hint (H20, B31).
+  void on_hint(time_point now, server_time said_at, duration look_in);
+  // The subscription came up or went down: what was said meanwhile is lost, so look (H18).
+  void on_hearing_changed(time_point now);
+  // There is a connection again: the server may not know us any more.
+  void on_connected(time_point now);
+  // From the first busy on: would it help to be told?
+  bool wants_hints() const { return place_ != place::outside && !settings_.only_once; }
 
   // The answer to the request that was sent at `sent_at`, read at `now`.
   void on_answer(time_point now, time_point sent_at, const acquire_answer&);
@@ -98,20 +138,29 @@ public:
   bool is_over() const { return end_.has_value(); }
   const acquire_end& end() const { return *end_; }
   int attempts() const { return attempts_; }
+  const owner_id& owner() const { return owner_; }
 
-  // Owner ids whose requests may have taken effect, or may yet: the caller releases each in the background.
-  std::vector<owner_id> take_clean_ups() { return std::exchange(clean_ups_, {}); }
+  // The caller lets each leave, in the background.
+  std::vector<unfinished> take_clean_ups() { return std::exchange(clean_ups_, {}); }
 
 private:
+  enum class place { outside, entering, in_line };
+
+  acquire_action request(time_point now);
+  duration patience() const;
   void finish_at_deadline(time_point now);
   void fail(errc code);
   void fail_definitely(errc code);
   void forget_owner();
+  time_point last_ask() const;
   void schedule_ask(time_point now, time_point at);
   void accept(time_point now, fencing_token token, time_point deadline);
   void hear(time_point now, time_point sent_at, const was_granted&);
   void hear(time_point now, time_point sent_at, const was_mine&);
   void hear(time_point now, time_point sent_at, const was_busy&);
+  void hear(time_point now, time_point sent_at, const was_lined&);
+  void hear(time_point now, time_point sent_at, const was_queued&);
+  void hear(time_point now, time_point sent_at, const was_not_in_line&);
   void hear(time_point now, time_point sent_at, const was_late&);
   void hear(time_point now, time_point sent_at, const was_spent&);
   void hear(time_point now, time_point sent_at, const was_refused&);
@@ -122,15 +171,21 @@ private:
   time_point silent_since_;  // The last sign of life of the server.
   time_point ask_at_;
   owner_id owner_;
+  place place_ = place::outside;
   bool is_asked_ = false;
-  bool is_unanswered_ = false;  // A copy with this owner id was cut off: it may still take effect.
+  bool is_unanswered_ = false;  // A copy with this owner id was cut off, and what became of it is not known.
+  bool has_copies_ = false;     // One was cut off at all: it may still arrive.
+  time_point wait_for_hearing_until_{};
+  std::uint64_t ticket_ = 0;
+  int comebacks_ = 0;
+  server_time hinted_at_{};
   bool had_contact_;
   int attempts_ = 0;
   int refusals_ = 0;
   int lates_ = 0;
   duration round_trip_{0};
   errc last_news_ = errc::server_silent;
-  std::vector<owner_id> clean_ups_;
+  std::vector<unfinished> clean_ups_;
   std::optional<acquire_end> end_;
 };
 

@@ -43,17 +43,17 @@ TEST(acquire_call, late_three_times_in_a_row_is_a_clock_step_P11) {
   c.asks();
   c.hears(was_late{});
   EXPECT_EQ(c.failure(), errc::clock_stepped);
-  EXPECT_TRUE(c.call.take_clean_ups().empty()) << "no copy of it can have had an effect";
+  EXPECT_TRUE(c.left_behind().empty()) << "no copy of it can have had an effect";
 }
 
 TEST(acquire_call, lates_are_counted_in_a_row_only_P11) {
   course c{waits(10s)};
+  c.queues(0ms);
   for (int i = 0; i < 6; ++i) {
-    c.asks();
+    c.looks();
     c.hears(was_late{});
-    c.asks();
-    c.hears(was_busy{5s});
-    c.now = c.sleeps();
+    c.looks();
+    c.hears(was_queued{c.server_now(), 42, 0ms});
   }
   EXPECT_FALSE(c.call.is_over());
 }
@@ -65,7 +65,7 @@ TEST(acquire_call, spent_is_asked_again_with_a_fresh_id_P9) {
   c.asks();
   c.hears(was_spent{});
   EXPECT_NE(c.asks(), first);
-  EXPECT_TRUE(c.call.take_clean_ups().empty()) << "a spent id cannot lock again";
+  EXPECT_TRUE(c.left_behind().empty()) << "a spent id cannot lock again";
 }
 
 TEST(acquire_call, a_refusal_that_stays_ends_it) {
@@ -73,7 +73,7 @@ TEST(acquire_call, a_refusal_that_stays_ends_it) {
   c.asks();
   c.hears(was_refused{errc::no_permission, false});
   EXPECT_EQ(c.failure(), errc::no_permission);
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
+  EXPECT_TRUE(c.left_behind().empty());
 }
 
 TEST(acquire_call, a_refusal_that_passes_is_asked_again) {
@@ -107,7 +107,7 @@ TEST(acquire_call, an_unexpected_reply_is_cleaned_up_C5) {
   const auto me = c.asks();
   c.hears(was_refused{errc::unexpected_reply, false});
   EXPECT_EQ(c.failure(), errc::unexpected_reply);
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 // ---- no connection ----
@@ -129,7 +129,7 @@ TEST(acquire_call, refusals_may_be_a_restart_when_there_was_contact) {
 TEST(acquire_call, an_answer_is_contact) {
   course c{stranger(waits(10s))};
   c.asks();
-  c.hears(was_busy{5s});
+  c.hears(was_busy{});
   for (int i = 0; i < 20; ++i) c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
   EXPECT_FALSE(c.call.is_over());
 }
@@ -157,20 +157,18 @@ TEST(acquire_call, an_unbounded_wait_does_not_outlive_a_silent_server) {
 }
 
 // A client with a time-out shorter than the pause between two asks: sleeping is not the server's silence.
-TEST(acquire_call, the_pause_between_two_asks_is_no_silence) {
+// A client with a time-out shorter than the pause between two looks: sleeping is not the server's silence.
+TEST(acquire_call, the_pause_between_two_looks_is_no_silence) {
   auto impatient = waits_for_ever();
   impatient.timeout = 20ms;
   course c{impatient};
+  c.queues();
   for (int i = 0; i < 5; ++i) {
-    c.asks();
-    c.hears(was_busy{10s});
     c.now = c.sleeps();
     EXPECT_FALSE(c.call.is_over());
+    c.looks();
+    c.hears(was_queued{c.server_now(), 42, 5s});
   }
-  c.asks();
-  c.now = c.sleeps();
-  c.call.on_wake(c.now, true);
-  EXPECT_TRUE(c.call.is_over()) << "but an unanswered request is";
 }
 
 TEST(acquire_call, a_bounded_wait_lasts_as_long_as_it_was_told_to) {
@@ -208,16 +206,16 @@ TEST(acquire_call, cancel_before_anything_was_asked_leaves_nothing_H50) {
   course c{waits_for_ever()};
   c.call.on_cancel(c.now);
   EXPECT_EQ(c.failure(), errc::cancelled);
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
+  EXPECT_TRUE(c.left_behind().empty());
 }
 
 TEST(acquire_call, cancel_between_two_requests_leaves_nothing_H50) {
   course c{waits_for_ever()};
   c.asks();
-  c.hears(was_busy{5s});
+  c.hears(was_busy{});
   c.call.on_cancel(c.now);
   EXPECT_EQ(c.failure(), errc::cancelled);
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
+  EXPECT_TRUE(c.left_behind().empty());
 }
 
 TEST(acquire_call, cancel_while_asked_is_cleaned_up_H50_B46) {
@@ -225,7 +223,7 @@ TEST(acquire_call, cancel_while_asked_is_cleaned_up_H50_B46) {
   const auto me = c.asks();
   c.call.on_cancel(c.now);
   EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 TEST(acquire_call, cancel_after_a_cut_is_cleaned_up_H50_B46) {
@@ -234,7 +232,7 @@ TEST(acquire_call, cancel_after_a_cut_is_cleaned_up_H50_B46) {
   c.is_cut();
   c.call.on_cancel(c.now);
   EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 TEST(acquire_call, cancel_after_the_end_changes_nothing_H50) {
@@ -243,18 +241,18 @@ TEST(acquire_call, cancel_after_the_end_changes_nothing_H50) {
   c.hears(was_granted{token});
   c.call.on_cancel(c.now);
   EXPECT_TRUE(c.lease());
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
+  EXPECT_TRUE(c.left_behind().empty());
 }
 
 TEST(acquire_call, what_comes_after_the_end_changes_nothing) {
   course c{once()};
   c.asks();
-  c.hears(was_busy{5s});
+  c.hears(was_busy{});
   c.call.on_answer(c.now, t0, was_granted{token});
   c.call.on_cut(c.now);
   c.call.on_no_connection(c.now, errc::wrong_password, true, false);
   EXPECT_TRUE(c.is_busy());
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
+  EXPECT_TRUE(c.left_behind().empty());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(acquire_call, granted_is_a_lease_that_counts_from_the_send_instant_B19) {
   EXPECT_EQ(c.lease()->token, token);
   EXPECT_EQ(c.lease()->deadline, deadline_of(t0, ttl, drift));
   EXPECT_FALSE(c.lease()->was_repeated);
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
+  EXPECT_TRUE(c.left_behind().empty());
   EXPECT_TRUE(std::holds_alternative<finish>(c.call.on_wake(c.now, true)));
 }
 
@@ -50,7 +50,7 @@ TEST(acquire_call, a_grant_with_too_little_left_is_given_back_H16_B61) {
   const auto me = c.asks();
   c.hears(was_granted{token}, deadline_of(t0, ttl, drift) - t0 - 3s + 1ns);
   EXPECT_EQ(c.failure(), errc::server_silent);
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 TEST(acquire_call, a_grant_with_just_enough_left_is_kept_H16) {
@@ -67,7 +67,7 @@ TEST(acquire_call, a_waiter_asks_for_a_fresh_lease_when_too_little_is_left_H16) 
   const auto first = c.asks();
   c.hears(was_granted{token}, 8s);
   EXPECT_FALSE(c.call.is_over());
-  EXPECT_EQ(c.call.take_clean_ups(), owners{first});
+  EXPECT_EQ(c.left_behind(), owners{first});
   EXPECT_NE(c.asks(), first);
 }
 
@@ -120,7 +120,7 @@ TEST(acquire_call, no_answer_by_the_deadline_is_unknown_C5) {
     c.now = c.sleeps();
     c.call.on_wake(c.now, true);
     EXPECT_EQ(c.failure(), errc::reply_lost);
-    EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+    EXPECT_EQ(c.left_behind(), owners{me});
   }
 }
 
@@ -132,7 +132,7 @@ TEST(acquire_call, no_connection_after_a_cut_is_unknown_C5) {
   c.now = t0 + timeout;
   c.call.on_wake(c.now, false);
   EXPECT_EQ(c.failure(), errc::reply_lost);
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 TEST(acquire_call, a_final_refusal_to_connect_after_a_cut_is_unknown_C5) {
@@ -153,7 +153,7 @@ TEST(acquire_call, a_refusal_after_a_cut_is_unknown_C5) {
     c.asks();
     c.hears(was_refused{code, false});
     EXPECT_EQ(c.failure(), errc::reply_lost);
-    EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+    EXPECT_EQ(c.left_behind(), owners{me});
   }
 }
 
@@ -166,7 +166,7 @@ TEST(acquire_call, late_for_ever_after_a_cut_is_unknown_C5_P10) {
     c.hears(was_late{});
   }
   EXPECT_EQ(c.failure(), errc::reply_lost);
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 // ---- busy ----
@@ -174,66 +174,9 @@ TEST(acquire_call, late_for_ever_after_a_cut_is_unknown_C5_P10) {
 TEST(acquire_call, busy_ends_a_single_try) {
   course c{once()};
   c.asks();
-  c.hears(was_busy{5s});
-  EXPECT_TRUE(c.is_busy());
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
-}
-
-TEST(acquire_call, a_waiter_asks_again_after_50_to_100_ms_with_a_fresh_id) {
-  course c{waits(10s)};
-  const auto first = c.asks();
-  c.hears(was_busy{5s});
-  const auto at = c.sleeps();
-  EXPECT_GE(at, c.now + 50ms);
-  EXPECT_LE(at, c.now + 100ms);
-  c.now = at;
-  EXPECT_NE(c.asks(), first);
-}
-
-// design 5: and at the holder's expiry; 2 ms later, because Redis counts whole milliseconds.
-TEST(acquire_call, a_waiter_asks_again_when_the_holder_expires) {
-  course c{waits(10s)};
-  c.asks();
-  c.hears(was_busy{10ms});
-  EXPECT_EQ(c.sleeps(), c.now + 12ms);
-}
-
-TEST(acquire_call, a_holder_without_expiry_is_asked_about_all_the_same) {
-  course c{waits(10s)};
-  c.asks();
   c.hears(was_busy{});
-  EXPECT_LE(c.sleeps(), c.now + 100ms);
-}
-
-TEST(acquire_call, busy_to_the_end_is_timed_out) {
-  course c{waits(1s)};
-  int asked = 0;
-  while (!c.call.is_over()) {
-    const auto action = c.call.on_wake(c.now, true);
-    if (std::holds_alternative<ask>(action)) {
-      ++asked;
-      c.sent_at = c.now;
-      c.hears(was_busy{5s});
-    } else if (const auto* s = std::get_if<sleep_until>(&action)) {
-      c.now = s->at;
-    }
-  }
-  EXPECT_EQ(c.now, t0 + 1s);
-  EXPECT_EQ(c.failure(), errc::timed_out);
-  EXPECT_GE(asked, 9);
-  EXPECT_TRUE(c.call.take_clean_ups().empty());
-}
-
-// A request that leaves just before the deadline is answered after it, and turns "timed out" into "unknown".
-TEST(acquire_call, the_last_request_leaves_a_few_round_trips_before_the_deadline) {
-  course c{waits(60ms)};
-  c.asks();
-  c.hears(was_busy{5s}, 5ms);
-  EXPECT_EQ(c.sleeps(), t0 + 60ms - 4 * 5ms);
-  c.now = c.sleeps();
-  c.asks();
-  c.hears(was_busy{5s}, 5ms);
-  EXPECT_EQ(c.sleeps(), t0 + 60ms) << "nothing is asked any more";
+  EXPECT_TRUE(c.is_busy());
+  EXPECT_TRUE(c.left_behind().empty());
 }
 
 TEST(acquire_call, busy_after_a_cut_leaves_the_copy_to_be_cleaned_up_P9) {
@@ -241,9 +184,9 @@ TEST(acquire_call, busy_after_a_cut_leaves_the_copy_to_be_cleaned_up_P9) {
   const auto me = c.asks();
   c.is_cut();
   c.asks();
-  c.hears(was_busy{5s});
+  c.hears(was_busy{});
   EXPECT_TRUE(c.is_busy());
-  EXPECT_EQ(c.call.take_clean_ups(), owners{me});
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 }  // namespace

@@ -44,8 +44,43 @@ struct course {
     may_take = a->may_take;
     return a->owner;
   }
-  time_point sleeps(bool can_send = true) {
-    const auto action = call.on_wake(now, can_send);
+  // The request for a place in line, or with only_try for the lock if nobody is ahead.
+  owner_id stands(hearing told = hearing::yes) {
+    const auto action = call.on_wake(now, true, told);
+    const auto* s = std::get_if<stand>(&action);
+    EXPECT_TRUE(s) << "it does not stand in line";
+    if (!s) return owner_id{{}};
+    sent_at = now;
+    stood = *s;
+    may_take = s->may_take;
+    return s->owner;
+  }
+  owner_id looks() {
+    const auto action = call.on_wake(now, true, hearing::yes);
+    const auto* l = std::get_if<look>(&action);
+    EXPECT_TRUE(l) << "it does not look";
+    if (!l) return owner_id{{}};
+    sent_at = now;
+    may_take = l->may_take;
+    return l->owner;
+  }
+  // Busy, then in line, to look after `look_in`.
+  owner_id queues(milliseconds look_in = 5s, std::uint64_t ticket = 42) {
+    asks();
+    hears(was_busy{});
+    const auto me = stands();
+    hears(was_queued{server_now(), ticket, look_in});
+    return me;
+  }
+  server_time server_now() const { return server_time{std::chrono::duration_cast<server_time::duration>(now - t0)}; }
+  // Whoever must be let go in the background.
+  owners left_behind() {
+    owners all;
+    for (const auto& u : call.take_clean_ups()) all.push_back(u.owner);
+    return all;
+  }
+  time_point sleeps(bool can_send = true, hearing told = hearing::yes) {
+    const auto action = call.on_wake(now, can_send, told);
     const auto* s = std::get_if<sleep_until>(&action);
     EXPECT_TRUE(s) << "it does not sleep";
     return s ? s->at : time_point{};
@@ -70,6 +105,7 @@ struct course {
   time_point now = t0;
   time_point sent_at{};
   duration may_take{};
+  std::optional<stand> stood{};
   acquire_call call;
 };
 

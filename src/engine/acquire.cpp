@@ -21,26 +21,55 @@ overloaded(Ts...) -> overloaded<Ts...>;  // clang 14 does not make this one by i
 
 }  // namespace
 
-acquire::acquire(channel& to, request what, time_point now, base::random_source& rng)
-    : call{to}, what_{std::move(what)}, flow_{what_.settings, now, rng}, wake_at_{now} {}
+acquire::acquire(channel& to, hints& ear, request what, time_point now, base::random_source& rng)
+    : call{to}, ear_{&ear}, what_{std::move(what)}, flow_{what_.settings, now, rng}, wake_at_{now} {}
 
 void acquire::step(time_point now) {
   for (;;) {
-    const auto action = flow_.on_wake(now, to().is_ready());
+    if (flow_.wants_hints()) ear_->want();
+    const auto action = flow_.on_wake(now, to().is_ready(), ear_->hearing());
     if (const auto* sleep = std::get_if<core::sleep_until>(&action)) {
       wake_at_ = sleep->at;
       return;
     }
-    const auto* ask = std::get_if<core::ask>(&action);
-    if (!ask) return;
-    const auto may_take = std::chrono::duration_cast<server_time::duration>(ask->may_take);
-    const server_time not_after = to().server_now(now) + may_take;
-    last_not_after_ = std::max(last_not_after_, not_after);
-    to().send(now,
-              script::acquire(what_.keys, ask->owner, what_.settings.ttl, not_after, what_.max_ttl, what_.label,
-                              what_.min_fence),
-              *this);
+    if (std::holds_alternative<core::finish>(action)) return;
+    if (const auto* ask = std::get_if<core::ask>(&action)) {
+      to().send(now,
+                script::acquire(what_.keys, ask->owner, what_.settings.ttl, not_after(now, ask->may_take),
+                                what_.max_ttl, what_.label, what_.min_fence),
+                *this);
+    } else if (const auto* stand = std::get_if<core::stand>(&action)) {
+      send(now, *stand);
+    } else if (const auto* look = std::get_if<core::look>(&action)) {
+      const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
+      to().send(now, script::look(what_.keys, look->owner, who, not_after(now, look->may_take), what_.max_ttl), *this);
+    }
   }
+}
+
+server_time acquire::not_after(time_point now, duration may_take) {
+  const server_time at = to().server_now(now) + std::chrono::duration_cast<server_time::duration>(may_take);
+  last_not_after_ = std::max(last_not_after_, at);
+  return at;
+}
+
+void acquire::send(time_point now, const core::stand& what) {
+  script::line_entry entry{.ttl = what_.settings.ttl,
+                           .label = what_.label,
+                           .min_fence = what_.min_fence,
+                           .window = what.window,
+                           .wait_until = {},
+                           .ticket = what.ticket};
+  if (what.wait_left) {
+    const auto left = std::chrono::duration_cast<server_time::duration>(*what.wait_left);
+    entry.wait_until = to().server_now(now) + left;
+  }
+  const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
+  const auto until = not_after(now, what.may_take);
+  to().send(now,
+            what.only_try ? script::try_line(what_.keys, what.owner, entry, who, until, what_.max_ttl)
+                          : script::wait(what_.keys, what.owner, entry, who, until, what_.max_ttl),
+            *this);
 }
 
 void acquire::cancel(time_point now) {
@@ -67,10 +96,12 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         [](const script::mine& m) -> core::acquire_answer {
                           return core::was_mine{m.token, m.remaining};
                         },
-                        [](const script::busy& b) -> core::acquire_answer {
-                          if (b.remaining.count() < 0) return core::was_busy{};
-                          return core::was_busy{b.remaining};
+                        [](const script::busy&) -> core::acquire_answer { return core::was_busy{}; },
+                        [](const script::lined&) -> core::acquire_answer { return core::was_lined{}; },
+                        [&](const script::queued& q) -> core::acquire_answer {
+                          return core::was_queued{parsed->now, q.ticket, q.look_in};
                         },
+                        [](const script::not_in_line&) -> core::acquire_answer { return core::was_not_in_line{}; },
                         [](const script::late&) -> core::acquire_answer { return core::was_late{}; },
                         [](const script::spent&) -> core::acquire_answer { return core::was_spent{}; },
                         [&](const script::wrong_kind& k) -> core::acquire_answer {
@@ -103,9 +134,27 @@ void acquire::on_no_connection(time_point now, const connection_failure& failure
   flow_.on_no_connection(now, failure.code, failure.is_final, failure.is_refusal);
 }
 
+void acquire::on_connected(time_point now) {
+  flow_.on_connected(now);
+  step(now);
+}
+
+void acquire::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
+  if (owner != flow_.owner().hex()) return;
+  flow_.on_hint(now, said_at, look_in);
+  step(now);
+}
+
+void acquire::on_hearing_changed(time_point now) {
+  flow_.on_hearing_changed(now);
+  step(now);
+}
+
 std::vector<unsettled> acquire::take_unsettled() {
   std::vector<unsettled> all;
-  for (const auto& owner : flow_.take_clean_ups()) all.push_back({owner, last_not_after_});
+  for (const auto& u : flow_.take_clean_ups()) {
+    all.push_back({u.owner, u.may_have_copies ? last_not_after_ : server_time{}});
+  }
   return all;
 }
 

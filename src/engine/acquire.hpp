@@ -5,6 +5,7 @@
 #include "base/random.hpp"
 #include "core/acquire_call.hpp"
 #include "engine/call.hpp"
+#include "engine/hints.hpp"
 #include "script/keys.hpp"
 
 #include <holdfast/names.hpp>
@@ -15,7 +16,8 @@
 
 namespace holdfast::engine {
 
-// A request whose copy may still take effect: release `owner` until the first answer after `not_after`.
+// Let `owner` leave, until the first answer after `not_after`: a copy of its request may take effect until then. The
+// epoch: there is no such copy, the first answer settles it.
 struct unsettled {
   owner_id owner;
   server_time not_after;
@@ -31,13 +33,17 @@ public:
     core::acquire_settings settings;
   };
 
-  acquire(channel& to, request what, time_point now, base::random_source& rng);
+  // `ear`: how the line tells us to look; it outlives the call.
+  acquire(channel& to, hints& ear, request what, time_point now, base::random_source& rng);
 
   void step(time_point now) override;
   void cancel(time_point now);
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
   void on_cut(time_point now) override;
   void on_no_connection(time_point now, const connection_failure& failure) override;
+  void on_connected(time_point now) override;
+  void on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) override;
+  void on_hearing_changed(time_point now) override;
   time_point wake_at() const override { return wake_at_; }
   bool is_over() const override { return flow_.is_over(); }
 
@@ -46,13 +52,18 @@ public:
   int attempts() const { return flow_.attempts(); }
   // What must be released in the background. For a lease that was_repeated, the lease's own owner is not among them.
   std::vector<unsettled> take_unsettled();
+  // Is it past its first request, and would a subscription help?
+  bool wants_hints() const { return flow_.wants_hints(); }
   // The latest not_after of all requests that went out.
   server_time last_not_after() const { return last_not_after_; }
   const std::string& found_kind() const { return found_kind_; }
 
 private:
+  server_time not_after(time_point now, duration may_take);
+  void send(time_point now, const core::stand& what);
   core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply);
 
+  hints* ear_;
   request what_;
   core::acquire_call flow_;
   time_point wake_at_;

@@ -28,7 +28,7 @@ using testing::IsEmpty;
 class acquire_test : public call_test {
 protected:
   void start(bool only_once = true) {
-    call.emplace(calls.wire(), wants(only_once), server.now, rng);
+    call.emplace(calls.wire(), ear, wants(only_once), server.now, rng);
     calls.start(*call, server.now);
     server.connect();
     asked = server.take();
@@ -137,7 +137,7 @@ TEST_F(acquire_test, the_late_answer_to_a_cancelled_acquire_is_dropped_H50_B46_P
   call->cancel(server.now);
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
   EXPECT_EQ(call->take_unsettled().size(), 1u);
-  acquire other{calls.wire(), wants(), server.now, rng};
+  acquire other{calls.wire(), ear, wants(), server.now, rng};
   calls.start(other, server.now);
   server.say(stamp(server.clock) + busy());
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
@@ -154,16 +154,44 @@ TEST_F(acquire_test, a_cancelled_acquire_is_not_sent_by_text_H50_H28) {
   EXPECT_THAT(server.take(), IsEmpty());
 }
 
-TEST_F(acquire_test, a_waiter_asks_again_with_a_fresh_id) {
+// Whatever the state of the subscription: as long as it is pending it waits for it, at most 200 ms.
+TEST_F(acquire_test, busy_stands_in_line_without_a_channel_when_none_comes_P1) {
   start(false);
   server.say(busy());
   EXPECT_FALSE(call->is_over());
+  EXPECT_TRUE(ear.is_wanted());
   EXPECT_THAT(server.take(), IsEmpty());
   server.pass(call->wake_at() - server.now);
   call->step(server.now);
-  const auto again = server.take();
-  ASSERT_EQ(again.size(), 1u);
-  EXPECT_NE(owner_of(again[0]), owner_of(asked[0]));
+  const auto stood = server.take();
+  ASSERT_EQ(stood.size(), 1u);
+  EXPECT_EQ(named(stood[0]), "wait");
+  EXPECT_NE(stood[0].at(7), owner_of(asked[0]));
+  EXPECT_EQ(stood[0].at(13), "hf:wake:me");
+  EXPECT_EQ(stood[0].at(14), "-");
+}
+
+TEST_F(acquire_test, in_line_it_looks_when_told_and_the_look_gives_the_lease_H20) {
+  start(false);
+  server.say(busy());
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  const auto owner = server.take().at(0).at(7);
+  server.say(list(
+      {integer(7), stamp(server.clock), bulk("1795212800000001"), integer(0), integer(5000), bulk(""), integer(-2)}));
+  EXPECT_THAT(server.take(), IsEmpty());
+
+  call->on_hint(server.now, std::string(32, 'f'), server.clock + 1s, 0s);
+  EXPECT_THAT(server.take(), IsEmpty()) << "that was for somebody else";
+  call->on_hint(server.now, owner, server.clock + 1s, 0s);
+  const auto looked = server.take();
+  ASSERT_EQ(looked.size(), 1u);
+  EXPECT_EQ(named(looked[0]), "look");
+  EXPECT_EQ(looked[0].at(7), owner);
+  EXPECT_FALSE(call->is_over());
+  server.say(mine(10'000));
+  ASSERT_TRUE(lease());
+  EXPECT_EQ(lease()->owner.hex(), owner);
 }
 
 TEST_F(acquire_test, a_waiter_sleeps_while_there_is_no_connection) {
@@ -192,7 +220,7 @@ TEST_F(acquire_test, every_error_instead_of_a_reply_is_itself_and_never_busy) {
       {"ERR something new", errc::server_refused},
   };
   for (const auto& row : table) {
-    acquire one{calls.wire(), wants(), server.now, rng};
+    acquire one{calls.wire(), ear, wants(), server.now, rng};
     calls.start(one, server.now);
     if (calls.wire().is_closed()) server.connect();
     server.say(refusal(row.text));
@@ -227,7 +255,7 @@ TEST_F(acquire_test, a_primary_that_became_a_replica_is_hung_up_on) {
 TEST_F(acquire_test, a_reply_of_a_wrong_type_is_unknown_C5) {
   for (const auto& wrong : {integer(1), std::string{"$-1\r\n"}, simple("OK"), list({}), bulk("42"),
                             list({integer(99), stamp(server.clock)}), list({integer(2), stamp(server.clock)})}) {
-    acquire one{calls.wire(), wants(), server.now, rng};
+    acquire one{calls.wire(), ear, wants(), server.now, rng};
     calls.start(one, server.now);
     if (calls.wire().is_closed()) server.connect();
     server.say(wrong);
@@ -246,7 +274,7 @@ TEST_F(acquire_test, the_kind_that_was_found_is_kept_for_the_message) {
 }
 
 TEST_F(acquire_test, a_final_greeting_failure_ends_it) {
-  call.emplace(calls.wire(), wants(), server.now, rng);
+  call.emplace(calls.wire(), ear, wants(), server.now, rng);
   calls.start(*call, server.now);
   calls.wire().on_connecting(server.now);
   calls.wire().on_connected(server.now);

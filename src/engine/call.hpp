@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace holdfast::engine {
 
@@ -19,6 +20,11 @@ public:
   // Does what is due. Called at the start, at wake_at(), and when a connection became ready.
   virtual void step(time_point now) = 0;
   virtual void on_no_connection(time_point now, const connection_failure& failure) = 0;
+  // The connection is ready (again).
+  virtual void on_connected(time_point now) { step(now); }
+  // Said on this process's channel (engine/hints.hpp), perhaps to this call.
+  virtual void on_hint(time_point /*now*/, std::string_view /*owner*/, server_time /*said_at*/, duration /*look_in*/) {}
+  virtual void on_hearing_changed(time_point /*now*/) {}
   virtual time_point wake_at() const = 0;
   virtual bool is_over() const = 0;
 

@@ -14,7 +14,7 @@
 
 namespace holdfast::engine::call_testing {
 
-inline const script::lock_keys keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:break"};
+inline const script::lock_keys keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"};
 inline const owner_id somebody{std::array<unsigned char, 16>{}};
 constexpr fencing_token token{1'795'212'800'000'042};
 constexpr auto timeout = std::chrono::milliseconds{500};
@@ -23,6 +23,7 @@ class call_test : public testing::Test {
 protected:
   core::seeded_random rng;
   caller calls{{}, rng, {}};
+  hints ear{{}, "hf:wake:me", rng, {}};
   peer server{calls.wire()};
 
   acquire::request wants(bool only_once = true) {

@@ -29,7 +29,15 @@ void caller::tell_all(Tell&& tell) {
 
 void caller::on_ready(time_point now) {
   if (tell_.on_up) tell_.on_up();
-  tell_all([&](call& c) { c.step(now); });
+  tell_all([&](call& c) { c.on_connected(now); });
+}
+
+void caller::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
+  tell_all([&](call& c) { c.on_hint(now, owner, said_at, look_in); });
+}
+
+void caller::on_hearing_changed(time_point now) {
+  tell_all([&](call& c) { c.on_hearing_changed(now); });
 }
 
 void caller::on_down(time_point now, const connection_failure& failure, bool was_ready) {

@@ -6,6 +6,7 @@
 #include "engine/call.hpp"
 
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ public:
   // A call must be stopped before it goes away: late replies to it are dropped from then on.
   void start(call& what, time_point now);
   void stop(call& what);
+
+  void on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in);
+  void on_hearing_changed(time_point now);
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;

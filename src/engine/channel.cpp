@@ -29,7 +29,7 @@ void channel::on_connected(time_point now) {
   state_since_ = heard_at_ = now;
   output_.clear();
   reader_ = resp::reader{};
-  greeting_.begin(output_, settings_.who, settings_.database);
+  greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts);
 }
 
 void channel::on_bytes(time_point now, std::string_view bytes) {
@@ -62,6 +62,7 @@ void channel::on_greeting_reply(time_point now, const resp::value& reply) {
 }
 
 void channel::on_request_reply(time_point now, const resp::value& reply) {
+  if (settings_.hears_pushes && listener_->on_push(now, reply)) return;
   if (open_.empty()) return fail(now, {errc::unexpected_reply, "a reply to no request", false, false});
   slot answered = std::move(open_.front());
   open_.pop_front();
@@ -70,10 +71,10 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   note_round_trip(now - answered.sent_at);
 
   // The server lost its script cache (H28). By text it works and is cached again. The clock of the request goes on from
-  // its first sending, which can only make a lease shorter. Not for one that nobody waits for any more: a renewal that
-  // was let go would be sent again after the release (C6).
+  // its first sending, which can only make a lease shorter. Not for one that was forgotten: a renewal that was let go
+  // would be sent again after the release (C6).
   const auto* error = reply.as_error();
-  if (error && answered.from && answered.what && error->text.starts_with("NOSCRIPT")) {
+  if (error && answered.what && error->text.starts_with("NOSCRIPT")) {
     script::append(output_, *answered.what, script::call::by_text);
     answered.what.reset();
     open_.push_back(std::move(answered));
@@ -153,7 +154,7 @@ void channel::send(time_point now, script::command what, reply_sink& from) {
 void channel::send_and_forget(time_point now, const script::command& what) {
   HOLDFAST_ASSERT(is_ready());
   script::append(output_, what, script::call::by_digest);
-  open_.push_back({nullptr, now, std::nullopt});
+  open_.push_back({nullptr, now, what});
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {
@@ -164,7 +165,9 @@ void channel::send_raw(time_point now, std::string_view encoded, reply_sink& fro
 
 void channel::forget(const reply_sink& who) {
   for (auto& s : open_) {
-    if (s.from == &who) s.from = nullptr;
+    if (s.from != &who) continue;
+    s.from = nullptr;
+    s.what.reset();
   }
 }
 

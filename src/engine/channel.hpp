@@ -48,6 +48,8 @@ public:
   // A connection could not be made, or a ready one ended (`was_ready`).
   virtual void on_down(time_point now, const connection_failure& failure, bool was_ready) = 0;
   virtual void on_clock_step(duration step) = 0;
+  // On a channel that hears_pushes: something that may be no reply. True: it is none.
+  virtual bool on_push(time_point /*now*/, const resp::value& /*what*/) { return false; }
 
 protected:
   ~channel_listener() = default;
@@ -69,6 +71,8 @@ public:
     int database = 0;
     duration connect_timeout = std::chrono::seconds{2};  // For TCP and TLS, then again for the greeting.
     duration least_silence = std::chrono::milliseconds{500};
+    bool loads_scripts = true;
+    bool hears_pushes = false;
   };
 
   channel(settings, base::random_source& rng, channel_listener& listener);

@@ -38,9 +38,10 @@ bool is_old(const std::string& version) {
 
 }  // namespace
 
-void greeting::begin(std::string& out, const credentials& who, int database) {
+void greeting::begin(std::string& out, const credentials& who, int database, bool loads_scripts) {
   *this = greeting{};
   database_ = database;
+  loads_scripts_ = loads_scripts;
 
   std::vector<std::string_view> hello{"HELLO", "2"};
   const std::string_view user = who.user.empty() ? std::string_view{"default"} : who.user;
@@ -49,7 +50,8 @@ void greeting::begin(std::string& out, const credentials& who, int database) {
   const std::string number = std::to_string(database);
   if (database != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});
   resp::append_request(out, std::array<std::string_view, 1>{"TIME"});
-  for (const auto& source : script::all()) {
+  if (!loads_scripts) return;
+  for (const auto& source : script::usual()) {
     resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
   }
 }
@@ -75,9 +77,9 @@ void greeting::advance() {
   switch (step_) {
     case step::hello: step_ = database_ != 0 ? step::select : step::time; break;
     case step::select: step_ = step::time; break;
-    case step::time: step_ = step::scripts; break;
+    case step::time: step_ = loads_scripts_ ? step::scripts : step::done; break;
     case step::scripts:
-      if (++scripts_seen_ == script::all().size()) step_ = step::done;
+      if (++scripts_seen_ == script::usual().size()) step_ = step::done;
       break;
     case step::done: break;
   }
@@ -123,7 +125,7 @@ std::optional<connection_failure> greeting::on_time(const resp::value& reply) {
 std::optional<connection_failure> greeting::on_script(const resp::value& reply) {
   const auto* digest = reply.as_bulk();
   if (!digest) return nonsense("SCRIPT LOAD");
-  const auto& source = script::all()[scripts_seen_];
+  const auto& source = script::usual()[scripts_seen_];
   if (*digest == source.sha1) return std::nullopt;
   return connection_failure{
       errc::script_mismatch,

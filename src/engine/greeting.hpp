@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first words on a new connection: HELLO with AUTH, SELECT, TIME, and every script with its digest checked, in one
-// write. Its own file, because what each refusal means is a table of its own.
+// The first words on a new connection: HELLO with AUTH, SELECT, TIME, and the usual scripts with their digests checked,
+// in one write. Its own file, because what each refusal means is a table of its own.
 #pragma once
 
 #include "base/time.hpp"
@@ -29,7 +29,7 @@ struct connection_failure {
 class greeting {
 public:
   // Appends the greeting to `out`.
-  void begin(std::string& out, const credentials& who, int database);
+  void begin(std::string& out, const credentials& who, int database, bool loads_scripts);
 
   // Takes the next reply. A failure ends the connection; nullopt: go on.
   std::optional<connection_failure> on_reply(const resp::value& reply);
@@ -48,6 +48,7 @@ private:
 
   step step_ = step::hello;
   int database_ = 0;
+  bool loads_scripts_ = true;
   std::size_t scripts_seen_ = 0;
   server_time now_{};
   std::string version_{};

@@ -21,7 +21,7 @@ constexpr server_time s0{500'000h + 42us};
 struct outcome_of {
   outcome_of(int database, std::size_t at, const std::string& instead) {
     std::string out;
-    g.begin(out, {}, database);
+    g.begin(out, {}, database, true);
     auto replies = greeting_replies(s0, database != 0);
     if (at < replies.size()) replies[at] = instead;
     for (; steps < replies.size(); ++steps) {
@@ -35,33 +35,45 @@ struct outcome_of {
 };
 
 constexpr std::size_t nowhere = 100;
-constexpr std::size_t steps_with_select = 3 + 5;
+constexpr std::size_t steps_with_select = 3 + 3;
 
 TEST(greeting, says_everything_in_one_write) {
   std::string out;
-  greeting{}.begin(out, {}, 15);
+  greeting{}.begin(out, {}, 15, true);
   const auto said = requests_in(out);
   ASSERT_EQ(said.size(), steps_with_select);
   EXPECT_EQ(said[0], (words{"HELLO", "2"}));
   EXPECT_EQ(said[1], (words{"SELECT", "15"}));
   EXPECT_EQ(said[2], (words{"TIME"}));
-  for (std::size_t i = 0; i < script::all().size(); ++i) {
-    EXPECT_EQ(said[3 + i], (words{"SCRIPT", "LOAD", std::string{script::all()[i].text}}));
+  for (std::size_t i = 0; i < script::usual().size(); ++i) {
+    EXPECT_EQ(said[3 + i], (words{"SCRIPT", "LOAD", std::string{script::usual()[i].text}}));
   }
+}
+
+// A connection that only listens needs no scripts.
+TEST(greeting, loads_no_scripts_when_told_so) {
+  std::string out;
+  greeting g;
+  g.begin(out, {}, 0, false);
+  EXPECT_EQ(requests_in(out).size(), 2u);
+  EXPECT_FALSE(g.on_reply(parsed(hello("master", "standalone", "7.0.15"))));
+  EXPECT_FALSE(g.is_done());
+  EXPECT_FALSE(g.on_reply(parsed(time_of_day(server_time{std::chrono::hours{500'000}}))));
+  EXPECT_TRUE(g.is_done());
 }
 
 TEST(greeting, selects_nothing_for_database_0) {
   std::string out;
-  greeting{}.begin(out, {}, 0);
+  greeting{}.begin(out, {}, 0, true);
   EXPECT_EQ(requests_in(out)[1], (words{"TIME"}));
 }
 
 TEST(greeting, gives_the_password_to_the_default_user_or_to_the_named_one) {
   std::string out;
-  greeting{}.begin(out, {"", "secret"}, 0);
+  greeting{}.begin(out, {"", "secret"}, 0, true);
   EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "default", "secret"}));
   out.clear();
-  greeting{}.begin(out, {"ann", "secret"}, 0);
+  greeting{}.begin(out, {"ann", "secret"}, 0, true);
   EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "ann", "secret"}));
 }
 
@@ -79,7 +91,7 @@ TEST(greeting, begins_anew_on_each_connection) {
   greeting g;
   for (int i = 0; i < 2; ++i) {
     std::string out;
-    g.begin(out, {}, 0);
+    g.begin(out, {}, 0, true);
     EXPECT_FALSE(g.is_done());
     for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply(parsed(reply)));
     EXPECT_TRUE(g.is_done());
@@ -173,11 +185,11 @@ TEST(greeting, a_cluster_node_is_welcome) {
 
 // B58: redsync hashed with SHA-256 for a while, and every call was NOSCRIPT.
 TEST(greeting, a_digest_that_differs_ends_it_at_each_script_B58) {
-  for (std::size_t i = 0; i < script::all().size(); ++i) {
+  for (std::size_t i = 0; i < script::usual().size(); ++i) {
     const outcome_of failed{0, 2 + i, bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")};
     ASSERT_TRUE(failed.failure);
     EXPECT_EQ(failed.failure->code, errc::script_mismatch);
-    EXPECT_NE(failed.failure->text.find(script::all()[i].name), std::string::npos);
+    EXPECT_NE(failed.failure->text.find(script::usual()[i].name), std::string::npos);
   }
 }
 

@@ -109,7 +109,10 @@ public:
   void run(time_point now) override {
     const bool can_send = of().channel_.is_ready();
     if (plan_.on_wake(now, can_send)) {
-      of().channel_.send(now, script::release(what_.keys, what_.owner, what_.token), *this);
+      of().channel_.send(
+          now,
+          what_.token ? script::release(what_.keys, what_.owner, what_.token) : script::leave(what_.keys, what_.owner),
+          *this);
     }
     if (plan_.is_over(now)) {
       of().releases_.erase(this);  // Ends our own life.

@@ -72,7 +72,7 @@ public:
   struct background_release {
     script::lock_keys keys;
     owner_id owner;
-    fencing_token token;         // Zero: unknown.
+    fencing_token token;         // Zero: unknown, or none yet: it leaves, wherever it stands.
     server_time not_after;       // The epoch: no copy of the acquire is outstanding.
     time_point not_after_local;  // Our estimate of the same instant.
     time_point give_up_at;       // When it has expired by itself.

@@ -29,7 +29,7 @@ inline const owner_id somebody{std::array<unsigned char, 16>{}};
 
 inline script::lock_keys keys_of(int i) {
   const auto stem = "hf:{" + std::to_string(i) + "}";
-  return {stem, stem + ":fence", stem + ":break"};
+  return {stem, stem + ":fence", stem + ":line", stem + ":waiters", stem + ":break"};
 }
 
 struct lease_news final : keeper_listener {

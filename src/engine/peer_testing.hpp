@@ -45,7 +45,7 @@ inline std::vector<std::string> greeting_replies(server_time at, bool with_selec
   std::vector<std::string> all{hello("master", "standalone", "7.0.15")};
   if (with_select) all.push_back(simple("OK"));
   all.push_back(time_of_day(at));
-  for (const auto& source : script::all()) all.push_back(bulk(source.sha1));
+  for (const auto& source : script::usual()) all.push_back(bulk(source.sha1));
   return all;
 }
 

@@ -2,7 +2,7 @@
 -- acquire: take the lock now, or say who has it.
 --
 -- KEYS[1]  holder key
--- KEYS[2]  fence key: the last stamp and the owner id that got it, `stamp|owner id`
+-- KEYS[2]  fence key: the last stamp and the owner id that got it, `stamp|owner id`; `|q` behind it: ask the line
 -- ARGV[1]  owner id, 32 hex digits, fresh for every entry
 -- ARGV[2]  ttl in milliseconds, a whole number above 0
 -- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
@@ -19,6 +19,9 @@
 --          {9, now, type}              wrong kind: a key holds this type instead of a string
 --          {10, now, what}             bad argument
 --          {11, now}                   fence too far: min_fence is more than a year ahead of the server's clock
+--          {14, now}                   line: free, but there may be somebody in line; wait.lua knows
+--
+-- It never queues and does not know the line, so that a lock that nobody waits for costs what it must and no more.
 --
 -- It must be one step: between a look and a SET of two requests somebody else could be granted, and a lock without
 -- its expiry or a token without its grant could be left by a crash. The server's clock (TIME, read once) decides;
@@ -64,7 +67,7 @@ if value then
   if ours and sub(value, 4, 36) == owner .. '|' then
     return {1, now, sub(value, 37, 52), pttl}
   end
-  if last and sub(last, 18) == owner then
+  if last and sub(last, 18, 49) == owner then
     return {4, now}
   end
   -- A clock that stepped back, or somebody's PERSIST, must not keep it for hours (H5, C8). Only to max_ttl: the
@@ -80,6 +83,12 @@ end
 -- its stamp is now. Never tostring(): it would turn the sum into 1.7e+15.
 local stamp = now
 if last then
+  if #last > 49 then
+    if sub(last, 18, 49) == owner then
+      return {4, now}
+    end
+    return {14, now}
+  end
   if sub(last, 18) == owner then
     return {4, now}
   end

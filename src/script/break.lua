@@ -3,7 +3,9 @@
 --
 -- KEYS[1]  holder key
 -- KEYS[2]  fence key, `stamp|owner id`
--- KEYS[3]  break record key
+-- KEYS[3]  line key
+-- KEYS[4]  waiters key
+-- KEYS[5]  break record key
 -- ARGV[1]  the token that was seen, 16 digits
 -- ARGV[2]  'expiry': it is not renewed any more and ends with its remaining ttl; 'now': it is free at once
 -- ARGV[3]  by: the breaker's label, escaped
@@ -17,8 +19,9 @@
 --
 -- Compare and break must be one step, or a lock that changed hands a moment ago would be broken unseen. A break raises
 -- the stamp, so that whatever the broken holder still writes is older than every later token, and it spends the
--- holder's owner id. With 'now' the first write is DEL, and what follows cannot fail it; with 'expiry' the record is
--- the break, so its SET comes first and fails as a whole when memory is full. The server's clock decides.
+-- holder's owner id. With 'now' the first write is DEL, what follows cannot fail it, and the line moves at once; with
+-- 'expiry' the record is the break, so its SET comes first and fails as a whole when memory is full, and the line moves
+-- when its first looks at the expiry. The server's clock decides.
 local call, pcall, sub, find, format = redis.call, redis.pcall, string.sub, string.find, string.format
 
 local time = call('TIME')
@@ -38,7 +41,7 @@ if #why > 768 or find(why, '[%c|]') then
   return {10, now, 'why'}
 end
 
-local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local found = call('MGET', KEYS[1], KEYS[2], KEYS[5])
 local value, last, record = found[1], found[2], found[3]
 
 if not value then
@@ -54,7 +57,7 @@ end
 if sub(value, 37, 53) ~= token .. '|' then
   return {13, now}
 end
-for i = 2, 3 do
+for _, i in ipairs({2, 5}) do
   local kind = call('TYPE', KEYS[i]).ok
   if kind ~= 'none' and kind ~= 'string' then
     return {9, now, kind}
@@ -74,16 +77,23 @@ if #before == 16 and not find(before, '%D') and before < '9007199254740991' then
 end
 stamp = math.max(stamp, tonumber(token) + 1)
 local keep = format('%.0f', 604800000 + math.ceil((stamp - tonumber(now)) / 1000))
-local fence = format('%016.0f', stamp) .. '|' .. sub(value, 4, 35)
+local has_line = last and sub(last, 50) == '|q'
+local fence = format('%016.0f', stamp) .. '|' .. sub(value, 4, 35) .. (has_line and '|q' or '')
 local entry = 'v1|' .. token .. '|' .. now .. '|' .. by .. '|' .. why
 
 if mode == 'expiry' then
-  call('SET', KEYS[3], entry, 'PX', '604800000')
+  call('SET', KEYS[5], entry, 'PX', '604800000')
 else
   call('DEL', KEYS[1])
   if not known then
-    pcall('SET', KEYS[3], entry, 'PX', '604800000')
+    pcall('SET', KEYS[5], entry, 'PX', '604800000')
   end
 end
 pcall('SET', KEYS[2], fence, 'PX', keep)
+
+-- include: advance.lua
+
+if mode == 'now' and call('TYPE', KEYS[3]).ok == 'zset' then
+  advance(fence, nil)
+end
 return now

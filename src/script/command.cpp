@@ -27,6 +27,21 @@ std::string token_field(fencing_token token) { return digits16(token.value()); }
 
 std::string ms_field(std::chrono::milliseconds time) { return std::to_string(time.count()); }
 
+// The epoch stands for "none".
+std::string time_field(server_time at) {
+  const auto us = at.time_since_epoch().count();
+  return us <= 0 ? std::string{"0"} : digits16(static_cast<std::uint64_t>(us));
+}
+
+command stand(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
+              const char* how, server_time not_after, std::chrono::milliseconds max_ttl) {
+  return {id::wait,
+          {keys.holder, keys.fence, keys.line, keys.waiters},
+          {std::string{owner.hex()}, ms_field(entry.ttl), time_field(not_after), ms_field(max_ttl),
+           label_field(entry.label), entry.min_fence ? token_field(entry.min_fence) : "0", who.channel, how,
+           ms_field(entry.window), time_field(entry.wait_until), entry.ticket ? digits16(entry.ticket) : "0"}};
+}
+
 }  // namespace
 
 void append(std::string& out, const command& what, call how) {
@@ -41,12 +56,9 @@ void append(std::string& out, const command& what, call how) {
 
 command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
                 std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence) {
-  const auto until = not_after.time_since_epoch().count();
   command out{id::acquire,
               {keys.holder, keys.fence},
-              {std::string{owner.hex()}, ms_field(ttl),
-               until <= 0 ? std::string{"0"} : digits16(static_cast<std::uint64_t>(until)), ms_field(max_ttl),
-               label_field(label)}};
+              {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label)}};
   if (min_fence) out.args.push_back(token_field(min_fence));
   return out;
 }
@@ -57,15 +69,38 @@ command renew(const lock_keys& keys, const owner_id& owner, fencing_token token,
 
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token) {
   return {
-      id::release, {keys.holder, keys.fence}, {std::string{owner.hex()}, token ? token_field(token) : std::string{}}};
+      id::release, {keys.holder, keys.fence, keys.line, keys.waiters}, {std::string{owner.hex()}, token_field(token)}};
 }
 
-command inspect(const lock_keys& keys) { return {id::inspect, {keys.holder, keys.broken}, {}}; }
+command wait(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
+             server_time not_after, std::chrono::milliseconds max_ttl) {
+  return stand(keys, owner, entry, who, who.hears ? "s" : "-", not_after, max_ttl);
+}
+
+command try_line(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
+                 server_time not_after, std::chrono::milliseconds max_ttl) {
+  return stand(keys, owner, entry, who, "t", not_after, max_ttl);
+}
+
+command look(const lock_keys& keys, const owner_id& owner, const listener& who, server_time not_after,
+             std::chrono::milliseconds max_ttl) {
+  return {id::look,
+          {keys.holder, keys.fence, keys.line, keys.waiters},
+          {std::string{owner.hex()}, time_field(not_after), ms_field(max_ttl), who.channel, who.hears ? "s" : "-"}};
+}
+
+command leave(const lock_keys& keys, const owner_id& owner) {
+  return {id::leave, {keys.holder, keys.fence, keys.line, keys.waiters}, {std::string{owner.hex()}}};
+}
+
+command inspect(const lock_keys& keys) {
+  return {id::inspect, {keys.holder, keys.broken, keys.line, keys.waiters}, {}};
+}
 
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
                    std::string_view why) {
   return {id::break_lock,
-          {keys.holder, keys.fence, keys.broken},
+          {keys.holder, keys.fence, keys.line, keys.waiters, keys.broken},
           {token_field(seen), mode == break_mode::immediately ? "now" : "expiry", label_field(by), label_field(why)}};
 }
 

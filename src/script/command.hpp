@@ -10,6 +10,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,32 @@ command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milli
                 std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence);
 command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl);
 
-// Without a token (a clean-up after an unknown acquire, which never learned it) only the owner id is compared.
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token);
 command inspect(const lock_keys& keys);
+
+// Who waits, as the line knows a process: by its channel, and whether it hears what is said there.
+struct listener {
+  std::string channel;
+  bool hears = false;  // It has subscribed, on the same server run, and the server said so (P1).
+};
+// Where wait puts an entry.
+struct line_entry {
+  std::chrono::milliseconds ttl;
+  std::string_view label;
+  fencing_token min_fence;
+  std::chrono::milliseconds window;  // To claim a grant in.
+  server_time wait_until;            // Zero: without end.
+  std::uint64_t ticket;              // Had before; zero: none.
+};
+command wait(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
+             server_time not_after, std::chrono::milliseconds max_ttl);
+// As wait, but busy instead of a place in line.
+command try_line(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
+                 server_time not_after, std::chrono::milliseconds max_ttl);
+command look(const lock_keys& keys, const owner_id& owner, const listener& who, server_time not_after,
+             std::chrono::milliseconds max_ttl);
+// Takes back whatever became of the owner id: its place in line, or a lease whose token nobody learned.
+command leave(const lock_keys& keys, const owner_id& owner);
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
                    std::string_view why);
 

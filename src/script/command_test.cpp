@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using strings = std::vector<std::string>;
 
-const lock_keys some_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:break"};
+const lock_keys some_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"};
 const owner_id somebody{std::array<unsigned char, 16>{}};
 const std::string somebody_hex(32, '0');
 
@@ -56,13 +56,46 @@ TEST(command, renew_and_release_name_the_token_in_16_digits) {
   EXPECT_EQ(release(some_keys, somebody, fencing_token{7}).args, (strings{somebody_hex, "0000000000000007"}));
 }
 
-TEST(command, release_without_a_token_says_so) {
-  EXPECT_EQ(release(some_keys, somebody, {}).args, (strings{somebody_hex, ""}));
+const strings line_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters"};
+const listener me{"hf:wake:me", true};
+const listener deaf{"hf:wake:me", false};
+
+TEST(command, leave_names_only_the_owner) {
+  EXPECT_EQ(leave(some_keys, somebody).keys, line_keys);
+  EXPECT_EQ(leave(some_keys, somebody).args, (strings{somebody_hex}));
+  EXPECT_EQ(release(some_keys, somebody, fencing_token{7}).keys, line_keys);
 }
 
-TEST(command, break_names_all_three_keys) {
+TEST(command, wait_carries_the_whole_entry) {
+  const line_entry entry{.ttl = 10s,
+                         .label = "a|b",
+                         .min_fence = fencing_token{7},
+                         .window = 1s,
+                         .wait_until = server_time{1795212800000099us},
+                         .ticket = 42};
+  const auto c = wait(some_keys, somebody, entry, me, server_time{1795212800000042us}, 60s);
+  EXPECT_EQ(c.keys, line_keys);
+  EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "1795212800000042", "60000", "a%7Cb", "0000000000000007",
+                             "hf:wake:me", "s", "1000", "1795212800000099", "0000000000000042"}));
+}
+
+TEST(command, wait_without_demands_says_zero) {
+  const line_entry entry{.ttl = 10s, .label = "", .min_fence = {}, .window = 1s, .wait_until = {}, .ticket = 0};
+  const auto c = wait(some_keys, somebody, entry, deaf, {}, 60s);
+  EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "0", "60000", "", "0", "hf:wake:me", "-", "1000", "0", "0"}));
+  EXPECT_EQ(try_line(some_keys, somebody, entry, me, {}, 60s).args[7], "t");
+}
+
+TEST(command, look_says_who_looks) {
+  const auto c = look(some_keys, somebody, me, server_time{1795212800000042us}, 60s);
+  EXPECT_EQ(c.keys, line_keys);
+  EXPECT_EQ(c.args, (strings{somebody_hex, "1795212800000042", "60000", "hf:wake:me", "s"}));
+  EXPECT_EQ(look(some_keys, somebody, deaf, {}, 60s).args[4], "-");
+}
+
+TEST(command, break_names_all_keys) {
   const auto c = break_lock(some_keys, fencing_token{7}, break_mode::immediately, "me", "why");
-  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:break"}));
+  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"}));
   EXPECT_EQ(c.args[1], "now");
 }
 
@@ -75,11 +108,11 @@ TEST(command, is_sent_by_digest_or_by_text) {
     const auto value = r.next();
     ASSERT_TRUE(value && value->as_array());
     const auto& words = *value->as_array();
-    ASSERT_EQ(words.size(), 5u);
+    ASSERT_EQ(words.size(), 7u);
     const auto& source = find(id::inspect);
     EXPECT_EQ(*words[0].as_bulk(), how == call::by_digest ? "EVALSHA" : "EVAL");
     EXPECT_EQ(*words[1].as_bulk(), how == call::by_digest ? source.sha1 : source.text);
-    EXPECT_EQ(*words[2].as_bulk(), "2");
+    EXPECT_EQ(*words[2].as_bulk(), "4");
     EXPECT_EQ(*words[3].as_bulk(), "hf:{x}");
   }
 }

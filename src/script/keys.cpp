@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view braces = "{}";
 
 lock_keys beside(std::string holder, const std::string& stem) {
-  return {std::move(holder), stem + ":fence", stem + ":break"};
+  return {std::move(holder), stem + ":fence", stem + ":line", stem + ":waiters", stem + ":break"};
 }
 
 // What a cluster hashes of `key`: between the first `{` and the next `}`, if there is something; else all of it.

@@ -10,14 +10,17 @@
 
 namespace holdfast::script {
 
-// holdfast naming: hf:{NAME}, hf:{NAME}:fence, hf:{NAME}:break with `%`, `{`, `}` and control bytes of NAME as %XX.
+// holdfast naming: hf:{NAME}, hf:{NAME}:fence, :line, :waiters and :break with `%`, `{`, `}` and control bytes of NAME
+//                  as %XX.
 // plain naming:    KEY as it is; hf:plain:{TAG}:ESCAPED-WHOLE-KEY:fence and so on, where TAG is KEY's own hash tag
 //                  (the whole key, escaped, if it has none that the server would use): same slot as KEY on a cluster
 //                  unless escaping had to change the tag.
 struct lock_keys {
   std::string holder;
-  std::string fence;   // The last stamp and the owner id that got it.
-  std::string broken;  // The last break, kept for a week.
+  std::string fence;    // The last stamp and the owner id that got it.
+  std::string line;     // Who waits, by ticket.
+  std::string waiters;  // What each of them wants, and when its process last looked.
+  std::string broken;   // The last break, kept for a week.
 };
 
 lock_keys keys_of(const lock_name& name, std::string_view prefix);

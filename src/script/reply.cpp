@@ -129,6 +129,38 @@ holder parse_holder(std::string_view value) {
           .granted_at = *at};
 }
 
+namespace {
+
+// {ticket, ahead, look_ms, value or '', pttl}
+std::optional<queued> queued_of(const answer& a) {
+  if (!a.has(5) || !a.text(0) || !a.text(3)) return std::nullopt;
+  const auto ticket = parse_digits16(*a.text(0));
+  const auto* ahead = a.field(1).as_integer();
+  const auto look_in = a.ms(2);
+  const auto remaining = a.ms(4);
+  if (!ticket || !ahead || *ahead < 0 || !look_in || look_in->count() < 0 || !remaining) return std::nullopt;
+  queued q{*ticket, *ahead, *look_in, {}, *remaining};
+  if (!a.text(3)->empty()) q.by = parse_holder(*a.text(3));
+  return q;
+}
+
+// `v1|process|s or -|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`; nullopt for one that is not ours.
+std::optional<waiter_info> parse_entry(std::string_view text, server_time now) {
+  if (!text.starts_with(our_version)) return std::nullopt;
+  text.remove_prefix(our_version.size());
+  for (int skipped = 0; skipped < 6; ++skipped) {
+    if (!take_field(text)) return std::nullopt;
+  }
+  const auto joined = take_field(text);
+  const auto mode = joined ? take_field(text) : std::nullopt;
+  const auto at = mode ? time_of(*joined) : std::nullopt;
+  if (!at) return std::nullopt;
+  const auto waiting = std::chrono::duration_cast<milliseconds>(now - *at);
+  return waiter_info{people_text(text), std::max(waiting, milliseconds{0})};
+}
+
+}  // namespace
+
 std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
   const auto a = answer::of(reply);
   if (!a) return std::nullopt;
@@ -175,9 +207,17 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
     case code::fence_too_far:
       if (a->has(0)) return acquire_reply{a->now, fence_too_far{}};
       return std::nullopt;
+    case code::queued:
+      if (auto q = queued_of(*a)) return acquire_reply{a->now, *std::move(q)};
+      return std::nullopt;
+    case code::line:
+      if (a->has(0)) return acquire_reply{a->now, lined{}};
+      return std::nullopt;
+    case code::not_in_line:
+      if (a->has(0)) return acquire_reply{a->now, not_in_line{}};
+      return std::nullopt;
     case code::not_mine:
     case code::broken:
-    case code::queued:
     case code::not_held:
     case code::changed_hands: break;
   }
@@ -210,12 +250,20 @@ std::optional<inspect_reply> parse_inspect(const resp::value& reply) {
   if (a->what == code::wrong_kind && a->has(1) && a->text(0)) {
     return inspect_reply{.now = a->now, .held = {}, .wrong_kind = *a->text(0)};
   }
-  if (a->lone() || a->what != code::done || !a->has(3)) return std::nullopt;
+  if (a->lone() || a->what != code::done || !a->has(5)) return std::nullopt;
   const auto remaining = a->ms(1);
   if (!remaining || (!a->field(0).is_nil() && !a->text(0)) || (!a->field(2).is_nil() && !a->text(2))) {
     return std::nullopt;
   }
+  const auto* waiting = a->field(3).as_integer();
+  const auto* entries = a->field(4).as_array();
+  if (!waiting || *waiting < 0 || !entries) return std::nullopt;
   inspect_reply out{.now = a->now, .held = {}, .remaining = *remaining};
+  out.waiting = *waiting;
+  for (const auto& entry : *entries) {
+    const auto* text = entry.as_bulk();
+    if (auto waiter = text ? parse_entry(*text, a->now) : std::nullopt) out.waiters.push_back(*std::move(waiter));
+  }
   if (const auto* value = a->text(0)) out.held = parse_holder(*value);
   if (const auto* record = a->text(2)) out.last_break = parse_record(*record, a->now);
   out.breaking = out.held && out.last_break && !out.held->foreign && out.held->token == out.last_break->token;

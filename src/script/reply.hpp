@@ -13,9 +13,11 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace holdfast::script {
 
@@ -27,13 +29,15 @@ enum class code : int {
   spent = 4,           // acquire: this owner id was granted before and has ended (P9).
   not_mine = 5,        // renew, release: no such lease, or it is another's.
   broken = 6,          // renew: broken on purpose; not renewed.
-  queued = 7,          // Reserved for the line.
+  queued = 7,          // wait, look: in line.
   quarantine = 8,      // Reserved for a server that may have forgotten locks.
   wrong_kind = 9,      // The key holds another type or kind.
   bad_argument = 10,   // Checked before the first write.
   fence_too_far = 11,  // min_fence is more than a year ahead of TIME.
   not_held = 12,       // break: nothing to break.
   changed_hands = 13,  // break: held under another token.
+  line = 14,           // acquire, wait: free, but somebody may be, or is, in line to take it.
+  not_in_line = 15,    // look: no such entry.
 };
 
 // What a holder key says. For a foreign value (plain naming) or an unknown vN| only `foreign` is set.
@@ -71,11 +75,23 @@ struct fence_too_far {};
 struct quarantined {
   std::chrono::milliseconds remaining;
 };
+struct queued {
+  std::uint64_t ticket;
+  std::int64_t ahead;
+  std::chrono::milliseconds look_in;
+  std::optional<holder> by;  // Empty: nobody holds it now.
+  std::chrono::milliseconds remaining;
+};
+struct lined {};
+struct not_in_line {};
 
 struct acquire_reply {
   server_time now;
-  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, quarantined> what;
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, quarantined, queued, lined,
+               not_in_line>
+      what;
 };
+// Of acquire, wait and look.
 std::optional<acquire_reply> parse_acquire(const resp::value&);
 
 enum class renew_answer { renewed, gone, taken, broken };  // gone: no such key; taken: another owner or token.
@@ -85,6 +101,7 @@ struct renew_reply {
 };
 std::optional<renew_reply> parse_renew(const resp::value&);
 
+// Of release and leave.
 enum class release_answer { released, not_mine };
 struct release_reply {
   server_time now;
@@ -97,8 +114,10 @@ struct inspect_reply {
   std::optional<holder> held;              // Empty: nobody.
   std::chrono::milliseconds remaining{0};  // < 0: no expiry.
   std::optional<break_record> last_break{};
-  bool breaking = false;     // last_break names the present holder's token.
-  std::string wrong_kind{};  // Not empty: the key holds this type instead.
+  bool breaking = false;               // last_break names the present holder's token.
+  std::string wrong_kind{};            // Not empty: the key holds this type instead.
+  std::int64_t waiting = 0;            // How many stand in line.
+  std::vector<waiter_info> waiters{};  // The first of them.
 };
 std::optional<inspect_reply> parse_inspect(const resp::value&);
 

@@ -138,15 +138,66 @@ TEST(release_reply, each_answer) {
   EXPECT_EQ(parse_release(coded(code::not_mine)).value().what, release_answer::not_mine);
 }
 
+resp::value inspected(resp::value held, std::int64_t remaining, resp::value record, std::int64_t waiting = 0,
+                      resp::value::array entries = {}) {
+  return coded(code::done, {std::move(held), remaining, std::move(record), waiting, std::move(entries)});
+}
+
+TEST(line_reply, queued_says_where_and_when_to_look) {
+  const auto r = parse_acquire(
+      coded(code::queued, {"1795212800000001"s, std::int64_t{2}, std::int64_t{5000}, ours, std::int64_t{4000}}));
+  ASSERT_TRUE(r);
+  const auto& q = std::get<queued>(r->what);
+  EXPECT_EQ(q.ticket, 1795212800000001u);
+  EXPECT_EQ(q.ahead, 2);
+  EXPECT_EQ(q.look_in, 5000ms);
+  EXPECT_EQ(q.remaining, 4000ms);
+  EXPECT_TRUE(q.by);
+}
+
+TEST(line_reply, queued_for_a_free_lock_has_no_holder) {
+  const auto r = parse_acquire(
+      coded(code::queued, {"1795212800000001"s, std::int64_t{0}, std::int64_t{500}, ""s, std::int64_t{-2}}));
+  ASSERT_TRUE(r);
+  EXPECT_FALSE(std::get<queued>(r->what).by);
+}
+
+TEST(line_reply, malformed_places_are_no_answer) {
+  const resp::value::array good{"1795212800000001"s, std::int64_t{0}, std::int64_t{500}, ""s, std::int64_t{-2}};
+  const resp::value wrong[] = {"17"s, std::int64_t{-1}, std::int64_t{-1}, std::int64_t{1}, ""s};
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    auto fields = good;
+    fields[i] = wrong[i];
+    EXPECT_FALSE(parse_acquire(coded(code::queued, fields))) << i;
+  }
+  EXPECT_FALSE(parse_acquire(coded(code::queued, {"1795212800000001"s})));
+}
+
+TEST(line_reply, line_and_not_in_line) {
+  EXPECT_TRUE(std::holds_alternative<lined>(parse_acquire(coded(code::line)).value().what));
+  EXPECT_TRUE(std::holds_alternative<not_in_line>(parse_acquire(coded(code::not_in_line)).value().what));
+  EXPECT_FALSE(parse_acquire(coded(code::line, {"x"s})));
+}
+
+TEST(inspect_reply, the_line_with_labels_and_ages) {
+  const auto r = parse_inspect(inspected(
+      ours, 1, resp::nil{}, 3,
+      {"v1|hf:wake:p|s|10000|1000|0|0|1795212799000042|x|ann%7C"s, "v2|later"s, "v1|hf:wake:q|-|1|1|0|0|17|x|bob"s}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->waiting, 3);
+  ASSERT_EQ(r->waiters.size(), 1u);
+  EXPECT_EQ(r->waiters[0].owner, "ann|");
+  EXPECT_EQ(r->waiters[0].waiting, 1000ms);
+}
+
 TEST(inspect_reply, nobody) {
-  const auto r = parse_inspect(coded(code::done, {resp::nil{}, std::int64_t{-2}, resp::nil{}}));
+  const auto r = parse_inspect(inspected(resp::nil{}, -2, resp::nil{}));
   ASSERT_TRUE(r);
   EXPECT_FALSE(r->held || r->last_break || r->breaking);
 }
 
 TEST(inspect_reply, a_holder_that_is_being_broken) {
-  const auto r = parse_inspect(
-      coded(code::done, {ours, std::int64_t{4000}, "v1|1795212800000007|1795212799000042|op%7C|why%0Anot"s}));
+  const auto r = parse_inspect(inspected(ours, 4000, "v1|1795212800000007|1795212799000042|op%7C|why%0Anot"s));
   ASSERT_TRUE(r && r->held && r->last_break);
   EXPECT_TRUE(r->breaking);
   EXPECT_EQ(r->remaining, 4000ms);
@@ -157,8 +208,7 @@ TEST(inspect_reply, a_holder_that_is_being_broken) {
 }
 
 TEST(inspect_reply, an_older_break_is_not_of_this_holder) {
-  const auto r =
-      parse_inspect(coded(code::done, {ours, std::int64_t{4000}, "v1|1795212800000001|1795212799000042|op|"s}));
+  const auto r = parse_inspect(inspected(ours, 4000, "v1|1795212800000001|1795212799000042|op|"s));
   ASSERT_TRUE(r && r->last_break);
   EXPECT_FALSE(r->breaking);
 }
@@ -166,7 +216,7 @@ TEST(inspect_reply, an_older_break_is_not_of_this_holder) {
 TEST(inspect_reply, a_break_record_of_unknown_form_is_none) {
   for (const auto& record :
        {"v2|x"s, "v1|"s, "v1|1795212800000001|now|op|why"s, "v1|1795212800000001|1795212799000042"s}) {
-    const auto r = parse_inspect(coded(code::done, {ours, std::int64_t{1}, record}));
+    const auto r = parse_inspect(inspected(ours, 1, record));
     ASSERT_TRUE(r) << record;
     EXPECT_FALSE(r->last_break) << record;
   }

@@ -9,12 +9,15 @@ namespace holdfast::script {
 namespace {
 
 // In the order of `id`, so that find() is an index.
-constexpr std::array<source, 5> sources{{
+constexpr std::array<source, 8> sources{{
     {id::acquire, "acquire", acquire_lua, acquire_lua_sha1},
     {id::renew, "renew", renew_lua, renew_lua_sha1},
     {id::release, "release", release_lua, release_lua_sha1},
     {id::inspect, "inspect", inspect_lua, inspect_lua_sha1},
     {id::break_lock, "break", break_lua, break_lua_sha1},
+    {id::wait, "wait", wait_lua, wait_lua_sha1},
+    {id::look, "look", look_lua, look_lua_sha1},
+    {id::leave, "leave", leave_lua, leave_lua_sha1},
 }};
 
 }  // namespace
@@ -26,5 +29,7 @@ const source& find(id which) {
 }
 
 std::span<const source> all() { return sources; }
+
+std::span<const source> usual() { return std::span{sources}.first<3>(); }
 
 }  // namespace holdfast::script

@@ -9,7 +9,7 @@
 
 namespace holdfast::script {
 
-enum class id { acquire, renew, release, inspect, break_lock };
+enum class id { acquire, renew, release, inspect, break_lock, wait, look, leave };
 
 struct source {
   id which;
@@ -20,5 +20,7 @@ struct source {
 
 const source& find(id which);
 std::span<const source> all();
+// Those that every client needs: loaded with each connection. The others go by text when the server lacks them.
+std::span<const source> usual();
 
 }  // namespace holdfast::script

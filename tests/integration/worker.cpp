@@ -3,6 +3,8 @@
 //
 //   worker URI hold NAME TTL_MS STORE     "acquired TOKEN", then a line for each line of input:
 //                                         valid | lost | write VALUE | release | exit
+//   worker URI queue NAME TTL_MS          for each line "go": waits, and says "acquired TOKEN AT_NS"; for each line
+//                                         "release": "released OUTCOME AT_NS", CLOCK_BOOTTIME just before the call
 //   worker URI contend NAME ROUNDS WITNESS HOLD_US [plain]
 //                                         acquires and releases before the witness, ROUNDS times or for so long
 //                                         ("3s"); then "done HOLDS"
@@ -55,6 +57,25 @@ int hold(holdfast::client& locks, const std::vector<std::string>& words) {
   return 0;
 }
 
+int queue(holdfast::client& locks, const std::vector<std::string>& words) {
+  const auto ttl = std::chrono::milliseconds{std::stoi(words.at(3))};
+  holdfast::lease held;
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "go") {
+      held = locks.acquire(words.at(2), {.ttl = ttl});
+      const auto at = holdfast::test::boottime();
+      std::cout << "acquired " << held.token().value() << ' ' << at.count() << std::endl;
+    } else if (line == "release") {
+      const auto at = holdfast::test::boottime();
+      const auto outcome = static_cast<int>(held.release());
+      std::cout << "released " << outcome << ' ' << at.count() << std::endl;
+    } else {
+      break;
+    }
+  }
+  return 0;
+}
+
 int contend(holdfast::client& locks, const std::vector<std::string>& words) {
   holdfast::test::witness seen{words.at(4)};
   const int number = std::stoi(words.at(3));
@@ -85,7 +106,9 @@ int main(int argc, char** argv) {
     how.password = variable("HOLDFAST_TEST_PASSWORD");
     if (words.size() > 6 && words.at(6) == "plain") how.names = holdfast::naming::plain;
     holdfast::client locks{words.at(0), how};
-    return words.at(1) == "hold" ? hold(locks, words) : contend(locks, words);
+    if (words.at(1) == "hold") return hold(locks, words);
+    if (words.at(1) == "queue") return queue(locks, words);
+    return contend(locks, words);
   } catch (const std::exception& e) {
     std::cout << "failed: " << e.what() << std::endl;
     return 1;

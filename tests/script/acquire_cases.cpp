@@ -64,10 +64,10 @@ std::vector<script_case> late_and_spent_cases() {
        {acquire_with({"<A>", "20", "0", "60000", "ann"}, now("t")), until_gone(holder), acquire("<A>", spent),
         is_absent(holder)}},
       {"a_clean_up_that_overtakes_makes_the_acquire_spent_P9",
-       {release("<A>", "", list({number(5), now()})), value_is(fence, text("0000000000000000|<A>")),
+       {leave("<A>", list({number(5), now()})), value_is(fence, text("0000000000000000|<A>")),
         left_is(fence, week_ms - 5000, week_ms), acquire("<A>", spent), is_absent(holder)}},
       {"spent_also_while_another_holds_P9",
-       {acquire("<B>", now("t")), release("<A>", "", list({number(5), now()})), value_is(fence, text("<t>|<A>")),
+       {acquire("<B>", now("t")), leave("<A>", list({number(5), now()})), value_is(fence, text("<t>|<A>")),
         acquire("<A>", spent), value_is(holder, text("v1|<B>|<t>|10000|<t>|ann"))}},
   };
 }

@@ -10,6 +10,8 @@ using script::id;
 
 inline const std::string holder = "hf:{x}";
 inline const std::string fence = "hf:{x}:fence";
+inline const std::string line = "hf:{x}:line";
+inline const std::string waiters = "hf:{x}:waiters";
 inline const std::string broken = "hf:{x}:break";
 inline constexpr std::int64_t week_ms = 604'800'000;
 
@@ -21,12 +23,18 @@ inline step renew(const std::string& who, const std::string& token, shape expect
   return run(id::renew, {holder, broken}, {who, token, "10000"}, std::move(expected));
 }
 inline step release(const std::string& who, const std::string& token, shape expected) {
-  return run(id::release, {holder, fence}, {who, token}, std::move(expected));
+  return run(id::release, {holder, fence, line, waiters}, {who, token}, std::move(expected));
+}
+inline step leave(const std::string& who, shape expected) {
+  return run(id::leave, {holder, fence, line, waiters}, {who}, std::move(expected));
 }
 inline step break_lock(const std::string& token, const std::string& mode, shape expected) {
-  return run(id::break_lock, {holder, fence, broken}, {token, mode, "op", "why not"}, std::move(expected));
+  return run(id::break_lock, {holder, fence, line, waiters, broken}, {token, mode, "op", "why not"},
+             std::move(expected));
 }
-inline step inspect(shape expected) { return run(id::inspect, {holder, broken}, {}, std::move(expected)); }
+inline step inspect(shape expected) {
+  return run(id::inspect, {holder, broken, line, waiters}, {}, std::move(expected));
+}
 
 inline step value_is(const std::string& key, shape expected) { return send({"GET", key}, std::move(expected)); }
 inline step left_is(const std::string& key, std::int64_t low, std::int64_t high) {
@@ -36,6 +44,8 @@ inline step is_absent(const std::string& key) { return send({"EXISTS", key}, num
 inline step is_there(const std::string& key) { return send({"EXISTS", key}, number(1)); }
 
 std::vector<script_case> acquire_cases();
+std::vector<script_case> data_cases();
+std::vector<script_case> line_cases();
 std::vector<script_case> renew_release_cases();
 std::vector<script_case> inspect_break_cases();
 

@@ -12,19 +12,22 @@ const shape changed_hands = list({number(13), now()});
 
 std::vector<script_case> inspect_cases() {
   return {
-      {"sees_nobody", {inspect(list({number(0), now(), none(), number(-2), none()}))}},
+      {"sees_nobody", {inspect(list({number(0), now(), none(), number(-2), none(), number(0), list({})}))}},
       {"sees_the_holder_and_changes_nothing",
        {acquire("<A>", now("t")),
-        inspect(list({number(0), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(5000, 10000), none()})),
+        inspect(list(
+            {number(0), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(5000, 10000), none(), number(0), list({})})),
         is_there(holder)}},
       {"sees_a_foreign_value_without_expiry",
-       {send({"SET", holder, "theirs"}), inspect(list({number(0), now(), text("theirs"), number(-1), none()}))},
+       {send({"SET", holder, "theirs"}),
+        inspect(list({number(0), now(), text("theirs"), number(-1), none(), number(0), list({})}))},
        {holder}},
       {"names_a_wrong_type_H71", {send({"RPUSH", holder, "data"}, number(1)), inspect(wrong_kind("list"))}, {holder}},
       {"sees_a_break_after_it",
        {acquire("<A>", now("t")), break_lock("<t>", "now", now("n")),
-        inspect(list({number(0), now(), none(), number(-2), text("v1|<t>|<n>|op|why not")}))}},
-      {"looks_with_a_full_memory_H29", {memory_full(), inspect(list({number(0), now(), none(), number(-2), none()}))}},
+        inspect(list({number(0), now(), none(), number(-2), text("v1|<t>|<n>|op|why not"), number(0), list({})}))}},
+      {"looks_with_a_full_memory_H29",
+       {memory_full(), inspect(list({number(0), now(), none(), number(-2), none(), number(0), list({})}))}},
   };
 }
 

@@ -25,12 +25,31 @@ public:
     return true;
   }
 
+  void listen(const std::string& channel) override {
+    channel_ = channel;
+    redis_.subscribe(channel);
+  }
+  void end_listening() override {
+    if (!channel_.empty()) redis_.unsubscribe(channel_);
+    channel_.clear();
+    messages_.clear();
+    redis_.take_messages();
+  }
+  resp::value next_message() override {
+    for (auto& said : redis_.take_messages()) messages_.push_back(std::move(said.text));
+    if (messages_.empty()) return {};
+    resp::value first{messages_.front()};
+    messages_.erase(messages_.begin());
+    return first;
+  }
   void set_memory_full(bool full) override { redis_.set_memory_full(full); }
   void deny(const std::string& command) override { redis_.deny(command); }
   void allow_all() override { redis_.allow_all(); }
 
 private:
   // 2026-11-20 22:13:20 UTC; any date whose seconds have ten digits would do.
+  std::string channel_{};
+  std::vector<std::string> messages_{};
   sim::model_redis redis_{server_time{1'795'212'800'000'042us}};
 };
 

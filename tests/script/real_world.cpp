@@ -50,6 +50,10 @@ public:
     if (send(socket_, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
       throw std::runtime_error{"the test's redis-server is gone"};
     }
+    return read();
+  }
+
+  resp::value read() {
     for (;;) {
       if (auto reply = reader_.next()) return *std::move(reply);
       if (!reader_.failure().empty()) throw std::runtime_error{reader_.failure()};
@@ -112,6 +116,32 @@ public:
     return eventually([&] { return execute({"EXISTS", key}) == resp::value{std::int64_t{0}}; });
   }
 
+  void listen(const std::string& channel) override {
+    listener_ = std::make_unique<connection>(directory_ + "/s");
+    listener_->execute({"SUBSCRIBE", channel});
+  }
+  void end_listening() override {
+    if (!listener_) return;
+    listener_.reset();
+    messages_.clear();
+    eventually([&] { return execute({"PUBSUB", "CHANNELS"}) == resp::value{resp::value::array{}}; });
+  }
+  // What is said is there when the answer to a later command is; the mark says where it ends.
+  resp::value next_message() override {
+    if (messages_.empty()) {
+      const auto channel = execute({"PUBSUB", "CHANNELS"}).as_array()->at(0);
+      execute({"PUBLISH", *channel.as_bulk(), "mark"});
+      for (;;) {
+        auto text = listener_->read().as_array()->at(2);
+        if (text == resp::value{std::string{"mark"}}) break;
+        messages_.push_back(std::move(text));
+      }
+    }
+    if (messages_.empty()) return {};
+    auto first = messages_.front();
+    messages_.erase(messages_.begin());
+    return first;
+  }
   void set_memory_full(bool full) override { execute({"CONFIG", "SET", "maxmemory", full ? "1" : "0"}); }
   void deny(const std::string& command) override { execute({"ACL", "SETUSER", user_name, "-" + command}); }
 
@@ -150,6 +180,8 @@ private:
   pid_t server_ = -1;
   std::unique_ptr<connection> operator_{};
   std::unique_ptr<connection> user_{};
+  std::unique_ptr<connection> listener_{};
+  std::vector<resp::value> messages_{};
 };
 
 }  // namespace

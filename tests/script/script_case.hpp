@@ -17,7 +17,8 @@ namespace holdfast::tests {
 
 // What a reply must look like.
 struct shape {
-  enum class kind { nil, integer, text, saved_now, status, error, list };
+  // token: any 16 digits; anything: but nil.
+  enum class kind { nil, integer, text, saved_now, status, error, list, token, anything };
   kind what;
   std::int64_t low = 0;  // integer: the bounds.
   std::int64_t high = 0;
@@ -37,7 +38,7 @@ inline shape list(std::vector<shape> parts) { return {shape::kind::list, 0, 0, {
 inline shape now(std::string name = {}) { return {shape::kind::saved_now, 0, 0, std::move(name)}; }
 
 struct step {
-  enum class kind { command, script, until_gone, memory_full, memory_free, deny, allow_all };
+  enum class kind { command, script, listen, hears, until_gone, memory_full, memory_free, deny, allow_all };
   kind what;
   script::id which{};
   std::vector<std::string>
@@ -56,6 +57,9 @@ inline step run(script::id which, std::vector<std::string> keys, std::vector<std
 }
 // Waits until the key has expired; with a real server that takes as long as it takes.
 inline step until_gone(std::string key) { return {step::kind::until_gone, {}, {std::move(key)}}; }
+// Somebody subscribes to the channel; and the next thing that was said there, none() for nothing.
+inline step listen(std::string channel) { return {step::kind::listen, {}, {std::move(channel)}}; }
+inline step hears(shape expected) { return {step::kind::hears, {}, {}, 0, std::move(expected)}; }
 inline step memory_full() { return {step::kind::memory_full}; }
 inline step memory_free() { return {step::kind::memory_free}; }
 inline step deny(std::string command) { return {step::kind::deny, {}, {std::move(command)}}; }

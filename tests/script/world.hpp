@@ -27,6 +27,10 @@ public:
   virtual server_time now() = 0;
   virtual bool wait_until_gone(const std::string& key) = 0;  // False after 10 s.
   virtual void set_memory_full(bool full) = 0;
+  // Somebody listens to the channel, until end_listening; and the next thing that was said there, nil for nothing.
+  virtual void listen(const std::string& channel) = 0;
+  virtual void end_listening() = 0;
+  virtual resp::value next_message() = 0;
   // For the user who locks.
   virtual void deny(const std::string& command) = 0;
   virtual void allow_all() = 0;

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model's sorted sets, hashes and channels: what the waiting line is made of.
+#include "model_redis.hpp"
+
+#include "model_words.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace holdfast::sim {
+
+namespace {
+
+// As Redis prints a score: whole numbers without an exponent up to 2^53.
+std::string shown(double score) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", score);
+  return text;
+}
+
+std::optional<double> score_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  char* end = nullptr;
+  const double score = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() || score != score) return std::nullopt;
+  return score;
+}
+
+}  // namespace
+
+template <class Type>
+Type* model_redis::collection(const std::string& key, bool& is_wrong) {
+  auto* found = find(key);
+  auto* data = found ? std::get_if<Type>(&found->data) : nullptr;
+  is_wrong = found && !data;
+  return data;
+}
+
+template <class Type>
+Type* model_redis::collection_or_new(const std::string& key, bool& is_wrong) {
+  auto* data = collection<Type>(key, is_wrong);
+  if (data || is_wrong) return data;
+  return std::get_if<Type>(&keyspace_.emplace(key, entry{Type{}}).first->second.data);
+}
+
+// ---- sorted sets ----
+
+resp::value model_redis::zadd(const words_t& words) {
+  if (words.size() % 2 != 0) return syntax_error;
+  for (std::size_t i = 2; i < words.size(); i += 2) {
+    if (!score_of(words[i])) return resp::server_error{"ERR value is not a valid float"};
+  }
+  bool is_wrong = false;
+  auto* set = collection_or_new<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  std::int64_t added = 0;
+  for (std::size_t i = 2; i < words.size(); i += 2) added += set->put(words[i + 1], *score_of(words[i])) ? 1 : 0;
+  return added;
+}
+
+resp::value model_redis::zrem(const words_t& words) {
+  bool is_wrong = false;
+  auto* set = collection<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  std::int64_t removed = 0;
+  for (std::size_t i = 2; set && i < words.size(); ++i) removed += set->take(words[i]) ? 1 : 0;
+  if (set && set->scores.empty()) keyspace_.erase(words[1]);
+  return removed;
+}
+
+resp::value model_redis::zscore(const words_t& words) {
+  bool is_wrong = false;
+  const auto* set = collection<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  if (!set) return {};
+  const auto found = set->scores.find(words[2]);
+  return found == set->scores.end() ? resp::value{} : resp::value{shown(found->second)};
+}
+
+resp::value model_redis::zrank(const words_t& words) {
+  bool is_wrong = false;
+  const auto* set = collection<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  const auto found = set ? set->scores.find(words[2]) : std::map<std::string, double>::const_iterator{};
+  if (!set || found == set->scores.end()) return {};
+  const auto at = set->order.find({found->second, found->first});
+  return std::int64_t{std::distance(set->order.begin(), at)};
+}
+
+resp::value model_redis::zcard(const words_t& words) {
+  bool is_wrong = false;
+  const auto* set = collection<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  return set ? static_cast<std::int64_t>(set->scores.size()) : std::int64_t{0};
+}
+
+resp::value model_redis::zrange(const words_t& words) {
+  const auto first = number_of(words[2]);
+  const auto last = number_of(words[3]);
+  if (!first || !last) return not_a_number;
+  bool is_wrong = false;
+  const auto* set = collection<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  resp::value::array all;
+  if (!set) return all;
+  const auto size = static_cast<std::int64_t>(set->order.size());
+  const auto from = std::max<std::int64_t>(*first < 0 ? *first + size : *first, 0);
+  const auto to = std::min(*last < 0 ? *last + size : *last, size - 1);
+  if (from > to) return all;
+  auto at = std::next(set->order.begin(), from);
+  for (auto i = from; i <= to; ++i, ++at) all.emplace_back(at->second);
+  return all;
+}
+
+// ---- hashes ----
+
+resp::value model_redis::hset(const words_t& words) {
+  if (words.size() % 2 != 0) return resp::server_error{"ERR wrong number of arguments for 'hset' command"};
+  bool is_wrong = false;
+  auto* map = collection_or_new<hash>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  std::int64_t added = 0;
+  for (std::size_t i = 2; i < words.size(); i += 2) {
+    added += map->fields.insert_or_assign(words[i], words[i + 1]).second ? 1 : 0;
+  }
+  return added;
+}
+
+resp::value model_redis::hget(const words_t& words) {
+  bool is_wrong = false;
+  const auto* map = collection<hash>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  if (!map) return {};
+  const auto found = map->fields.find(words[2]);
+  return found == map->fields.end() ? resp::value{} : resp::value{found->second};
+}
+
+resp::value model_redis::hexists(const words_t& words) {
+  bool is_wrong = false;
+  const auto* map = collection<hash>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  return std::int64_t{map && map->fields.contains(words[2]) ? 1 : 0};
+}
+
+resp::value model_redis::hdel(const words_t& words) {
+  bool is_wrong = false;
+  auto* map = collection<hash>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  std::int64_t removed = 0;
+  for (std::size_t i = 2; map && i < words.size(); ++i) {
+    removed += static_cast<std::int64_t>(map->fields.erase(words[i]));
+  }
+  if (map && map->fields.empty()) keyspace_.erase(words[1]);
+  return removed;
+}
+
+// ---- channels ----
+
+resp::value model_redis::publish(const words_t& words) {
+  const auto found = subscribers_.find(words[1]);
+  const std::int64_t listening = found == subscribers_.end() ? 0 : found->second;
+  if (listening > 0) said_.push_back({words[1], words[2]});
+  return listening;
+}
+
+resp::value model_redis::pubsub(const words_t& words) {
+  if (upper(words[1]) != "NUMSUB") {
+    return resp::server_error{"ERR the model does not know PUBSUB " + words[1]};
+  }
+  resp::value::array all;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const auto found = subscribers_.find(words[i]);
+    all.emplace_back(words[i]);
+    all.emplace_back(found == subscribers_.end() ? std::int64_t{0} : std::int64_t{found->second});
+  }
+  return all;
+}
+
+}  // namespace holdfast::sim

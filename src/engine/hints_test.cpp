@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/hints.hpp"
+
+#include "engine/peer_testing.hpp"
+
+#include "core/random_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using core::hearing;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class hints_test : public testing::Test {
+protected:
+  hints_test() { ear.want(); }
+
+  // The other end of a connection that only listens: its greeting loads no scripts.
+  void connect() {
+    ASSERT_TRUE(ear.wire().wants_connection(server.now));
+    ear.wire().on_connecting(server.now);
+    ear.wire().on_connected(server.now);
+    greeted = server.take();
+    server.say(hello("master", "standalone", "7.0.15") + time_of_day(server.clock));
+  }
+  void subscribe() {
+    connect();
+    server.take();
+    server.say(list({bulk("subscribe"), bulk("hf:wake:me"), integer(1)}));
+  }
+  std::string message(const std::string& text) { return list({bulk("message"), bulk("hf:wake:me"), bulk(text)}); }
+
+  core::seeded_random rng;
+  std::vector<std::string> heard;
+  int changes = 0;
+  hints ear{{},
+            "hf:wake:me",
+            rng,
+            {[this](time_point, std::string_view who, server_time, duration look_in) {
+               heard.push_back(std::string{who.substr(0, 1)} + " in " +
+                               std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(look_in).count()));
+             },
+             [this](time_point) { ++changes; }}};
+  peer server{ear.wire()};
+  std::vector<request> greeted;
+  const std::string owner = std::string(32, 'b');
+};
+
+TEST_F(hints_test, subscribes_when_it_is_wanted_and_loads_no_scripts) {
+  connect();
+  EXPECT_EQ(greeted.size(), 2u);
+  EXPECT_THAT(server.take(), ElementsAre(request{"SUBSCRIBE", "hf:wake:me"}));
+  EXPECT_EQ(ear.hearing(), hearing::pending) << "the server has not said so yet (P1)";
+  EXPECT_EQ(changes, 0);
+}
+
+TEST_F(hints_test, hears_from_the_acknowledgement_on_P1) {
+  subscribe();
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  EXPECT_EQ(changes, 1);
+  server.say(message("v1|grant|" + owner + "|1795212800000042|1795212801000") +
+             message("v1|look|" + owner + "|1795212800000042|1795212801200042"));
+  EXPECT_THAT(heard, ElementsAre("b in 0", "b in 1200"));
+}
+
+TEST_F(hints_test, what_it_cannot_read_is_nothing_and_harms_nothing_H20) {
+  subscribe();
+  server.say(message("unlock") + message("") + message("v9|grant|x"));
+  EXPECT_THAT(heard, IsEmpty());
+  EXPECT_TRUE(ear.wire().is_ready());
+}
+
+TEST_F(hints_test, a_refused_subscription_is_not_waited_for) {
+  connect();
+  server.say(refusal("NOPERM this user has no permissions to run the 'subscribe' command"));
+  EXPECT_EQ(ear.hearing(), hearing::no);
+  EXPECT_EQ(changes, 1);
+}
+
+TEST_F(hints_test, a_server_that_lets_nobody_in_is_not_waited_for) {
+  ear.wire().on_connecting(server.now);
+  ear.wire().on_connected(server.now);
+  server.say(refusal("WRONGPASS invalid username-password pair or user is disabled."));
+  EXPECT_EQ(ear.hearing(), hearing::no);
+}
+
+TEST_F(hints_test, a_lost_connection_is_told_once_and_made_again_H18) {
+  subscribe();
+  server.cut();
+  EXPECT_EQ(ear.hearing(), hearing::pending);
+  EXPECT_EQ(changes, 2);
+  subscribe();
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  EXPECT_EQ(changes, 3);
+}
+
+TEST_F(hints_test, a_word_that_is_no_message_ends_the_connection) {
+  subscribe();
+  server.say(simple("OK"));
+  EXPECT_TRUE(ear.wire().must_close());
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- leave: this owner id wants nothing any more. Takes it out of the line; if it was granted meanwhile, releases.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  fence key
+-- KEYS[3]  line key
+-- KEYS[4]  waiters key
+-- ARGV[1]  owner id, 32 hex digits
+--
+-- Returns  now               it stood in line or held the lock, and does not any more
+--          {5, now}          nothing of it was there
+--          {10, now, what}   bad argument
+--
+-- Sent by a waiter that gives up, and after an acquire whose outcome is unknown: there no token is known, so only the
+-- owner id is compared. It leaves no ghost: whatever was there is gone when it answers, and the line moves on (P2).
+-- What is not there yet is spent: a copy of its acquire that is still on its way must not lock or queue (P9). That mark
+-- is one write that may fail (full memory); not_after is the second net. The first writes are ZREM, HDEL and DEL, which
+-- a full memory cannot stop. The server's clock decides.
+local call, pcall, sub = redis.call, redis.pcall, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+-- include: advance.lua
+
+local owner = ARGV[1]
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+
+-- A key of another kind is not ours: nothing of this id can be in it.
+local in_line = pcall('ZREM', KEYS[3], owner)
+local in_waiters = pcall('HDEL', KEYS[4], owner)
+local was_waiting = in_line == 1 or in_waiters == 1
+
+local found = call('MGET', KEYS[1], KEYS[2])
+local value, last = found[1], found[2]
+local was_holding = value and sub(value, 1, 36) == 'v1|' .. owner .. '|'
+if was_holding then
+  call('DEL', KEYS[1])
+  value = false
+end
+
+if not was_waiting and (not last or sub(last, 18, 49) ~= owner) then
+  local least = was_holding and sub(found[1], 37, 52) or '0000000000000000'
+  last = mark_spent(last, owner, least, sub(last or '', 50) == '|q')
+end
+
+if not value and type(in_line) == 'number' and (was_holding or was_waiting) then
+  advance(last, nil)
+end
+if was_holding or was_waiting then
+  return now
+end
+return {5, now}

@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- look: a waiter's check. Takes the lock if it is this waiter's turn, else says its place in line.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  fence key
+-- KEYS[3]  line key
+-- KEYS[4]  waiters key
+-- ARGV[1]  owner id, 32 hex digits
+-- ARGV[2]  not_after: server time in microseconds, 16 digits, or 0 for none
+-- ARGV[3]  max_ttl in milliseconds
+-- ARGV[4]  the process: the name of its channel
+-- ARGV[5]  's': it has subscribed to it, '-': it has not
+--
+-- Returns  {0, now, token}             granted
+--          {1, now, token, ttl}        mine: the line had granted it; this is the claim. It lives its ttl from now on
+--          {3, now}                    late: not_after has passed; this copy had no effect
+--          {7, now, ticket, ahead, look_ms, value, pttl}
+--                                      queued, as in wait.lua
+--          {9, now, type}              wrong kind
+--          {10, now, what}             bad argument
+--          {15, now}                   not in line: it missed its claim, or three looks, or the line is lost
+--
+-- It never adds an entry: a look that was delayed in the network behind its waiter's `leave` would queue a ghost (P5).
+-- It is also how the line moves when no script runs at the right time: after an expiry, behind silent waiters (P2, P3).
+-- One step, and the server's clock decides.
+local call, pcall, sub = redis.call, redis.pcall, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+-- include: advance.lua
+-- include: place.lua
+
+local owner, not_after, max_ttl, process, told = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+if not tonumber(max_ttl) or tonumber(max_ttl) < 1 then
+  return {10, now, 'max_ttl'}
+end
+if #process == 0 or #process == 32 or #process > 128 or string.find(process, '[%c|]') then
+  return {10, now, 'process'}
+end
+if told ~= 's' and told ~= '-' then
+  return {10, now, 'told'}
+end
+if not_after ~= '0' then
+  if #not_after ~= 16 then
+    return {10, now, 'not_after'}
+  end
+  if now > not_after then
+    return {3, now}
+  end
+end
+
+local found = call('MGET', KEYS[1], KEYS[2])
+local value, last = found[1], found[2]
+if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
+  return claim(value)
+end
+
+local wrong = wrong_kind()
+if wrong then
+  return {9, now, wrong}
+end
+local entry = call('HGET', KEYS[4], owner)
+if not entry or not call('ZSCORE', KEYS[3], owner) then
+  return {15, now}
+end
+
+-- Whether it can be told may have changed since.
+local renamed = string.gsub(entry, '^v1|[^|]+|[s-]|', function() return 'v1|' .. process .. '|' .. told .. '|' end)
+if renamed ~= entry then
+  call('HSET', KEYS[4], owner, renamed)
+end
+
+if value then
+  clamp(value, max_ttl)
+else
+  value, last = move_on(last, owner)
+  if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
+    return {0, now, sub(value, 37, 52)}
+  end
+end
+-- Its own wait may have run out by the server's clock: then advance has taken it out.
+if not call('ZSCORE', KEYS[3], owner) then
+  return {15, now}
+end
+return place(value, owner, process, told)

@@ -1,0 +1,142 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- wait: take the lock if it is free and nobody is ahead, else a place in line.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  fence key, `stamp|owner id`, with `|q` behind it while there may be a line
+-- KEYS[3]  line key
+-- KEYS[4]  waiters key
+-- ARGV[1]  owner id, 32 hex digits, fresh for every entry
+-- ARGV[2]  ttl in milliseconds, a whole number above 0
+-- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
+-- ARGV[4]  max_ttl in milliseconds
+-- ARGV[5]  owner label, escaped
+-- ARGV[6]  min_fence: grant only a token above it; 0 for no demand
+-- ARGV[7]  the process: the name of its channel
+-- ARGV[8]  's': it has subscribed to it, '-': it has not, 't': only try, never queue
+-- ARGV[9]  claim window in milliseconds
+-- ARGV[10] wait_until: server time, 16 digits, after which it must not be granted any more; 0 for none
+-- ARGV[11] the ticket that it had before; 0 for none
+--
+-- Returns  {0, now, token}             granted
+--          {1, now, token, ttl}        mine: it was granted to this owner id before. It lives its ttl from now on
+--          {2, now, value, pttl}       busy (only to a try): the holder's value, and its remaining ms, -1 for ever
+--          {3, now}                    late: not_after has passed; this copy had no effect, nothing more (P10)
+--          {4, now}                    spent: this owner id was granted before and has ended (P9)
+--          {7, now, ticket, ahead, look_ms, value, pttl}
+--                                      queued: so many stand ahead; look again after look_ms; value is '' and pttl -2
+--                                      while nobody holds it
+--          {9, now, type}              wrong kind: a key holds this type
+--          {10, now, what}             bad argument
+--          {11, now}                   fence too far: min_fence is more than a year ahead of the server's clock
+--          {14, now}                   line (only to a try): free, but somebody is in line to take it
+--
+-- One step: between a look and an entry of two requests the lock could be freed, and nobody would tell us (H19). An
+-- entry that exists keeps its ticket, so a copy after a lost reply changes nothing. A ticket that was had before is
+-- taken back, but never one above a fresh stamp (P7). The server's clock decides.
+local call, pcall, sub = redis.call, redis.pcall, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+-- include: advance.lua
+-- include: place.lua
+
+local owner, ttl, not_after, max_ttl, label, min_fence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local process, told, window, wait_until, ticket = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+
+local function is_whole(text, most)
+  return #text > 0 and #text <= most and not string.find(text, '%D')
+end
+
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+if not is_whole(ttl, 12) or not is_whole(max_ttl, 12) or tonumber(ttl) < 1 or tonumber(ttl) > tonumber(max_ttl) then
+  return {10, now, 'ttl'}
+end
+if #label > 768 or string.find(label, '[%c|]') then
+  return {10, now, 'owner label'}
+end
+if not is_whole(min_fence, 16) then
+  return {10, now, 'min_fence'}
+end
+if #process == 0 or #process == 32 or #process > 128 or string.find(process, '[%c|]') then
+  return {10, now, 'process'}
+end
+if told ~= 's' and told ~= '-' and told ~= 't' then
+  return {10, now, 'told'}
+end
+if not is_whole(window, 12) or tonumber(window) < 1 or tonumber(window) > tonumber(ttl) then
+  return {10, now, 'window'}
+end
+if wait_until ~= '0' and (#wait_until ~= 16 or not is_whole(wait_until, 16)) then
+  return {10, now, 'wait_until'}
+end
+if ticket ~= '0' and (#ticket ~= 16 or not is_whole(ticket, 16)) then
+  return {10, now, 'ticket'}
+end
+if not_after ~= '0' then
+  if #not_after ~= 16 then
+    return {10, now, 'not_after'}
+  end
+  if now > not_after then
+    return {3, now}
+  end
+end
+
+local wrong = wrong_kind()
+if wrong then
+  return {9, now, wrong}
+end
+local found = call('MGET', KEYS[1], KEYS[2])
+local value, last = found[1], found[2]
+
+if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
+  return claim(value)
+end
+if last and sub(last, 18, 49) == owner then
+  return {4, now}
+end
+if tonumber(min_fence) > tonumber(now) + 31536000000000 then
+  return {11, now}
+end
+
+local reserved = false
+if value then
+  clamp(value, max_ttl)
+else
+  value, last, reserved = move_on(last, owner)
+  if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
+    return {0, now, sub(value, 37, 52)}
+  end
+  if not value and not reserved then
+    local until_ms = math.floor(tonumber(now) / 1000) + tonumber(ttl)
+    local refused
+    value, refused = grant(owner, ttl, min_fence, label, last, until_ms)
+    if not value then
+      return refused
+    end
+    return {0, now, sub(value, 37, 52)}
+  end
+end
+
+if told == 't' then
+  if not value then
+    return {14, now}
+  end
+  return {2, now, sub(value, 1, 1024), call('PTTL', KEYS[1])}
+end
+
+if not call('ZSCORE', KEYS[3], owner) or call('HEXISTS', KEYS[4], owner) == 0 then
+  local stamp = next_stamp(last, '0')
+  if ticket == '0' or ticket > stamp then
+    ticket = stamp
+  end
+  call('ZADD', KEYS[3], ticket, owner)
+  local entry = {'v1', process, told, ttl, window, wait_until, min_fence, now, 'x', label}
+  call('HSET', KEYS[4], owner, table.concat(entry, '|'))
+  -- The owner id beside the stamp stays: it is the last that was granted.
+  local granted_last = last and #last >= 49 and sub(last, 18, 49) or string.rep('0', 32)
+  write_fence(stamp, granted_last, true)
+end
+return place(value, owner, process, told)

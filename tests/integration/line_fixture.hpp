@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that wait for one lock, "x", and what a test says to them and learns of them.
+#pragma once
+
+#include "integration/fixture.hpp"
+
+#include <sstream>
+#include <utility>
+
+namespace holdfast::test {
+
+class waiting_process {
+public:
+  waiting_process(const std::string& uri, std::vector<std::string> environment, const std::string& ttl_ms = "5000")
+      : process_{{HOLDFAST_WORKER, uri, "queue", "x", ttl_ms}, {.environment = std::move(environment)}} {}
+
+  void go() { process_.write_line("go"); }
+
+  struct news {
+    std::uint64_t number = 0;  // The token, or the outcome.
+    std::chrono::nanoseconds at{0};
+  };
+  // Its next line, which must begin with `word`; zeros when it does not come.
+  news hears(const std::string& word, std::chrono::milliseconds patience = 20s) {
+    const auto line = process_.read_line(patience).value_or("(nothing)");
+    std::istringstream parts{line};
+    std::string first;
+    news n;
+    std::int64_t at = 0;
+    parts >> first >> n.number >> at;
+    n.at = std::chrono::nanoseconds{at};
+    EXPECT_EQ(first, word) << line;
+    return first == word ? n : news{};
+  }
+  news acquired(std::chrono::milliseconds patience = 20s) { return hears("acquired", patience); }
+  // The instant just before the release was asked for.
+  std::chrono::nanoseconds release() {
+    process_.write_line("release");
+    return hears("released").at;
+  }
+  child_process& process() { return process_; }
+
+private:
+  child_process process_;
+};
+
+class on_line : public on_redis {
+protected:
+  explicit on_line(redis_options options = {}) : on_redis{std::move(options)} {}
+
+  waiting_process start(const std::string& ttl_ms = "5000") { return {uri(), worker_environment(), ttl_ms}; }
+
+  std::int64_t waiting() { return server_("ZCARD", "hf:{x}:line").number; }
+  bool waits_for(std::int64_t count, std::chrono::nanoseconds deadline = 10s) {
+    return eventually([&] { return waiting() == count; }, deadline);
+  }
+  // They join one by one, each when the one before stands in line.
+  void line_up(std::vector<waiting_process>& all) {
+    for (auto& one : all) {
+      const auto before = waiting();
+      one.go();
+      ASSERT_TRUE(waits_for(before + 1)) << waiting() << " wait";
+    }
+  }
+  std::vector<waiting_process> start_many(int count) {
+    std::vector<waiting_process> all;
+    for (int i = 0; i < count; ++i) all.push_back(start());
+    return all;
+  }
+};
+
+}  // namespace holdfast::test

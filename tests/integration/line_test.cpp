@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// First come, first served, between processes (C7): in order, without polling, and past whoever is gone or silent.
+#include "integration/line_fixture.hpp"
+
+#include <signal.h>
+
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class line : public on_line {};
+
+// The 1.
+TEST_F(line, of_twenty_processes_enters_in_the_order_of_joining) {
+  constexpr int rounds = scaled(2000) == 2000 ? 50 : 5;
+  auto all = start_many(20);
+  std::uint64_t last_token = 0;
+  for (int round = 0; round < rounds; ++round) {
+    all.front().go();
+    std::uint64_t token = all.front().acquired().number;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      all[i].go();
+      ASSERT_TRUE(waits_for(static_cast<std::int64_t>(i)));
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_GT(token, last_token);
+      last_token = token;
+      all[i].release();
+      if (i + 1 < all.size()) token = all[i + 1].acquired(2s).number;
+      ASSERT_FALSE(HasFailure()) << "round " << round << ", place " << i;
+    }
+  }
+}
+
+// The 2: the origin's fault. A waiter that times out pushes nothing and lets nobody in.
+TEST_F(line, is_as_before_when_a_waiter_times_out) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto held = locks.acquire("x");
+  const int rounds = scaled(1000);
+  for (int i = 0; i < rounds; ++i) {
+    const auto code = code_of([&] { (void)other.acquire("x", {.wait = 3ms}); });
+    // Three milliseconds may be over while a request is under way: then that is what is said.
+    EXPECT_TRUE(code == outcome::timed_out || code == outcome::unknown) << code.message();
+    ASSERT_FALSE(other.try_acquire("x"));
+    ASSERT_TRUE(held.valid());
+  }
+  EXPECT_TRUE(waits_for(0));
+  held.release();
+  EXPECT_TRUE(other.try_acquire("x"));
+}
+
+// The 3: killed, the head costs nothing.
+TEST_F(line, goes_past_a_killed_head_at_once) {
+  for (int round = 0; round < 5; ++round) {
+    auto all = start_many(3);
+    all[0].go();
+    all[0].acquired();
+    std::vector<waiting_process> waiters;
+    waiters.push_back(std::move(all[1]));
+    waiters.push_back(std::move(all[2]));
+    line_up(waiters);
+    waiters[0].process().signal(SIGKILL);
+    waiters[0].process().wait();
+    const auto released_at = all[0].release();
+    EXPECT_LT(waiters[1].acquired().at - released_at, 100ms);
+    waiters[1].release();
+  }
+}
+
+// The 3, B28: a hundred dead in front cost less than one claim window in all.
+TEST_F(line, goes_past_a_hundred_killed_waiters_within_a_second_B28) {
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  {
+    auto dead = start_many(100);
+    line_up(dead);
+    for (auto& one : dead) one.process().signal(SIGKILL);
+    for (auto& one : dead) one.process().wait();
+  }
+  auto next = start();
+  next.go();
+  ASSERT_TRUE(waits_for(101));
+  const auto released_at = holder.release();
+  EXPECT_LT(next.acquired().at - released_at, 1s);
+}
+
+// The 3, P3: whoever fell silent costs its claim window, and those behind it look without being asked.
+TEST_F(line, goes_past_a_stopped_head_within_1500_ms_P3) {
+  auto all = start_many(3);
+  all[0].go();
+  all[0].acquired();
+  std::vector<waiting_process> waiters;
+  waiters.push_back(std::move(all[1]));
+  waiters.push_back(std::move(all[2]));
+  line_up(waiters);
+  waiters[0].process().signal(SIGSTOP);
+  const auto released_at = all[0].release();
+  EXPECT_LT(waiters[1].acquired().at - released_at, 1500ms);
+  // It comes back, with its ticket: it is the next one again (P4).
+  waiters[0].process().signal(SIGCONT);
+  EXPECT_TRUE(waits_for(1));
+  waiters[1].release();
+  waiters[0].acquired();
+}
+
+TEST_F(line, goes_past_two_stopped_within_1800_ms_and_five_within_10_s_P3) {
+  struct {
+    int stopped;
+    std::chrono::milliseconds most;
+  } const cases[] = {{2, 1800ms}, {5, 10s}};
+  for (const auto& c : cases) {
+    auto holder = start();
+    holder.go();
+    holder.acquired();
+    auto waiters = start_many(c.stopped + 1);
+    line_up(waiters);
+    for (int i = 0; i < c.stopped; ++i) waiters[static_cast<std::size_t>(i)].process().signal(SIGSTOP);
+    const auto released_at = holder.release();
+    EXPECT_LT(waiters.back().acquired().at - released_at, c.most) << c.stopped << " stopped";
+    for (auto& one : waiters) one.process().signal(SIGKILL);
+    holder.process().signal(SIGKILL);
+    server_("FLUSHALL");
+  }
+}
+
+// Also the case that no script sees: the holder dies and its key expires (P2, B25).
+TEST_F(line, moves_when_the_holder_dies_in_order_B25) {
+  auto holder = start("500");
+  holder.go();
+  holder.acquired();
+  auto waiters = start_many(3);
+  line_up(waiters);
+  holder.process().signal(SIGKILL);
+  const auto killed_at = boottime();
+  EXPECT_LT(waiters[0].acquired().at - killed_at, 600ms);
+  for (std::size_t i = 0; i + 1 < waiters.size(); ++i) {
+    waiters[i].release();
+    waiters[i + 1].acquired(2s);
+  }
+}
+
+// P2: a try on a free lock whose line has only dead in it is not busy.
+TEST_F(line, of_the_dead_does_not_make_a_free_lock_busy_P2) {
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  {
+    auto dead = start_many(3);
+    line_up(dead);
+    for (auto& one : dead) one.process().signal(SIGKILL);
+    for (auto& one : dead) one.process().wait();
+  }
+  holder.release();
+  auto locks = make_client();
+  EXPECT_TRUE(locks.try_acquire("x"));
+}
+
+// P2: a try never goes before somebody who waits.
+TEST_F(line, is_not_overtaken_by_a_try) {
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  std::vector<waiting_process> waiters;
+  waiters.push_back(start());
+  line_up(waiters);
+  auto locks = make_client();
+  std::jthread trying{[&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) EXPECT_FALSE(locks.try_acquire("x"));
+  }};
+  const auto released_at = holder.release();
+  EXPECT_LT(waiters[0].acquired().at - released_at, 500ms);
+}
+
+// What waiting costs: the 4 in small. Looks are the heartbeat, and nothing else is sent.
+TEST_F(line, costs_a_look_per_process_and_5_s) {
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 60s});
+  constexpr int count = 40;
+  auto waiters = start_many(count);
+  line_up(waiters);
+  const auto scripts = [&] {
+    const auto text = server_("INFO", "commandstats").text;
+    std::int64_t calls = 0;
+    for (const auto* name : {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="}) {
+      const auto at = text.find(name);
+      if (at != std::string::npos) calls += std::stoll(text.substr(at + std::string{name}.size()));
+    }
+    return calls;
+  };
+  const auto before = scripts();
+  let_pass(12s);
+  const auto looks = scripts() - before;
+  EXPECT_LE(looks, count * 12 / 5 + 2 * 4);
+  EXPECT_GE(looks, count) << "a heartbeat is missing";
+}
+
+// B31, H20: whatever is said on the channel, only a script's reply makes an owner.
+TEST_F(line, is_not_moved_by_forged_messages_B31) {
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  auto locks = make_client();
+  std::atomic<bool> is_over = false;
+  std::thread waiter{[&] {
+    EXPECT_EQ(code_of([&] { (void)locks.acquire("x", {.wait = 1500ms}); }), outcome::timed_out);
+    is_over = true;
+  }};
+  ASSERT_TRUE(waits_for(1));
+  const auto owner = server_("ZRANGE", "hf:{x}:line", "0", "0").items.at(0).text;
+  const auto entry = server_("HGET", "hf:{x}:waiters", owner).text;
+  const auto channel = entry.substr(3, entry.find('|', 3) - 3);
+  EXPECT_TRUE(eventually([&] { return server_("PUBSUB", "NUMSUB", channel).items.at(1).number == 1; }));
+  const auto far = "9007199254740990";
+  while (!is_over) {
+    for (const auto& text : {"v1|grant|" + owner + "|" + far + "|1", std::string{"v1|grant|"}, std::string{"unlock"},
+                             "v1|look|" + owner + "|" + far + "|0", "v2|grant|" + owner + "|" + far + "|1"}) {
+      server_("PUBLISH", channel, text);
+    }
+  }
+  waiter.join();
+  holder.release();
+}
+
+TEST_F(line, is_shown_with_owner_and_age) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  auto waiters = start_many(2);
+  line_up(waiters);
+  const auto info = locks.inspect("x");
+  ASSERT_EQ(info.waiters.size(), 2u);
+  for (const auto& one : info.waiters) EXPECT_FALSE(one.owner.empty());
+  EXPECT_GE(info.waiters[0].waiting, info.waiters[1].waiting);
+}
+
+TEST_F(line, moves_at_once_when_the_lock_is_broken_now) {
+  auto holder = start();
+  holder.go();
+  const auto token = holder.acquired().number;
+  std::vector<waiting_process> waiters;
+  waiters.push_back(start());
+  line_up(waiters);
+  auto locks = make_client();
+  const auto broken_at = boottime();
+  locks.break_lock("x", fencing_token{token}, {.why = "test", .mode = break_mode::immediately});
+  const auto next = waiters[0].acquired();
+  EXPECT_LT(next.at - broken_at, 300ms);
+  EXPECT_GT(next.number, token);
+}
+
+}  // namespace
+}  // namespace holdfast::test

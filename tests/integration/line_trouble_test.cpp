@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line under faults: nothing may stop it for good, let two in, or leave somebody behind who is gone.
+#include "integration/line_fixture.hpp"
+#include "support/witness.hpp"
+
+#include <signal.h>
+
+#include <future>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class line_trouble : public on_line {
+protected:
+  explicit line_trouble(redis_options options = {}) : on_line{std::move(options)} {}
+
+  // `processes` of them acquire and release before a witness, so often each, while `fault` happens again and again.
+  template <class Fault>
+  void contend(int processes, int rounds, Fault&& fault) {
+    std::vector<child_process> all;
+    for (int i = 0; i < processes; ++i) {
+      all.push_back(
+          child_process{{HOLDFAST_WORKER, uri(), "contend", "x", std::to_string(rounds), scratch_ / "witness", "200"},
+                        {.environment = worker_environment()}});
+    }
+    std::jthread trouble{[&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) fault();
+    }};
+    for (auto& one : all) EXPECT_EQ(one.read_line(120s), "done " + std::to_string(rounds));
+    trouble.request_stop();
+    trouble.join();
+    const auto result = judge(read_sightings(scratch_ / "witness"));
+    EXPECT_EQ(result.holds, processes * rounds);
+    EXPECT_EQ(result.overlaps, 0) << result.first_offence;
+    EXPECT_EQ(result.token_regressions, 0) << result.first_offence;
+  }
+
+  // Denies the default user a command; the operator's own connection is logged in as somebody else before.
+  void deny(const std::vector<std::string>& rules) {
+    server_("ACL", "SETUSER", "operator", "on", "nopass", "allcommands", "allkeys", "allchannels");
+    server_("AUTH", "operator", "x");
+    std::vector<std::string> words{"ACL", "SETUSER", "default"};
+    words.insert(words.end(), rules.begin(), rules.end());
+    server_.ask(words);
+  }
+
+  scratch_directory scratch_;
+};
+
+// H18: at most once is all that pub/sub promises.
+TEST_F(line_trouble, subscriptions_killed_twenty_times_a_second_lose_no_wake_up_H18) {
+  contend(6, scaled(2000) / 2, [&] {
+    server_("CLIENT", "KILL", "TYPE", "pubsub");
+    let_pass(50ms);
+  });
+}
+
+TEST_F(line_trouble, all_connections_killed_again_and_again_lose_nobody) {
+  contend(5, scaled(2000) / 4, [&] {
+    server_("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    server_("CLIENT", "KILL", "TYPE", "pubsub");
+    let_pass(100ms);
+  });
+}
+
+// H18: the server ends a subscriber that does not read fast enough.
+TEST_F(line_trouble, output_buffer_limit_on_pubsub_only_costs_time_H18) {
+  server_("CONFIG", "SET", "client-output-buffer-limit", "pubsub 1 1 1");
+  contend(4, 200, [] { let_pass(50ms); });
+}
+
+// Everything stays correct with PUBLISH denied: nothing is granted ahead of a claim, and the head looks (design 5).
+TEST_F(line_trouble, publish_denied_is_only_slower_P1) {
+  deny({"-publish"});
+  contend(4, 6, [] { let_pass(50ms); });
+}
+
+TEST_F(line_trouble, subscribe_denied_is_only_slower_P1) {
+  deny({"-subscribe"});
+  contend(4, 6, [] { let_pass(50ms); });
+}
+
+// A pattern subscriber makes PUBLISH count one more receiver: the dead are passed all the same (P1, [run]).
+TEST_F(line_trouble, pattern_subscriber_does_not_keep_the_dead_alive_P1) {
+  auto monitor = server_.connect();
+  monitor.ask({"PSUBSCRIBE", "hf:*"});
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  std::vector<waiting_process> waiters = start_many(2);
+  line_up(waiters);
+  waiters[0].process().signal(SIGKILL);
+  waiters[0].process().wait();
+  const auto released_at = holder.release();
+  EXPECT_LT(waiters[1].acquired().at - released_at, 100ms);
+}
+
+// B30: the whole keyspace goes with a hundred waiting. They queue anew, and each gets its turn.
+TEST_F(line_trouble, flushall_with_a_hundred_waiting_loses_nobody_B30) {
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  auto waiters = start_many(100);
+  line_up(waiters);
+  server_("FLUSHALL");
+  // Whoever looks first finds a free lock; all the others come back within a heartbeat.
+  std::vector<std::future<bool>> all;
+  for (auto& one : waiters) {
+    all.push_back(std::async(std::launch::async, [&one] {
+      const bool is_good = one.acquired(60s).number != 0;
+      if (is_good) one.release();
+      return is_good;
+    }));
+  }
+  for (auto& one : all) EXPECT_TRUE(one.get());
+}
+
+TEST_F(line_trouble, server_restart_with_waiters_loses_nobody) {
+  auto holder = start("1000");
+  holder.go();
+  holder.acquired();
+  auto waiters = start_many(20);
+  line_up(waiters);
+  server_.kill();
+  let_pass(300ms);
+  server_.restart();
+  for (auto& one : waiters) one.process();
+  std::vector<std::future<bool>> all;
+  for (auto& one : waiters) {
+    all.push_back(std::async(std::launch::async, [&one] {
+      const bool is_good = one.acquired(60s).number != 0;
+      if (is_good) one.release();
+      return is_good;
+    }));
+  }
+  for (auto& one : all) EXPECT_TRUE(one.get());
+}
+
+// P5, B27: whoever cancels or times out at any instant leaves nothing in line, and nobody is kept waiting by it.
+TEST_F(line_trouble, cancelled_at_any_instant_leaves_no_ghost_P5_B27) {
+  auto locks = make_client();
+  auto other = make_client();
+  for (int i = 0; i < scaled(300); ++i) {
+    auto held = locks.acquire("x");
+    std::stop_source stop;
+    std::thread waiter{[&] {
+      try {
+        (void)other.acquire("x", {.cancel = stop.get_token()});  // Got after all: released again here.
+      } catch (const error& e) {
+        EXPECT_TRUE(e.code() == errc::cancelled || e.code() == errc::cancelled_in_flight) << e.what();
+      }
+    }};
+    let_pass(std::chrono::microseconds{(i * 37) % 2500});
+    if (i % 2 == 0) held.release();
+    stop.request_stop();
+    waiter.join();
+  }
+  EXPECT_TRUE(eventually([&] { return waiting() == 0; }));
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); })) << server_("GET", "hf:{x}").text;
+}
+
+// H21: a release wakes one, not all.
+TEST_F(line_trouble, release_with_many_waiting_runs_few_scripts_H21) {
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 60s});
+  auto waiters = start_many(40);
+  line_up(waiters);
+  server_("CONFIG", "RESETSTAT");
+  held.release();
+  waiters[0].acquired();
+  const auto text = server_("INFO", "commandstats").text;
+  const auto at = text.find("cmdstat_evalsha:calls=");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LE(std::stoll(text.substr(at + 22)), 6);  // The release, the claim, and a heartbeat or two in between.
+}
+
+// H29: a claim is compare and PEXPIRE, so a full memory does not stop the line.
+TEST_F(line_trouble, memory_full_does_not_stop_a_claim_H29) {
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  auto waiters = start_many(2);
+  line_up(waiters);
+  server_("CONFIG", "SET", "maxmemory", "1");
+  const auto released_at = holder.release();
+  EXPECT_LT(waiters[0].acquired().at - released_at, 500ms);
+  server_("CONFIG", "SET", "maxmemory", "0");
+  waiters[0].release();
+  waiters[1].acquired();
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// The waiting line: wait, look, leave, and what release, break and acquire do when somebody waits.
+#include "cases.hpp"
+
+namespace holdfast::tests {
+
+namespace {
+
+const std::string ear = "hf:wake:p";
+const std::string other_ear = "hf:wake:q";
+const std::string silent_ear = "hf:wake:silent";
+
+struct entry {
+  std::string ttl = "10000";
+  std::string not_after = "0";
+  std::string min_fence = "0";
+  std::string process = ear;
+  std::string told = "s";
+  std::string window = "1000";
+  std::string wait_until = "0";
+  std::string ticket = "0";
+};
+
+step wait(const std::string& who, shape expected, const entry& e = {}) {
+  return run(
+      id::wait, {holder, fence, line, waiters},
+      {who, e.ttl, e.not_after, "60000", "ann", e.min_fence, e.process, e.told, e.window, e.wait_until, e.ticket},
+      std::move(expected));
+}
+step look(const std::string& who, shape expected, const std::string& process = ear, const std::string& told = "s",
+          const std::string& not_after = "0") {
+  return run(id::look, {holder, fence, line, waiters}, {who, not_after, "60000", process, told}, std::move(expected));
+}
+step release_with_line(const std::string& who, const std::string& token) { return release(who, token, now()); }
+
+// {7, now, ticket, ahead, look_ms, value, pttl}, the ticket kept under `name`.
+shape queued(const std::string& name, std::int64_t ahead, std::int64_t look_least = 0, std::int64_t look_most = 5000) {
+  return list({number(7), now(), now(name), number(ahead), number(look_least, look_most),
+               text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000)});
+}
+shape still_queued(const std::string& ticket, std::int64_t ahead) {
+  return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 5000),
+               text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000)});
+}
+// In line for a lock that nobody holds.
+shape queued_free(const std::string& ticket, std::int64_t ahead) {
+  return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 700), text(""), number(-2)});
+}
+shape claimed() { return list({number(1), now(), {shape::kind::token}, number(10000)}); }
+shape granted(const std::string& name = {}) { return list({number(0), now(), now(name)}); }
+const shape not_in_line = list({number(15), now()});
+const shape lined = list({number(14), now()});
+const shape late = list({number(3), now()});
+const shape not_mine = list({number(5), now()});
+shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
+step held_by(const std::string& who) {
+  return send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]) or '', 4, 35)", "1", holder}, text(who));
+}
+step hears_something() { return hears({shape::kind::anything}); }
+
+entry with_ticket(std::string ticket) {
+  entry e;
+  e.ticket = std::move(ticket);
+  return e;
+}
+entry from(std::string process) {
+  entry e;
+  e.process = std::move(process);
+  return e;
+}
+entry until_time(std::string at) {
+  entry e;
+  e.wait_until = std::move(at);
+  return e;
+}
+entry not_after(std::string at) {
+  entry e;
+  e.not_after = std::move(at);
+  return e;
+}
+entry above(std::string fence) {
+  entry e;
+  e.min_fence = std::move(fence);
+  return e;
+}
+entry short_window() {
+  entry e;
+  e.window = "20";
+  return e;
+}
+step wait_try(const std::string& who, shape expected) {
+  entry e;
+  e.told = "t";
+  return wait(who, std::move(expected), e);
+}
+step nobody_waits() { return is_absent(line); }
+step wait_silently(const std::string& who, shape expected) {
+  entry e;
+  e.process = silent_ear;
+  return wait(who, std::move(expected), e);
+}
+step wait_deaf(const std::string& who, shape expected) {
+  entry e;
+  e.process = silent_ear;
+  e.told = "-";
+  return wait(who, std::move(expected), e);
+}
+
+std::vector<script_case> order_cases() {
+  return {
+      {"wait_takes_a_free_lock_and_leaves_no_line",
+       {wait("<A>", granted("t")), value_is(holder, text("v1|<A>|<t>|10000|<t>|ann")), left_is(holder, 9000, 10000),
+        value_is(fence, text("<t>|<A>")), nobody_waits(), is_absent(waiters)}},
+      {"wait_queues_behind_the_holder_in_the_order_of_tickets_C7",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        send({"ZRANGE", line, "0", "-1"}, list({text("<B>"), text("<C>")})), left_is(line, 55'000, 60'000),
+        left_is(waiters, 55'000, 60'000), value_is(fence, text("<c>|<A>|q"))}},
+      {"a_second_copy_of_wait_changes_nothing_H11",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        wait("<B>", still_queued("b", 0)), send({"ZCARD", line}, number(2))}},
+      {"release_grants_the_first_for_its_claim_window_and_says_so_C7",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), held_by("<B>"), left_is(holder, 500, 1000),
+        send({"ZRANGE", line, "0", "-1"}, list({text("<C>")})),
+        send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]), 50)", "1", fence}, text("|q"))}},
+      {"look_of_the_granted_is_the_claim_and_gives_the_whole_ttl",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        look("<B>", claimed()), left_is(holder, 9000, 10000), nobody_waits()}},
+      {"wait_of_the_granted_is_a_claim_too_H11",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        wait("<B>", claimed()), left_is(holder, 9000, 10000)}},
+      {"a_claim_works_with_a_full_memory_H29",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        memory_full(), look("<B>", claimed()), left_is(holder, 9000, 10000)}},
+      {"a_release_grants_with_a_full_memory_H29",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), memory_full(),
+        release_with_line("<A>", "<t>"), held_by("<B>")}},
+      {"acquire_does_not_go_before_those_who_wait_P2",
+       {acquire("<A>", now("t")), listen(ear), wait_deaf("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        is_absent(holder), acquire("<C>", lined), wait_try("<C>", lined), is_absent(holder)}},
+      {"a_try_takes_a_free_lock_whose_line_has_only_dead_in_it_P2",
+       {acquire("<A>", now("t")), wait_silently("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        is_absent(holder), acquire("<C>", lined), wait_try("<C>", granted()), held_by("<C>")}},
+      {"a_try_of_a_held_lock_is_busy_and_does_not_queue",
+       {acquire("<A>", now("t")),
+        wait_try("<B>", list({number(2), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000)})), nobody_waits(),
+        is_absent(waiters)}},
+      {"the_mark_of_a_line_goes_with_the_line",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), leave("<B>", now()), release_with_line("<A>", "<t>"),
+        acquire("<C>", now())}},
+      {"a_ticket_that_was_had_before_is_taken_back_but_not_above_a_fresh_one_P4_P7",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)), leave("<B>", now()),
+        wait("<D>", still_queued("b", 0), with_ticket("<b>")), leave("<D>", now()),
+        wait("<D>", queued("d", 1), with_ticket("8999999999999999"))}},
+  };
+}
+
+std::vector<script_case> absent_cases() {
+  return {
+      {"whoever_does_not_listen_is_passed_over_and_keeps_its_place_P1",
+       {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+      {"whoever_cannot_be_told_is_waited_for_P1",
+       {acquire("<A>", now("t")), listen(ear), wait_deaf("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), is_absent(holder), look("<C>", queued_free("c", 1)),
+        look("<B>", granted(), silent_ear, "-"), held_by("<B>"), left_is(holder, 9000, 10000)}},
+      {"publish_denied_keeps_the_lock_free_for_the_first_P1",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        deny("PUBLISH"), release_with_line("<A>", "<t>"), allow_all(), is_absent(holder),
+        send({"HEXISTS", waiters, "deaf"}, number(1)), look("<B>", granted()), held_by("<B>")}},
+      {"pubsub_denied_counts_as_alive_P1",
+       {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        deny("PUBSUB"), release_with_line("<A>", "<t>"), allow_all(), held_by("<B>")}},
+      {"who_was_silent_for_a_look_is_passed_over_while_a_fresher_one_waits_P3",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), from(other_ear)),
+        wait("<C>", queued("c", 1)), send({"HSET", waiters, other_ear, "<now-7000000>"}, number(0)),
+        release_with_line("<A>", "<t>"), held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+      {"who_was_silent_is_better_than_nobody_P3",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
+        send({"HSET", waiters, ear, "<now-7000000>"}, number(0)), release_with_line("<A>", "<t>"), held_by("<B>")}},
+      {"three_looks_missed_and_it_is_out_of_the_line_P1",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
+        send({"HSET", waiters, ear, "<now-17000000>"}, number(0)), release_with_line("<A>", "<t>"), is_absent(holder),
+        nobody_waits(), look("<B>", not_in_line)}},
+      {"who_has_given_up_by_the_servers_clock_is_not_granted_P8",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), until_time("<now+100>")),
+        wait("<C>", queued("c", 1)), release_with_line("<A>", "<t>"), held_by("<C>"), nobody_waits()}},
+      {"half_an_entry_is_dead_P8",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        send({"HDEL", waiters, "<B>"}, number(1)), release_with_line("<A>", "<t>"), held_by("<C>")}},
+      {"a_claim_that_was_missed_frees_the_lock_for_the_next_look_P2",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), short_window()), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), held_by("<B>"), until_gone(holder), look("<C>", granted()), held_by("<C>"),
+        look("<B>", not_in_line)}},
+      {"stand_by_is_told_to_the_next_of_another_process_P3",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
+        wait("<C>", queued("c", 1), from(other_ear)), release_with_line("<A>", "<t>"), hears_something(), hears(none()),
+        send({"EVAL", "return string.sub(redis.call('HGET', KEYS[1], 'standby'), 17, 49)", "1", waiters},
+             text("|<C>"))}},
+      {"whoever_stood_by_and_did_not_look_costs_no_window_P3",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), short_window()),
+        wait("<C>", queued("c", 1), from(other_ear)), wait("<D>", queued("d", 2)), release_with_line("<A>", "<t>"),
+        until_gone(holder),
+        send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-500000>", other_ear, "<now-2000000>"}, number(0)),
+        look("<D>", granted()), held_by("<D>")}},
+      {"the_fence_stays_above_all_tickets_and_below_the_next_token_C2",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        send({"EVAL", "return redis.call('GET', KEYS[1]) > ARGV[1] and 1 or 0", "1", fence, "<b>|"}, number(1))}},
+      {"a_min_fence_of_a_waiter_is_kept_for_its_grant",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), above("<now+5000000>")),
+        release_with_line("<A>", "<t>"),
+        send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]), 37, 52) > ARGV[1] and 1 or 0", "1", holder,
+              "<now+4000000>"},
+             number(1))}},
+  };
+}
+
+std::vector<script_case> leave_and_look_cases() {
+  return {
+      {"look_never_adds_an_entry_P5",
+       {acquire("<A>", now("t")), look("<B>", not_in_line), nobody_waits(), is_absent(waiters)}},
+      {"look_says_the_place_and_refreshes_everything",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        send({"PEXPIRE", line, "3000"}, number(1)), send({"PEXPIRE", waiters, "3000"}, number(1)),
+        look("<C>", still_queued("c", 1)), left_is(line, 55'000, 60'000), left_is(waiters, 55'000, 60'000)}},
+      {"look_that_is_late_has_no_effect_P10",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
+        look("<B>", late, ear, "s", "<now-1000000>"), left_is(holder, 0, 1000)}},
+      {"wait_that_is_late_does_not_queue_P10",
+       {acquire("<A>", now("t")), wait("<B>", late, not_after("<now-1000000>")), nobody_waits()}},
+      {"leave_of_the_granted_passes_the_lock_on_P2",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), leave("<B>", now()), held_by("<C>")}},
+      {"leave_of_the_first_lets_the_next_have_a_free_lock_P2",
+       {acquire("<A>", now("t")), listen(ear), wait_deaf("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), is_absent(holder), leave("<B>", now()), held_by("<C>")}},
+      {"leave_before_its_wait_arrives_leaves_no_ghost_P5_P9",
+       {acquire("<A>", now("t")), leave("<B>", not_mine), wait("<B>", list({number(4), now()})), nobody_waits()}},
+      {"leave_twice_is_nothing_the_second_time",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), leave("<B>", now()), leave("<B>", not_mine),
+        is_there(holder)}},
+      {"break_now_lets_the_line_move_P13d",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), break_lock("<t>", "now", now()),
+        held_by("<B>")}},
+      {"break_at_expiry_lets_nobody_in_yet_P13d",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), break_lock("<t>", "expiry", now()),
+        held_by("<A>")}},
+      {"inspect_shows_the_line",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)),
+        inspect(list({number(0), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000), none(), number(1),
+                      list({text("v1|hf:wake:p|s|10000|1000|0|0|<b>|x|ann")})}))}},
+      {"a_foreign_holder_makes_the_first_look_often",
+       {send({"SET", holder, "theirs"}),
+        wait("<B>", list({number(7), now(), now("b"), number(0), number(500), text("theirs"), number(-1)})),
+        send({"DEL", holder}, number(1)), look("<B>", granted()), held_by("<B>")}},
+      {"another_type_in_the_lines_place_is_named_H71",
+       {send({"RPUSH", line, "data"}, number(1)), wait("<A>", list({number(9), now(), text("list")}))},
+       {line}},
+      {"a_release_survives_another_type_in_the_lines_place_H35",
+       {acquire("<A>", now("t")), send({"SET", fence, "<t>|<A>|q", "PX", "600000"}),
+        send({"RPUSH", line, "data"}, number(1)), release_with_line("<A>", "<t>"), is_absent(holder)},
+       {line}},
+      {"wait_refuses_arguments_that_are_none",
+       {wait("short", bad("owner id")),
+        wait("<A>", bad("told"),
+             [] {
+               entry e;
+               e.told = "x";
+               return e;
+             }()),
+        wait("<A>", bad("window"),
+             [] {
+               entry e;
+               e.window = "10001";
+               return e;
+             }()),
+        wait("<A>", bad("ticket"), with_ticket("12")), wait("<A>", bad("wait_until"), until_time("12")),
+        look("short", bad("owner id")), leave("short", bad("owner id")), is_absent(fence), nobody_waits()}},
+  };
+}
+
+}  // namespace
+
+std::vector<script_case> line_cases() {
+  auto cases = order_cases();
+  for (auto&& more : {absent_cases(), leave_and_look_cases()}) cases.insert(cases.end(), more.begin(), more.end());
+  return cases;
+}
+
+}  // namespace holdfast::tests
