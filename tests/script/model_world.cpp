@@ -26,12 +26,12 @@ public:
   }
 
   void listen(const std::string& channel) override {
-    channel_ = channel;
+    channels_.push_back(channel);
     redis_.subscribe(channel);
   }
   void end_listening() override {
-    if (!channel_.empty()) redis_.unsubscribe(channel_);
-    channel_.clear();
+    for (const auto& channel : channels_) redis_.unsubscribe(channel);
+    channels_.clear();
     messages_.clear();
     redis_.take_messages();
   }
@@ -48,7 +48,7 @@ public:
 
 private:
   // 2026-11-20 22:13:20 UTC; any date whose seconds have ten digits would do.
-  std::string channel_{};
+  std::vector<std::string> channels_{};
   std::vector<std::string> messages_{};
   sim::model_redis redis_{server_time{1'795'212'800'000'042us}};
 };

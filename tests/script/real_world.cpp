@@ -117,7 +117,7 @@ public:
   }
 
   void listen(const std::string& channel) override {
-    listener_ = std::make_unique<connection>(directory_ + "/s");
+    if (!listener_) listener_ = std::make_unique<connection>(directory_ + "/s");
     listener_->execute({"SUBSCRIBE", channel});
   }
   void end_listening() override {
