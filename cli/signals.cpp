@@ -61,7 +61,8 @@ bool asks_to_end(int signal_number) {
   }
 }
 
-wait_canceller::wait_canceller(signal_inbox& inbox) : inbox_{inbox}, done_{::eventfd(0, EFD_CLOEXEC)} {
+wait_canceller::wait_canceller(signal_inbox& inbox, std::chrono::milliseconds patience, std::function<void()> notice)
+    : inbox_{inbox}, patience_{patience}, notice_{std::move(notice)}, done_{::eventfd(0, EFD_CLOEXEC)} {
   if (done_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
   watcher_ = std::thread{[this] { watch(); }};
 }
@@ -82,8 +83,15 @@ int wait_canceller::finish() {
 
 void wait_canceller::watch() {
   std::array<pollfd, 2> watched{pollfd{inbox_.descriptor(), POLLIN, 0}, pollfd{done_, POLLIN, 0}};
+  int timeout = static_cast<int>(patience_.count());
   while (true) {
-    if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) return;
+    const int ready = ::poll(watched.data(), watched.size(), timeout);
+    if (ready < 0 && errno != EINTR) return;
+    if (ready == 0) {
+      timeout = -1;
+      notice_();
+      continue;
+    }
     while (const auto signal = inbox_.take()) {
       if (signal->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
       if (!asks_to_end(signal->number)) continue;

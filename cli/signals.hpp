@@ -3,7 +3,9 @@
 // read from a descriptor: by a watching thread while the main thread waits for the lock, by the main loop afterwards.
 #pragma once
 
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -40,10 +42,11 @@ private:
 // True for those that ask a process to end.
 bool asks_to_end(int signal_number);
 
-// While it lives, a signal that asks us to end stops the wait for the lock instead, and Ctrl-Z suspends us.
+// While it lives, a signal that asks us to end stops the wait for the lock instead, and Ctrl-Z suspends us. When it has
+// lasted for `patience`, `notice` is called, once, on the watching thread.
 class wait_canceller {
 public:
-  explicit wait_canceller(signal_inbox& inbox);
+  wait_canceller(signal_inbox& inbox, std::chrono::milliseconds patience, std::function<void()> notice);
   ~wait_canceller();
   wait_canceller(const wait_canceller&) = delete;
   wait_canceller& operator=(const wait_canceller&) = delete;
@@ -58,6 +61,8 @@ private:
 
   signal_inbox& inbox_;
   std::stop_source cancelled_{};
+  std::chrono::milliseconds patience_;
+  std::function<void()> notice_;
   int came_ = 0;
   int done_ = -1;
   std::thread watcher_{};

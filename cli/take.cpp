@@ -10,12 +10,31 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <iterator>
 
 namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t label_size_max = 256;  // What the library accepts.
+constexpr std::chrono::milliseconds silent_wait{400};
+
+// Whoever waits wants to know for whom, and for how many. A look at the server; if it fails, the wait goes on.
+void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
+  std::error_code ec;
+  const auto info = at.locks.inspect(s.name, ec);
+  if (!info) return;
+  const auto ours = std::find_if(info->waiters.begin(), info->waiters.end(),
+                                 [&](const waiter_info& one) { return one.owner == owner; });
+  const auto ahead = std::distance(info->waiters.begin(), ours);
+  auto alone = *info;
+  alone.waiters.clear();  // "ahead" says it better than "waiting".
+  const auto whom = info->held ? holder_text(alone) : std::string{"is free, and it is somebody else's turn"};
+  say(fmt::format("waiting: '{}' {}; {} ahead of us in line", visible(s.name), whom,
+                  ahead == 0 ? "nobody" : std::to_string(ahead)));
+}
 
 int busy_exit(const settings& s) {
   if (s.conflict_exit) return *s.conflict_exit;
@@ -62,7 +81,9 @@ int answer_signal(const error& e, const settings& s, int signal_number) {
 }  // namespace
 
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
-  wait_canceller canceller{inbox};
+  wait_canceller canceller{inbox, silent_wait, [&] {
+                             if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner);
+                           }};
   const auto options = options_from(s, owner, canceller.token());
   std::optional<lease> held;
   try {

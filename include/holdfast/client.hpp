@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,9 @@ class client_state;
 }
 
 // A client of one Redis. Two connections at most (one driven by the calling threads, one by a keeper thread that
-// renews), however many threads and leases; they are made with the first call that needs them, and again after they
-// broke. Every member is safe from any thread.
+// renews), however many threads and leases, and a third from the first waiter on, on which the server says whose turn
+// it is; they are made with the first call that needs them, and again after they broke. Every member is safe from any
+// thread.
 //
 // Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
 // std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown.
@@ -54,8 +56,10 @@ public:
   [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options,
                                                  std::error_code& ec);
 
-  // The lock, after waiting for it (acquire_options::wait). Throws errc::timed_out when somebody else held it to
-  // the end. With an error_code the optional is empty exactly when `ec` is set.
+  // The lock, after waiting for it in line (acquire_options::wait): first come, first served between processes (C7,
+  // docs/protocol.md). Throws errc::timed_out when somebody else held it to the end. Whoever gives up, by time or by
+  // acquire_options::cancel, leaves the line; if it was granted at that moment, the next one gets it. With an
+  // error_code the optional is empty exactly when `ec` is set.
   [[nodiscard]] lease acquire(std::string_view name, const acquire_options& options = {});
   [[nodiscard]] std::optional<lease> acquire(std::string_view name, const acquire_options& options,
                                              std::error_code& ec);
@@ -71,19 +75,31 @@ public:
   // Runs `body(lease&)` under the lock and releases it also when the body throws. The body's result is returned and
   // its exceptions pass unchanged. The body should watch lease.lost(); that the lease was lost meanwhile is not
   // thrown, because the work is done: ask the lease before you rely on it.
+  // Throws errc::timed_out when somebody else held it to the end; the body has not run then.
   template <std::invocable<lease&> Body>
   auto synchronize(std::string_view name, Body&& body, const acquire_options& options = {}) {
     lease held = acquire(name, options);
-    struct releaser {
-      lease& held;
-      ~releaser() {
-        try {
-          if (held) held.release();
-        } catch (...) {  // A forked child: the lease is the parent's.
-        }
-      }
-    } release_at_end{held};
+    const releaser at_end{held};
     return std::invoke(std::forward<Body>(body), held);
+  }
+
+  // The same, but that somebody else held it to the end is a value: false, or for a body with a result an empty
+  // optional; the body has not run then. Every other failure is thrown, also a time-out that comes out of the body: a
+  // nested lock's is never taken for this one's.
+  template <std::invocable<lease&> Body>
+  [[nodiscard]] auto try_synchronize(std::string_view name, Body&& body, const acquire_options& options = {}) {
+    using result = std::invoke_result_t<Body, lease&>;
+    auto held = acquire_in_time(name, options);
+    if constexpr (std::is_void_v<result>) {
+      if (!held) return false;
+      const releaser at_end{*held};
+      std::invoke(std::forward<Body>(body), *held);
+      return true;
+    } else {
+      if (!held) return std::optional<result>{};
+      const releaser at_end{*held};
+      return std::optional<result>{std::invoke(std::forward<Body>(body), *held)};
+    }
   }
 
   // Who holds it, and since when. A name that nobody holds is not an error: `held` is false.
@@ -110,6 +126,20 @@ public:
 
 private:
   friend class detail::client_state;
+
+  // Releases also when the body throws.
+  struct releaser {
+    lease& held;
+    ~releaser() {
+      try {
+        if (held) held.release();
+      } catch (...) {  // A forked child: the lease is the parent's.
+      }
+    }
+  };
+  // acquire(), with an empty optional for errc::timed_out; everything else is thrown.
+  std::optional<lease> acquire_in_time(std::string_view name, const acquire_options& options);
+
   std::shared_ptr<detail::client_state> state_;
 };
 

@@ -46,6 +46,7 @@ public:
   void unlock() noexcept;
 
 private:
+  friend class recursive_mutex;
   class turn;
   bool lock_within(std::chrono::milliseconds wait);
   void give_back() noexcept;

@@ -87,6 +87,15 @@ std::optional<lease> client::acquire(std::string_view name, const acquire_option
   return with_code(ec, [&]() -> std::optional<lease> { return acquire(name, options); });
 }
 
+std::optional<lease> client::acquire_in_time(std::string_view name, const acquire_options& options) {
+  try {
+    return acquire(name, options);
+  } catch (const error& e) {
+    if (e.code() != errc::timed_out) throw;
+    return std::nullopt;
+  }
+}
+
 std::vector<lease> client::acquire_all(const std::vector<std::string>& names, const acquire_options& options) {
   return detail::acquire_all(*state_, names, options);
 }

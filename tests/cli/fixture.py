@@ -250,10 +250,9 @@ class CommandTest(unittest.TestCase):
         holder.token = int(holder.out)
         return holder
 
-    def wait_for_a_waiter(self):
-        """Returns when somebody has asked for a lock at least twice since."""
-        before = self.server.scripts_run()
-        until(lambda: self.server.scripts_run() >= before + 2, "somebody waits")
+    def wait_for_a_waiter(self, count=1):
+        """Returns when so many stand in line for the lock."""
+        until(lambda: self.server.ask("ZCARD", "hf:{%s}:line" % self.lock) >= count, f"{count} wait")
 
     def show(self, lock=None):
         shown = self.finish("show", "--json", lock or self.lock)

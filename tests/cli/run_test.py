@@ -4,6 +4,7 @@
 import os
 import re
 import subprocess
+import time
 import unittest
 
 from fixture import COMMAND, CommandTest, content, now, until
@@ -126,6 +127,43 @@ class Busy(CommandTest):
         holder.process.stdin.close()
         self.assertEqual(waiter.wait(), 0)
         self.assertGreater(int(waiter.out), holder.token)
+
+
+class Waiting(CommandTest):
+    def test_says_after_400_ms_who_holds_the_lock_and_how_many_are_ahead(self):
+        holder = self.hold("--owner", "the holder")
+        first = self.start("run", self.lock, "--", "true")
+        self.wait_for_a_waiter()
+        second = self.start("run", self.lock, "--", "true")
+        until(lambda: second.err, "the second says something")
+        self.assertRegex(second.err, rf"^holdfast: waiting: '{self.lock}' is held by the holder for \S+; 1 ahead of us in line\n$")
+        until(lambda: first.err, "the first says something")
+        self.assertIn("; nobody ahead of us in line", first.err)
+        holder.process.stdin.close()
+        self.assertEqual((first.wait(), second.wait()), (0, 0))
+        self.assertEqual(second.err.count("waiting"), 1)
+
+    def test_says_nothing_when_the_lock_comes_sooner_or_when_told_to_be_quiet(self):
+        holder = self.hold()
+        quiet = self.start("run", "-q", self.lock, "--", "true")
+        self.wait_for_a_waiter()
+        time.sleep(0.6)  # Past the 400 ms after which it would have spoken.
+        quick = self.start("run", self.lock, "--", "true")
+        self.wait_for_a_waiter(2)
+        holder.process.stdin.close()
+        self.assertEqual((quiet.wait(), quick.wait()), (0, 0))
+        self.assertEqual((quiet.err, quick.err), ("", ""))
+
+    def test_show_lists_the_line_in_order(self):
+        holder = self.hold()
+        for count in (1, 2):
+            self.start("run", "--owner", f"waiter {count}", self.lock, "--", "true")
+            self.wait_for_a_waiter(count)
+        shown = self.show()
+        self.assertEqual([one["owner"] for one in shown["waiters"]], ["waiter 1", "waiter 2"])
+        self.assertGreaterEqual(shown["waiters"][0]["waiting_ms"], shown["waiters"][1]["waiting_ms"])
+        self.assertRegex(self.finish("show", self.lock).out, r"(?s)waiting +waiter 1 for .*waiting +waiter 2 for ")
+        holder.process.stdin.close()
 
 
 class Command(CommandTest):

@@ -137,7 +137,7 @@ class Terminal(CommandTest):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
 
     def test_ctrl_c_ends_the_command_and_the_lock_is_free(self):
-        pid, terminal = self.run_on_terminal("run", "-q", self.lock, "--", "sh", "-c", "echo up; sleep 60")
+        pid, terminal = self.run_on_terminal("run", "-q", self.lock, "--", "sh", "-c", "echo up; exec sleep 60")
         seen = b""
         while b"up" not in seen:
             seen += os.read(terminal, 100)

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// recursive_mutex, and synchronize with a time-out: what is built on a lease for people who want no lease.
+#include "integration/fixture.hpp"
+
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class recursive : public on_redis {
+protected:
+  bool is_free() { return make_client().try_acquire("x").has_value(); }
+  client locks_ = make_client();
+  recursive_mutex m_{locks_, "x", {.ttl = 2s}};
+};
+
+TEST_F(recursive, is_free_after_as_many_unlocks_as_locks_H62) {
+  for (int i = 0; i < 3; ++i) m_.lock();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(is_free());
+    m_.unlock();
+  }
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(recursive, locking_again_changes_neither_token_nor_lease_and_asks_nobody_H62) {
+  const std::unique_lock outer{m_};
+  const auto token = m_.token();
+  EXPECT_TRUE(token);
+  const auto value = server_("GET", "hf:{x}").text;
+  server_.pause();  // Nobody would answer.
+  {
+    const std::unique_lock inner{m_, std::try_to_lock};
+    EXPECT_TRUE(inner.owns_lock());
+    EXPECT_EQ(m_.token(), token);
+    EXPECT_TRUE(m_.try_lock_for(1ms));
+    m_.unlock();
+  }
+  server_.resume();
+  EXPECT_TRUE(m_.valid());
+  EXPECT_EQ(m_.token(), token);
+  EXPECT_EQ(server_("GET", "hf:{x}").text, value);
+}
+
+TEST_F(recursive, each_first_lock_is_a_new_grant) {
+  m_.lock();
+  const auto first = m_.token();
+  m_.unlock();
+  const std::lock_guard again{m_};
+  EXPECT_GT(m_.token().value(), first.value());
+}
+
+TEST_F(recursive, excludes_the_other_threads_of_one_object) {
+  int inside = 0;
+  std::vector<std::thread> all;
+  for (int t = 0; t < 4; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const std::lock_guard outer{m_};
+        const std::lock_guard inner{m_};
+        inside = inside + 1;  // Unprotected but for the mutex; tsan watches.
+      }
+    });
+  }
+  for (auto& one : all) one.join();
+  EXPECT_EQ(inside, 200);
+}
+
+TEST_F(recursive, other_thread_cannot_enter_while_it_is_held_twice) {
+  const std::lock_guard outer{m_};
+  const std::lock_guard inner{m_};
+  std::thread{[&] {
+    EXPECT_FALSE(m_.try_lock());
+    EXPECT_FALSE(m_.try_lock_for(30ms));
+  }}.join();
+}
+
+class synchronized : public on_redis {
+protected:
+  client locks_ = make_client();
+  client others_ = make_client();
+};
+
+TEST_F(synchronized, try_runs_the_body_and_releases) {
+  EXPECT_TRUE(locks_.try_synchronize("x", [&](lease& held) { EXPECT_TRUE(held.valid()); }));
+  EXPECT_EQ(locks_.try_synchronize("x", [](lease&) { return 42; }), 42);
+  EXPECT_TRUE(others_.try_acquire("x"));
+}
+
+TEST_F(synchronized, try_says_that_the_time_is_up_and_does_not_run_the_body) {
+  const auto held = others_.acquire("x");
+  bool has_run = false;
+  EXPECT_FALSE(locks_.try_synchronize("x", [&](lease&) { has_run = true; }, {.wait = 30ms}));
+  EXPECT_EQ(locks_.try_synchronize("x", [&](lease&) { return has_run = true; }, {.wait = 0ms}), std::nullopt);
+  EXPECT_FALSE(has_run);
+}
+
+TEST_F(synchronized, throwing_form_throws_instead) {
+  const auto held = others_.acquire("x");
+  EXPECT_EQ(code_of([&] { locks_.synchronize("x", [](lease&) {}, {.wait = 30ms}); }), errc::timed_out);
+}
+
+// The issue: a nested lock's time-out is never swallowed by the outer.
+TEST_F(synchronized, time_out_of_a_nested_lock_is_its_own) {
+  const auto held = others_.acquire("inner");
+  const auto code = code_of([&] {
+    (void)locks_.try_synchronize("outer", [&](lease&) { locks_.synchronize("inner", [](lease&) {}, {.wait = 30ms}); },
+                                 {.wait = 1s});
+  });
+  EXPECT_EQ(code, errc::timed_out);
+  EXPECT_TRUE(others_.try_acquire("outer")) << "and the outer is released";
+}
+
+TEST_F(synchronized, try_in_a_try_says_false_for_the_inner_only) {
+  const auto held = others_.acquire("inner");
+  EXPECT_TRUE(locks_.try_synchronize(
+      "outer", [&](lease&) { EXPECT_FALSE(locks_.try_synchronize("inner", [](lease&) {}, {.wait = 30ms})); }));
+}
+
+TEST_F(synchronized, try_releases_when_the_body_throws_and_passes_other_faults_on) {
+  EXPECT_THROW((void)locks_.try_synchronize("x", [](lease&) { throw std::logic_error{"body"}; }), std::logic_error);
+  EXPECT_TRUE(others_.try_acquire("x"));
+  EXPECT_EQ(code_of([&] { (void)locks_.try_synchronize("", [](lease&) {}); }), errc::invalid_name);
+}
+
+}  // namespace
+}  // namespace holdfast::test
