@@ -14,7 +14,7 @@ namespace detail {
 
 using net::boottime_now;
 
-command_connection::command_connection(net::endpoint where, engine::channel::settings settings,
+command_connection::command_connection(const net::endpoint& where, const engine::channel::settings& settings,
                                        base::random_source& rng, engine::caller::hooks tell, std::string ear_name)
     : caller_{settings, rng, std::move(tell)},
       line_{where, caller_.wire(), mutex_},

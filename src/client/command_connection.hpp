@@ -34,7 +34,7 @@ namespace detail {
 
 class command_connection {
 public:
-  command_connection(net::endpoint where, engine::channel::settings settings, base::random_source& rng,
+  command_connection(const net::endpoint& where, const engine::channel::settings& settings, base::random_source& rng,
                      engine::caller::hooks tell, std::string ear_name);
 
   // Runs a call to its end on the calling thread. `cancel` ends an acquire early.
