@@ -2,9 +2,11 @@
 // Answers to our scripts from a server that may not be one: any RESP value, through every parser of replies, and any
 // text through the classifier of error words. A parser says nullopt or gives something that keeps its promises.
 #include "resp/reader.hpp"
+#include "script/message.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,6 +42,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto holder = holdfast::script::parse_holder(bytes);
   require(holder.foreign || holder.token.value() <= holdfast::fencing_token::max_value);
   (void)holdfast::script::classify(bytes);
+  if (const auto said = holdfast::script::parse_message(bytes)) {
+    require(said->owner.size() == 32);
+    require(said->look_in >= holdfast::duration{0} && said->look_in <= std::chrono::minutes{1});
+  }
   holdfast::resp::reader input;
   input.feed(bytes);
   while (const auto one = input.next()) check(*one);

@@ -78,7 +78,9 @@ void acquire::cancel(time_point now) {
 }
 
 void acquire::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
-  flow_.on_answer(now, sent_at, judge(now, sent_at, reply));
+  const auto answer = judge(now, sent_at, reply);
+  flow_.on_answer(now, sent_at, answer);
+  if (std::holds_alternative<core::was_not_in_line>(answer)) ear_->doubt(now);
   step(now);
   if (on_news) on_news();
 }

@@ -30,6 +30,12 @@ void hints::want() {
   channel_.set_demand(true);
 }
 
+void hints::doubt(time_point now) {
+  // Not twice for one cut: whoever else missed a turn by it comes after us.
+  if (hearing_ != core::hearing::yes || now - subscribed_at_ < std::chrono::seconds{5}) return;
+  channel_.hang_up(now, {errc::connection_lost, "a turn was missed", false, false});
+}
+
 void hints::on_ready(time_point now) {
   std::string bytes;
   resp::append_request(bytes, std::array<std::string_view, 2>{"SUBSCRIBE", name_});
@@ -39,6 +45,7 @@ void hints::on_ready(time_point now) {
 void hints::on_reply(time_point now, time_point /*sent_at*/, const resp::value& reply) {
   const auto* parts = reply.as_array();
   const auto* kind = parts && parts->size() == 3 ? (*parts)[0].as_bulk() : nullptr;
+  subscribed_at_ = now;
   set(now, kind && *kind == "subscribe" ? core::hearing::yes : core::hearing::no);
 }
 

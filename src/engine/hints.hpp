@@ -37,6 +37,9 @@ public:
   // From the first waiter on.
   void want();
   bool is_wanted() const { return is_wanted_; }
+  // A turn was missed that should have been said here. A connection that was cut off silently looks well from this end
+  // and subscribed from the other: it is made anew, or each turn would be missed.
+  void doubt(time_point now);
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
@@ -52,6 +55,7 @@ private:
   hooks tell_;
   core::hearing hearing_ = core::hearing::pending;
   bool is_wanted_ = false;
+  time_point subscribed_at_{};
   channel channel_;
 };
 

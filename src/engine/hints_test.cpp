@@ -103,6 +103,21 @@ TEST_F(hints_test, a_lost_connection_is_told_once_and_made_again_H18) {
   EXPECT_EQ(changes, 3);
 }
 
+// A cut that neither end was told of: it looks subscribed from the server, and nothing arrives.
+TEST_F(hints_test, a_missed_turn_makes_the_connection_anew_but_not_again_and_again) {
+  subscribe();
+  server.pass(4999ms);
+  ear.doubt(server.now);
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  server.pass(1ms);
+  ear.doubt(server.now);
+  EXPECT_EQ(ear.hearing(), hearing::pending);
+  EXPECT_TRUE(ear.wire().must_close());
+  subscribe();
+  ear.doubt(server.now);
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+}
+
 TEST_F(hints_test, a_word_that_is_no_message_ends_the_connection) {
   subscribe();
   server.say(simple("OK"));

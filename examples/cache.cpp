@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cache that all may read and one rebuilds. Whoever finds it stale stands in line for a moment; the first one
+// rebuilds it, and the others look again behind him instead of doing the work once more.
+//
+//   HOLDFAST_URI=redis://db1 cache FILE [SECONDS_THAT_IT_IS_FRESH]
+#include <holdfast/holdfast.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_fresh(const fs::path& file, std::chrono::seconds age) {
+  std::error_code ec;
+  const auto written_at = fs::last_write_time(file, ec);
+  return !ec && fs::file_time_type::clock::now() - written_at < age;
+}
+
+// Stands for your work. Written beside and moved, so that a reader never sees half of it.
+void rebuild(const fs::path& file, const holdfast::lease& lease) {
+  const fs::path draft = file.string() + "." + lease.token().to_string();
+  std::ofstream{draft} << "built under token " << lease.token().to_string() << "\n";
+  lease.check();  // Throws if the lease ended meanwhile: then somebody else builds it, and ours is not published.
+  fs::rename(draft, file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return std::fputs("usage: cache FILE [SECONDS]\n", stderr), 64;
+  const fs::path file = argv[1];
+  const std::chrono::seconds age{argc > 2 ? std::atoi(argv[2]) : 60};
+  try {
+    if (!is_fresh(file, age)) {
+      holdfast::client locks;
+      const bool had_a_turn = locks.try_synchronize("cache:" + file.filename().string(),
+                                                    [&](holdfast::lease& lease) {
+                                                      if (is_fresh(file, age))
+                                                        return;  // Somebody before us in line has done it.
+                                                      rebuild(file, lease);
+                                                      std::puts("rebuilt");
+                                                    },
+                                                    {.ttl = 10s, .wait = 15s});
+      if (!had_a_turn) std::puts("stale: whoever rebuilds it is not done yet");
+    }
+  } catch (const holdfast::error& e) {
+    std::fprintf(stderr, "cache: %s\n", e.what());  // A stale answer is better than none, if there is one.
+  }
+  std::ifstream in{file};
+  std::string line;
+  while (std::getline(in, line)) std::puts(line.c_str());
+  return in.is_open() ? 0 : 1;
+}
