@@ -46,8 +46,9 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
   if (is_asked_ || !can_send) return sleep_until{at_last};
   if (now < ask_at_) return sleep_until{std::min(ask_at_, at_last)};
   // An entry names our channel only after the server said that we hear it, so that nothing is said to nobody (P1, P6).
-  if (place_ == place::entering && wants_hints() && told == hearing::pending && now < wait_for_hearing_until_) {
-    return sleep_until{std::min(wait_for_hearing_until_, at_last)};
+  const time_point hearing_ends = std::min(wait_for_hearing_until_, last_ask());
+  if (place_ == place::entering && wants_hints() && told == hearing::pending && now < hearing_ends) {
+    return sleep_until{std::min(hearing_ends, at_last)};
   }
   is_asked_ = true;
   ++attempts_;
@@ -82,7 +83,8 @@ void acquire_call::finish_at_deadline(time_point now) {
     return;
   }
   if (is_asked_ || is_unanswered_) return fail(errc::reply_lost);
-  fail(last_news_);
+  // "Busy" was the last news, but whoever waits without end has not timed out.
+  fail(!waited_to_the_end && last_news_ == errc::timed_out ? errc::server_silent : last_news_);
 }
 
 void acquire_call::fail(errc code) {
@@ -128,7 +130,7 @@ void acquire_call::accept(time_point now, fencing_token token, time_point deadli
     if (settings_.only_once) return fail(errc::server_silent);
     last_news_ = errc::server_silent;
     forget_owner();
-    if (place_ == place::in_line) place_ = place::entering;
+    if (place_ == place::in_line) come_back(now);
     return schedule_ask(now, now);
   }
   end_ = got_lease{owner_, token, deadline, is_unanswered_ || has_copies_};
@@ -171,9 +173,15 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_not_in_line&) {
   place_ = place::entering;
   forget_owner();
+  come_back(now);
+  schedule_ask(now, now);
+}
+
+// With the ticket the first time; a waiter that cannot claim in time must not be the head for ever (P4).
+void acquire_call::come_back(time_point now) {
+  place_ = place::entering;
   if (++comebacks_ > 1) ticket_ = 0;
   wait_for_hearing_until_ = now + wait_for_hearing;
-  schedule_ask(now, now);
 }
 
 // LATE says that this copy had no effect, nothing more. The reply brought the server's time, so the next one carries
@@ -230,11 +238,15 @@ void acquire_call::on_hint(time_point now, server_time said_at, duration look_in
 }
 
 void acquire_call::on_hearing_changed(time_point now) {
-  if (!end_ && place_ == place::in_line) ask_at_ = std::min(ask_at_, now);
+  // The request that is under way may be answered as of before the change.
+  if (is_asked_ && place_ != place::outside) hinted_at_ = server_time::max();
+  look_now(now);
 }
 
-void acquire_call::on_connected(time_point now) {
-  if (!end_ && place_ == place::in_line) ask_at_ = std::min(ask_at_, now);
+void acquire_call::on_connected(time_point now) { look_now(now); }
+
+void acquire_call::look_now(time_point now) {
+  if (!end_ && place_ == place::in_line && now <= last_ask()) ask_at_ = std::min(ask_at_, now);
 }
 
 void acquire_call::on_no_connection(time_point /*now*/, errc code, bool is_final, bool is_refusal) {

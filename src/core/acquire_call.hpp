@@ -154,6 +154,8 @@ private:
   void forget_owner();
   time_point last_ask() const;
   void schedule_ask(time_point now, time_point at);
+  void look_now(time_point now);
+  void come_back(time_point now);
   void accept(time_point now, fencing_token token, time_point deadline);
   void hear(time_point now, time_point sent_at, const was_granted&);
   void hear(time_point now, time_point sent_at, const was_mine&);

@@ -156,7 +156,6 @@ TEST(acquire_call, an_unbounded_wait_does_not_outlive_a_silent_server) {
   EXPECT_EQ(c.failure(), errc::server_silent);
 }
 
-// A client with a time-out shorter than the pause between two asks: sleeping is not the server's silence.
 // A client with a time-out shorter than the pause between two looks: sleeping is not the server's silence.
 TEST(acquire_call, the_pause_between_two_looks_is_no_silence) {
   auto impatient = waits_for_ever();

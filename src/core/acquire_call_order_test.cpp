@@ -54,7 +54,7 @@ bool is_unknown(errc code) {
   return code == errc::reply_lost || code == errc::unexpected_reply || code == errc::cancelled_in_flight;
 }
 
-enum class step { sleep, answer, cut, no_connection, connect, cancel, hint };
+enum class step { sleep, answer, cut, no_connection, connect, cancel, hint, hearing_change };
 enum class form { ask, stand, look };
 
 // What the server may say to each form of request.
@@ -148,13 +148,15 @@ TEST(acquire_call, invariants_hold_for_any_events_C5_P9_P10_H11_H50_B46) {
     };
 
     wake();
-    for (const auto s : *rc::gen::container<std::vector<step>>(rc::gen::weightedElement<step>({{4, step::sleep},
-                                                                                               {8, step::answer},
-                                                                                               {2, step::cut},
-                                                                                               {2, step::no_connection},
-                                                                                               {3, step::connect},
-                                                                                               {1, step::cancel},
-                                                                                               {3, step::hint}}))) {
+    for (const auto s :
+         *rc::gen::container<std::vector<step>>(rc::gen::weightedElement<step>({{4, step::sleep},
+                                                                                {8, step::answer},
+                                                                                {2, step::cut},
+                                                                                {2, step::no_connection},
+                                                                                {3, step::connect},
+                                                                                {1, step::cancel},
+                                                                                {3, step::hint},
+                                                                                {1, step::hearing_change}}))) {
       if (call.is_over()) break;
       now += duration{rng.between(0, rng.between(0, 9) ? 60'000'000 : 8'000'000'000)};
       if (s == step::answer && is_asked) {
@@ -177,6 +179,8 @@ TEST(acquire_call, invariants_hold_for_any_events_C5_P9_P10_H11_H50_B46) {
         call.on_connected(now);
       } else if (s == step::hint) {
         call.on_hint(now, server_time{std::chrono::microseconds{rng.between(0, 9)}}, duration{rng.between(0, 9)});
+      } else if (s == step::hearing_change) {
+        call.on_hearing_changed(now);
       } else if (s == step::cancel && rng.between(0, 3) == 0) {
         call.on_cancel(now);
       }
@@ -187,6 +191,9 @@ TEST(acquire_call, invariants_hold_for_any_events_C5_P9_P10_H11_H50_B46) {
     // C5: a copy of the last id is out, or is not: the outcome says so.
     const bool is_open = known.current && (is_asked || known.is_cut);
     if (const auto* failed = std::get_if<got_failure>(&call.end())) RC_ASSERT(is_unknown(failed->code) == is_open);
+    if (const auto* failed = std::get_if<got_failure>(&call.end())) {
+      RC_ASSERT(failed->code != errc::timed_out || settings.wait);
+    }
     if (std::holds_alternative<got_busy>(call.end())) RC_ASSERT(settings.only_once);
     if (known.current) known.retire(is_open || known.has_copies || known.is_in_line);
     owners left;

@@ -2,58 +2,24 @@
 // The exchange of an acquire is one request and one reply: here it goes well, and wrong in every way.
 #include "engine/acquire.hpp"
 
-#include "engine/call_testing.hpp"
+#include "engine/acquire_testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace holdfast::engine {
 
 namespace {
 
 using namespace std::chrono_literals;
-using call_testing::call_test;
+using acquire_testing::acquire_test;
 using call_testing::keys;
 using call_testing::timeout;
 using call_testing::token;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-// An acquire under way on a ready connection, its first request taken by the server.
-class acquire_test : public call_test {
-protected:
-  void start(bool only_once = true) {
-    call.emplace(calls.wire(), ear, wants(only_once), server.now, rng);
-    calls.start(*call, server.now);
-    server.connect();
-    asked = server.take();
-    ASSERT_EQ(asked.size(), 1u);
-    ASSERT_EQ(named(asked[0]), "acquire");
-  }
-  void TearDown() override {
-    if (call) calls.stop(*call);
-  }
-  const core::got_lease* lease() const {
-    return call->is_over() ? std::get_if<core::got_lease>(&call->end()) : nullptr;
-  }
-  std::optional<errc> failure() const {
-    const auto* f = call->is_over() ? std::get_if<core::got_failure>(&call->end()) : nullptr;
-    return f ? std::optional{f->code} : std::nullopt;
-  }
-  // EVALSHA digest 2 key key owner ttl not_after ...
-  static const std::string& owner_of(const request& r) { return r.at(5); }
-  static server_time not_after_of(const request& r) {
-    return server_time{std::chrono::microseconds{std::stoll(r.at(7))}};
-  }
-
-  std::optional<acquire> call;
-  std::vector<request> asked;
-};
 
 TEST_F(acquire_test, asks_when_the_connection_is_ready) {
   start();
@@ -152,46 +118,6 @@ TEST_F(acquire_test, a_cancelled_acquire_is_not_sent_by_text_H50_H28) {
   call->cancel(server.now);
   server.say(refusal("NOSCRIPT No matching script."));
   EXPECT_THAT(server.take(), IsEmpty());
-}
-
-// Whatever the state of the subscription: as long as it is pending it waits for it, at most 200 ms.
-TEST_F(acquire_test, busy_stands_in_line_without_a_channel_when_none_comes_P1) {
-  start(false);
-  server.say(busy());
-  EXPECT_FALSE(call->is_over());
-  EXPECT_TRUE(ear.is_wanted());
-  EXPECT_THAT(server.take(), IsEmpty());
-  server.pass(call->wake_at() - server.now);
-  call->step(server.now);
-  const auto stood = server.take();
-  ASSERT_EQ(stood.size(), 1u);
-  EXPECT_EQ(named(stood[0]), "wait");
-  EXPECT_NE(stood[0].at(7), owner_of(asked[0]));
-  EXPECT_EQ(stood[0].at(13), "hf:wake:me");
-  EXPECT_EQ(stood[0].at(14), "-");
-}
-
-TEST_F(acquire_test, in_line_it_looks_when_told_and_the_look_gives_the_lease_H20) {
-  start(false);
-  server.say(busy());
-  server.pass(call->wake_at() - server.now);
-  call->step(server.now);
-  const auto owner = server.take().at(0).at(7);
-  server.say(list(
-      {integer(7), stamp(server.clock), bulk("1795212800000001"), integer(0), integer(5000), bulk(""), integer(-2)}));
-  EXPECT_THAT(server.take(), IsEmpty());
-
-  call->on_hint(server.now, std::string(32, 'f'), server.clock + 1s, 0s);
-  EXPECT_THAT(server.take(), IsEmpty()) << "that was for somebody else";
-  call->on_hint(server.now, owner, server.clock + 1s, 0s);
-  const auto looked = server.take();
-  ASSERT_EQ(looked.size(), 1u);
-  EXPECT_EQ(named(looked[0]), "look");
-  EXPECT_EQ(looked[0].at(7), owner);
-  EXPECT_FALSE(call->is_over());
-  server.say(mine(10'000));
-  ASSERT_TRUE(lease());
-  EXPECT_EQ(lease()->owner.hex(), owner);
 }
 
 TEST_F(acquire_test, a_waiter_sleeps_while_there_is_no_connection) {

@@ -144,6 +144,19 @@ TEST_F(channel_test, raw_requests_hear_of_NOSCRIPT_themselves) {
   EXPECT_THAT(a.own, ElementsAre("error NOSCRIPT No matching script."));
 }
 
+// A lease that was dropped must be released by a server that lost its scripts, too: else it stays for its whole ttl.
+TEST_F(channel_test, what_nobody_waits_for_is_sent_by_text_too_H28) {
+  connect();
+  wire.send_and_forget(server.now, a_release());
+  ASSERT_THAT(server.take_names(), ElementsAre("release"));
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take_names(), ElementsAre("release by text"));
+  EXPECT_TRUE(wire.has_open_requests());
+  server.say(integer(1));
+  EXPECT_FALSE(wire.has_open_requests());
+  EXPECT_TRUE(wire.is_ready());
+}
+
 // C6: a renewal that was let go while it was on its way would be sent once more, after release() returned.
 TEST_F(channel_test, a_forgotten_request_is_not_sent_again_after_NOSCRIPT_C6) {
   connect();

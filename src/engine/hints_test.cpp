@@ -40,20 +40,31 @@ protected:
   std::string message(const std::string& text) { return list({bulk("message"), bulk("hf:wake:me"), bulk(text)}); }
 
   core::seeded_random rng;
-  std::vector<std::string> heard;
+  std::vector<std::chrono::milliseconds> heard;
   int changes = 0;
   hints ear{{},
             "hf:wake:me",
             rng,
-            {[this](time_point, std::string_view who, server_time, duration look_in) {
-               heard.push_back(std::string{who.substr(0, 1)} + " in " +
-                               std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(look_in).count()));
+            {[this](time_point, std::string_view who, server_time at, duration look_in) {
+               EXPECT_EQ(who, owner);
+               EXPECT_EQ(at, server_time{1795212800000042us});
+               heard.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(look_in));
              },
              [this](time_point) { ++changes; }}};
   peer server{ear.wire()};
   std::vector<request> greeted;
   const std::string owner = std::string(32, 'b');
 };
+
+// A process that never waits costs the server no second connection.
+TEST(hints, wants_no_connection_before_the_first_waiter) {
+  core::seeded_random rng;
+  hints unused{{}, "hf:wake:me", rng, {}};
+  EXPECT_FALSE(unused.is_wanted());
+  EXPECT_FALSE(unused.wire().wants_connection(time_point{1h}));
+  unused.want();
+  EXPECT_TRUE(unused.wire().wants_connection(time_point{1h}));
+}
 
 TEST_F(hints_test, subscribes_when_it_is_wanted_and_loads_no_scripts) {
   connect();
@@ -69,14 +80,18 @@ TEST_F(hints_test, hears_from_the_acknowledgement_on_P1) {
   EXPECT_EQ(changes, 1);
   server.say(message("v1|grant|" + owner + "|1795212800000042|1795212801000") +
              message("v1|look|" + owner + "|1795212800000042|1795212801200042"));
-  EXPECT_THAT(heard, ElementsAre("b in 0", "b in 1200"));
+  EXPECT_THAT(heard, ElementsAre(0ms, 1200ms));
 }
 
 TEST_F(hints_test, what_it_cannot_read_is_nothing_and_harms_nothing_H20) {
   subscribe();
-  server.say(message("unlock") + message("") + message("v9|grant|x"));
+  server.say(message("unlock") + message("") + message("v9|grant|x") +
+             list({bulk("message"), bulk("hf:wake:me"), integer(1)}));
   EXPECT_THAT(heard, IsEmpty());
   EXPECT_TRUE(ear.wire().is_ready());
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  server.say(message("v1|grant|" + owner + "|1795212800000042|1795212801000"));
+  EXPECT_EQ(heard.size(), 1u) << "and the next one is heard";
 }
 
 TEST_F(hints_test, a_refused_subscription_is_not_waited_for) {
@@ -118,10 +133,70 @@ TEST_F(hints_test, a_missed_turn_makes_the_connection_anew_but_not_again_and_aga
   EXPECT_EQ(ear.hearing(), hearing::yes);
 }
 
-TEST_F(hints_test, a_word_that_is_no_message_ends_the_connection) {
+// The subscription is per connection: on the next one it is asked for again, and the server has to say so again.
+TEST_F(hints_test, subscribes_anew_on_each_connection_P1) {
   subscribe();
-  server.say(simple("OK"));
-  EXPECT_TRUE(ear.wire().must_close());
+  server.cut();
+  connect();
+  EXPECT_THAT(server.take(), ElementsAre(request{"SUBSCRIBE", "hf:wake:me"}));
+  EXPECT_EQ(ear.hearing(), hearing::pending);
+}
+
+// Who may not subscribe is not waited for 200 ms at each reconnection; but it may have been given the permission.
+TEST_F(hints_test, a_refusal_is_kept_until_a_subscription_is_granted) {
+  connect();
+  server.say(refusal("NOPERM this user has no permissions to run the 'subscribe' command"));
+  server.cut();
+  EXPECT_EQ(ear.hearing(), hearing::no);
+  server.refuse();
+  EXPECT_EQ(ear.hearing(), hearing::no);
+  server.pass(1min);
+  connect();
+  server.say(refusal("NOPERM this user has no permissions to run the 'subscribe' command"));
+  EXPECT_EQ(changes, 1) << "nothing has changed, so nobody needs to look";
+  server.cut();
+  server.pass(1min);
+  subscribe();
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  EXPECT_EQ(changes, 2);
+}
+
+TEST_F(hints_test, a_server_that_cannot_be_reached_is_tried_again_and_told_once_H18) {
+  subscribe();
+  server.cut();
+  for (int i = 0; i < 3; ++i) {
+    server.pass(1min);
+    server.refuse();
+    EXPECT_EQ(ear.hearing(), hearing::pending);
+  }
+  EXPECT_EQ(changes, 2) << "yes, and pending";
+}
+
+TEST_F(hints_test, an_acknowledgement_that_is_none_is_not_believed_P1) {
+  for (const auto& wrong : {list({bulk("unsubscribe"), bulk("hf:wake:me"), integer(0)}), integer(1), bulk("subscribe"),
+                            list({bulk("subscribe"), bulk("hf:wake:me")})}) {
+    hints other{{}, "hf:wake:me", rng, {}};
+    peer its_server{other.wire()};
+    other.want();
+    other.wire().on_connecting(its_server.now);
+    other.wire().on_connected(its_server.now);
+    its_server.say(hello("master", "standalone", "7.0.15") + time_of_day(its_server.clock) + wrong);
+    EXPECT_NE(other.hearing(), hearing::yes) << wrong;
+  }
+}
+
+// It has no open request then: what the server says unasked, and is no message, is out of step.
+TEST_F(hints_test, a_word_that_is_no_message_ends_the_connection_H14) {
+  for (const auto& wrong : {simple("OK"), integer(1), bulk("message"), list({bulk("message"), bulk("hf:wake:me")}),
+                            list({bulk("pmessage"), bulk("hf:*"), bulk("hf:wake:me"), bulk("x")}),
+                            list({bulk("unsubscribe"), bulk("hf:wake:me"), integer(0)})}) {
+    subscribe();
+    server.say(wrong);
+    EXPECT_TRUE(ear.wire().must_close()) << wrong;
+    EXPECT_EQ(ear.hearing(), hearing::pending) << wrong;
+    server.pass(1min);
+  }
+  EXPECT_THAT(heard, IsEmpty());
 }
 
 }  // namespace

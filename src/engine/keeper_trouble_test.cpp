@@ -129,6 +129,32 @@ TEST_F(keeper_test, releases_in_the_background_at_once) {
   EXPECT_TRUE(keeps.is_idle());
 }
 
+// B27, P5: no token is known of an acquire that ended in line or unanswered, and a release compares it.
+TEST_F(keeper_test, without_a_token_it_leaves_wherever_it_stands_B27_P5) {
+  auto what = a_release();
+  what.token = {};
+  keeps.release_later(server.now, what);
+  wake();
+  server.connect();
+  const auto sent = server.take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(named(sent[0]), "leave");
+  EXPECT_THAT(keeper_testing::words(sent[0].begin() + 2, sent[0].end()),
+              ElementsAre("4", "hf:{0}", "hf:{0}:fence", "hf:{0}:line", "hf:{0}:waiters", std::string(32, '0')));
+  server.say(done());
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_test, a_release_in_the_background_names_the_token_P9) {
+  keeps.release_later(server.now, a_release());
+  wake();
+  server.connect();
+  const auto sent = server.take().at(0);
+  EXPECT_THAT(keeper_testing::words(sent.begin() + 2, sent.end()),
+              ElementsAre("4", "hf:{0}", "hf:{0}:fence", "hf:{0}:line", "hf:{0}:waiters", std::string(32, '0'),
+                          token.to_string()));
+}
+
 TEST_F(keeper_test, not_mine_ends_a_background_release_too) {
   keeps.release_later(server.now, a_release());
   wake();

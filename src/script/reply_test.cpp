@@ -165,11 +165,20 @@ TEST(line_reply, queued_for_a_free_lock_has_no_holder) {
 TEST(line_reply, malformed_places_are_no_answer) {
   const resp::value::array good{"1795212800000001"s, std::int64_t{0}, std::int64_t{500}, ""s, std::int64_t{-2}};
   const resp::value wrong[] = {"17"s, std::int64_t{-1}, std::int64_t{-1}, std::int64_t{1}, ""s};
+  ASSERT_TRUE(parse_acquire(coded(code::queued, good)));
   for (std::size_t i = 0; i < good.size(); ++i) {
     auto fields = good;
     fields[i] = wrong[i];
     EXPECT_FALSE(parse_acquire(coded(code::queued, fields))) << i;
+    fields[i] = resp::nil{};
+    EXPECT_FALSE(parse_acquire(coded(code::queued, fields))) << i;
+    fields = good;
+    fields.resize(i);
+    EXPECT_FALSE(parse_acquire(coded(code::queued, fields))) << i;
   }
+  auto more = good;
+  more.emplace_back(""s);
+  EXPECT_FALSE(parse_acquire(coded(code::queued, more)));
   EXPECT_FALSE(parse_acquire(coded(code::queued, {"1795212800000001"s})));
 }
 
@@ -177,6 +186,18 @@ TEST(line_reply, line_and_not_in_line) {
   EXPECT_TRUE(std::holds_alternative<lined>(parse_acquire(coded(code::line)).value().what));
   EXPECT_TRUE(std::holds_alternative<not_in_line>(parse_acquire(coded(code::not_in_line)).value().what));
   EXPECT_FALSE(parse_acquire(coded(code::line, {"x"s})));
+  EXPECT_FALSE(parse_acquire(coded(code::not_in_line, {"x"s})));
+}
+
+// H73: what belongs to a waiter is no answer to anybody else.
+TEST(line_reply, are_no_answers_to_other_questions_H73) {
+  const resp::value::array place{"1795212800000001"s, std::int64_t{0}, std::int64_t{500}, ""s, std::int64_t{-2}};
+  for (const auto& reply : {coded(code::queued, place), coded(code::line), coded(code::not_in_line)}) {
+    EXPECT_FALSE(parse_renew(reply));
+    EXPECT_FALSE(parse_release(reply));
+    EXPECT_FALSE(parse_inspect(reply));
+    EXPECT_FALSE(parse_break(reply));
+  }
 }
 
 TEST(inspect_reply, the_line_with_labels_and_ages) {
@@ -188,6 +209,35 @@ TEST(inspect_reply, the_line_with_labels_and_ages) {
   ASSERT_EQ(r->waiters.size(), 1u);
   EXPECT_EQ(r->waiters[0].owner, "ann|");
   EXPECT_EQ(r->waiters[0].waiting, 1000ms);
+}
+
+TEST(inspect_reply, a_malformed_line_is_no_answer) {
+  ASSERT_TRUE(parse_inspect(coded(code::done, {ours, std::int64_t{1}, resp::nil{}, std::int64_t{0}, array{}})));
+  EXPECT_FALSE(parse_inspect(coded(code::done, {ours, std::int64_t{1}, resp::nil{}, std::int64_t{-1}, array{}})));
+  EXPECT_FALSE(parse_inspect(coded(code::done, {ours, std::int64_t{1}, resp::nil{}, "0"s, array{}})));
+  EXPECT_FALSE(parse_inspect(coded(code::done, {ours, std::int64_t{1}, resp::nil{}, std::int64_t{0}, ""s})));
+  EXPECT_FALSE(parse_inspect(coded(code::done, {ours, std::int64_t{1}, resp::nil{}, std::int64_t{0}})));
+  EXPECT_FALSE(parse_inspect(coded(code::done, {ours, std::int64_t{1}, resp::nil{}})));
+}
+
+// One entry that cannot be read must not hide the others, nor change how many wait.
+TEST(inspect_reply, an_entry_of_another_form_is_left_out) {
+  const std::string good = "v1|hf:wake:p|s|10000|1000|0|0|1795212799000042|x|";
+  const auto r = parse_inspect(
+      inspected(ours, 1, resp::nil{}, 6, {std::int64_t{1}, resp::nil{}, ""s, "v1|"s, good + "ann", good.substr(3)}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->waiting, 6);
+  ASSERT_EQ(r->waiters.size(), 1u);
+  EXPECT_EQ(r->waiters[0].owner, "ann");
+}
+
+// The server's clock stepped back since it joined.
+TEST(inspect_reply, nobody_waits_since_the_future_H4) {
+  const auto r =
+      parse_inspect(inspected(ours, 1, resp::nil{}, 1, {"v1|hf:wake:p|s|10000|1000|0|0|1795212899000042|x|ann"s}));
+  ASSERT_TRUE(r);
+  ASSERT_EQ(r->waiters.size(), 1u);
+  EXPECT_EQ(r->waiters[0].waiting, 0ms);
 }
 
 TEST(inspect_reply, nobody) {

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// A waiter is told to look, and told that it can be told: hints, and nothing but hints (H20, B31).
+#include "core/acquire_call.hpp"
+
+#include "core/acquire_course_testing.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+using course_testing::course;
+using course_testing::once;
+using course_testing::t0;
+using course_testing::token;
+using course_testing::waits;
+using course_testing::waits_for_ever;
+
+TEST(acquire_call_line, a_hint_is_followed_at_once_and_is_no_grant_H20_B31) {
+  course c{waits_for_ever()};
+  const auto me = c.queues();
+  c.call.on_hint(c.now, c.server_now() + 1ms, 0ms);
+  EXPECT_FALSE(c.call.is_over());
+  EXPECT_EQ(c.looks(), me);
+  c.hears(was_queued{c.server_now() + 2ms, 42, 5s});
+  EXPECT_GE(c.sleeps(), c.now + 5s) << "a forged hint costs one look";
+}
+
+TEST(acquire_call_line, a_hint_that_comes_before_the_answer_is_kept_for_it_P6) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  c.stands();
+  c.call.on_hint(c.now, c.server_now() + 3ms, 0ms);
+  c.hears(was_queued{c.server_now() + 2ms, 42, 5s});
+  c.looks();
+}
+
+TEST(acquire_call_line, a_hint_that_is_older_than_the_answer_is_not_followed_P6) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  c.stands();
+  c.call.on_hint(c.now, c.server_now() + 1ms, 0ms);
+  c.hears(was_queued{c.server_now() + 2ms, 42, 5s});
+  EXPECT_GE(c.sleeps(), c.now + 5s);
+}
+
+// The danger: the line granted us between the look that is under way and its answer.
+TEST(acquire_call_line, a_hint_while_a_look_is_under_way_is_kept_for_its_answer_P6) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.call.on_hint(c.now, c.server_now() + 2ms, 0ms);
+  c.hears(was_queued{c.server_now() + 1ms, 42, 5s});
+  EXPECT_EQ(c.looks(), me);
+  c.hears(was_queued{c.server_now() + 3ms, 42, 5s});
+  EXPECT_GE(c.sleeps(), c.now + 5s) << "and for one only";
+}
+
+// However far ahead a forger dates it, it is followed once.
+TEST(acquire_call_line, a_hint_from_the_future_is_followed_once_H20) {
+  course c{waits_for_ever()};
+  c.queues();
+  c.call.on_hint(c.now, server_time{100'000h}, 0ms);
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 5s});
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 5s});
+  EXPECT_GE(c.sleeps(), c.now + 5s);
+}
+
+TEST(acquire_call_line, stand_by_looks_then_and_postpones_nothing_P3) {
+  course early{waits_for_ever()};
+  early.queues();
+  early.call.on_hint(early.now, early.server_now(), 1200ms);
+  EXPECT_EQ(early.sleeps(), early.now + 1200ms);
+
+  course late{waits_for_ever()};
+  late.queues(800ms);
+  late.call.on_hint(late.now, late.server_now(), 1200ms);
+  EXPECT_EQ(late.sleeps(), late.now + 800ms);
+}
+
+TEST(acquire_call_line, a_hint_into_the_past_means_now) {
+  course c{waits_for_ever()};
+  c.queues();
+  c.call.on_hint(c.now, c.server_now(), -1h);
+  c.looks();
+}
+
+TEST(acquire_call_line, a_hint_outside_the_line_is_nothing) {
+  course c{waits_for_ever()};
+  c.call.on_hint(c.now, c.server_now(), 0ms);
+  c.asks();
+  c.call.on_hint(c.now, c.server_now(), 0ms);
+  c.hears(was_granted{token});
+  c.call.on_hint(c.now, c.server_now(), 0ms);
+  EXPECT_TRUE(c.lease());
+}
+
+// H18, H19: what was said while nobody listened is lost; so is what a new server never knew.
+TEST(acquire_call_line, looks_when_it_hears_again_or_is_connected_again_H18_H19) {
+  course heard{waits_for_ever()};
+  heard.queues();
+  heard.call.on_hearing_changed(heard.now);
+  heard.looks();
+
+  course connected{waits_for_ever()};
+  connected.queues();
+  connected.call.on_connected(connected.now);
+  connected.looks();
+}
+
+// The danger: the line granted us after the look that is under way, when nobody listened. Its answer says 5 s.
+TEST(acquire_call_line, hearing_again_while_a_look_is_under_way_looks_once_more_H18_P6) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.call.on_hearing_changed(c.now);
+  c.hears(was_queued{c.server_now(), 42, 5s});
+  EXPECT_EQ(c.looks(), me);
+}
+
+TEST(acquire_call_line, a_change_of_hearing_outside_the_line_asks_nothing) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.call.on_hearing_changed(c.now);
+  c.call.on_connected(c.now);
+  c.sleeps();
+}
+
+// A hint in the last moment would turn "timed out" into "unknown", and helps nobody.
+TEST(acquire_call_line, a_hint_in_the_last_round_trips_is_not_followed) {
+  course c{waits(1s)};
+  c.queues();
+  c.now = t0 + 1s - 4ms;
+  for (const duration look_in : {duration{0ms}, duration{-1h}}) {
+    c.call.on_hint(c.now, c.server_now(), look_in);
+    EXPECT_EQ(c.sleeps(), t0 + 1s);
+  }
+}
+
+TEST(acquire_call_line, news_of_a_connection_in_the_last_round_trips_is_not_followed) {
+  course heard{waits(1s)};
+  heard.queues();
+  heard.now = t0 + 1s - 4ms;
+  heard.call.on_hearing_changed(heard.now);
+  EXPECT_EQ(heard.sleeps(), t0 + 1s);
+
+  course connected{waits(1s)};
+  connected.queues();
+  connected.now = t0 + 1s - 4ms;
+  connected.call.on_connected(connected.now);
+  EXPECT_EQ(connected.sleeps(), t0 + 1s);
+}
+
+}  // namespace
+
+}  // namespace holdfast::core

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a waiter leaves the line without the lock: out of time, cancelled, refused, cut off. It leaves no ghost (B27,
+// P5).
+#include "core/acquire_call.hpp"
+
+#include "core/acquire_course_testing.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+using course_testing::course;
+using course_testing::owners;
+using course_testing::t0;
+using course_testing::timeout;
+using course_testing::waits;
+using course_testing::waits_for_ever;
+
+TEST(acquire_call_line, the_end_of_the_wait_is_timed_out_and_it_leaves_B27) {
+  course c{waits(2s)};
+  const auto me = c.queues();
+  while (!c.call.is_over()) {
+    const auto action = c.call.on_wake(c.now, true, hearing::yes);
+    if (std::holds_alternative<look>(action)) {
+      c.sent_at = c.now;
+      c.hears(was_queued{c.server_now(), 42, 5s});
+    } else if (const auto* s = std::get_if<sleep_until>(&action)) {
+      c.now = s->at;
+    }
+  }
+  EXPECT_EQ(c.now, t0 + 2s);
+  EXPECT_EQ(c.failure(), errc::timed_out);
+  const auto left = c.call.take_clean_ups();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].owner, me);
+  EXPECT_FALSE(left[0].may_have_copies) << "one leave settles it";
+}
+
+TEST(acquire_call_line, an_unanswered_look_at_the_end_is_unknown_C5) {
+  course c{waits(2s)};
+  const auto me = c.queues(100ms);
+  c.now = c.sleeps();
+  c.looks();
+  c.now = t0 + 2s;
+  c.call.on_wake(c.now, true, hearing::yes);
+  EXPECT_EQ(c.failure(), errc::reply_lost);
+  const auto left = c.call.take_clean_ups();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].owner, me);
+  EXPECT_TRUE(left[0].may_have_copies);
+}
+
+TEST(acquire_call_line, does_not_look_once_more_before_it_gives_up) {
+  course c{waits(1s)};
+  c.queues();
+  EXPECT_EQ(c.sleeps(), t0 + 1s);
+}
+
+TEST(acquire_call_line, an_answer_in_line_makes_the_fate_of_earlier_copies_known) {
+  course c{waits(2s)};
+  c.queues(0ms);
+  c.looks();
+  c.is_cut();
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 5s});
+  c.now = t0 + 2s;
+  c.call.on_wake(c.now, true, hearing::yes);
+  EXPECT_EQ(c.failure(), errc::timed_out);
+  const auto left = c.call.take_clean_ups();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_TRUE(left[0].may_have_copies) << "but one may still arrive";
+}
+
+TEST(acquire_call_line, cancelled_in_line_leaves_H50) {
+  course c{waits_for_ever()};
+  const auto me = c.queues();
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled);
+  const auto left = c.call.take_clean_ups();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].owner, me);
+  EXPECT_FALSE(left[0].may_have_copies) << "one leave settles it";
+}
+
+TEST(acquire_call_line, cancelled_while_it_looks_is_unknown_and_leaves_H50_B46_C5) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
+  const auto left = c.call.take_clean_ups();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].owner, me);
+  EXPECT_TRUE(left[0].may_have_copies);
+}
+
+TEST(acquire_call_line, cancelled_on_the_way_into_the_line_is_unknown_and_leaves_H50_B46) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  const auto me = c.stands();
+  c.call.on_cancel(c.now);
+  EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
+  EXPECT_EQ(c.left_behind(), owners{me});
+}
+
+// The server was asked nothing, so the place stands there: whoever may not connect any more cannot leave by itself.
+TEST(acquire_call_line, a_final_refusal_to_connect_in_line_ends_it_and_it_leaves) {
+  course c{waits_for_ever()};
+  const auto me = c.queues();
+  c.call.on_no_connection(c.now, errc::wrong_password, true, false);
+  EXPECT_EQ(c.failure(), errc::wrong_password);
+  EXPECT_EQ(c.left_behind(), owners{me});
+}
+
+// A restart takes longer than one answer may: who stands in line is as patient as the line.
+TEST(acquire_call_line, without_a_connection_it_waits_as_long_as_its_place_is_kept) {
+  course c{waits_for_ever()};
+  c.queues(0ms);
+  const auto last_heard = c.now;
+  EXPECT_EQ(c.sleeps(false), last_heard + 15s);
+  c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  c.now = last_heard + 15s - 1ns;
+  c.sleeps(false);
+  c.now = last_heard + 15s;
+  c.call.on_wake(c.now, false);
+  EXPECT_EQ(c.failure(), errc::cannot_connect);
+  EXPECT_EQ(c.left_behind().size(), 1u);
+}
+
+TEST(acquire_call_line, a_caller_more_patient_than_the_line_is_asked_first) {
+  auto patient = waits_for_ever();
+  patient.timeout = 20s;
+  course c{patient};
+  c.queues(0ms);
+  EXPECT_EQ(c.sleeps(false), c.now + 20s);
+}
+
+TEST(acquire_call_line, without_a_connection_a_bounded_wait_lasts_to_its_deadline) {
+  course c{waits(1min)};
+  c.queues();
+  c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  while (!c.call.is_over() && c.now < t0 + 1h) {
+    const auto action = c.call.on_wake(c.now, false);
+    if (const auto* s = std::get_if<sleep_until>(&action)) c.now = s->at;
+  }
+  EXPECT_EQ(c.now, t0 + 1min);
+  EXPECT_EQ(c.failure(), errc::cannot_connect);
+}
+
+// The danger: the last thing that the server said was "busy". Somebody who waits without end cannot have timed out.
+TEST(acquire_call_line, an_unbounded_wait_never_times_out) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  c.now = c.sleeps(false, hearing::pending);
+  c.call.on_wake(c.now, false);
+  EXPECT_EQ(c.failure(), errc::server_silent);
+
+  course in_line{waits_for_ever()};
+  in_line.queues(0ms);
+  in_line.now = in_line.sleeps(false);
+  in_line.call.on_wake(in_line.now, false);
+  EXPECT_EQ(in_line.failure(), errc::server_silent);
+}
+
+TEST(acquire_call_line, an_unanswered_look_of_an_unbounded_wait_is_given_the_same_patience) {
+  course c{waits_for_ever()};
+  c.queues(0ms);
+  c.looks();
+  c.now += timeout;
+  c.sleeps();
+  EXPECT_FALSE(c.call.is_over());
+}
+
+}  // namespace
+
+}  // namespace holdfast::core

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// A waiter in line looks: when, what the answers make of it, and how it comes back. The rules of attacks.md (a).
+#include "core/acquire_call.hpp"
+
+#include "core/acquire_course_testing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+using course_testing::course;
+using course_testing::drift;
+using course_testing::owners;
+using course_testing::token;
+using course_testing::ttl;
+using course_testing::waits_for_ever;
+
+TEST(acquire_call_line, looks_when_the_server_says) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(1234ms);
+  EXPECT_EQ(c.sleeps(), c.now + 1234ms);
+  c.now += 1234ms;
+  EXPECT_EQ(c.looks(), me);
+}
+
+// The heartbeats of many are spread, and never more than one in 5 s (design 8).
+TEST(acquire_call_line, heartbeat_has_jitter_and_is_never_early) {
+  course c{waits_for_ever()};
+  c.queues(5s);
+  for (int i = 0; i < 100; ++i) {
+    const auto at = c.sleeps();
+    EXPECT_GE(at, c.now + 5s);
+    EXPECT_LE(at, c.now + 5500ms);
+    c.now = at;
+    c.looks();
+    c.hears(was_queued{c.server_now(), 42, 5s});
+  }
+}
+
+TEST(acquire_call_line, heartbeats_are_spread) {
+  course c{waits_for_ever()};
+  c.queues(5s);
+  std::set<duration> pauses;
+  for (int i = 0; i < 100; ++i) {
+    pauses.insert(c.sleeps() - c.now);
+    c.now = c.sleeps();
+    c.looks();
+    c.hears(was_queued{c.server_now(), 42, 5s});
+  }
+  EXPECT_GT(pauses.size(), 90u);
+  EXPECT_LT(*pauses.begin(), 5100ms);
+  EXPECT_GT(*pauses.rbegin(), 5400ms);
+}
+
+// H61: the claim counts from its own send instant.
+TEST(acquire_call_line, claim_counts_from_its_own_send_instant_H61) {
+  course c{waits_for_ever()};
+  const auto me = c.queues();
+  c.now = c.sleeps();
+  c.looks();
+  c.hears(was_mine{token, 10s}, 30ms);
+  ASSERT_TRUE(c.lease());
+  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.lease()->deadline, deadline_of(c.sent_at, ttl, drift));
+  EXPECT_FALSE(c.lease()->was_repeated);
+}
+
+// H61: the claim that counts is the one that was answered; the server's timer ran from it.
+TEST(acquire_call_line, a_look_that_was_cut_is_repeated_and_mine_is_a_lease_from_the_repeat_H11_H61) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.is_cut();
+  c.sleeps(false);
+  c.now += 300ms;
+  EXPECT_EQ(c.looks(), me);
+  const auto repeated_at = c.now;
+  c.hears(was_mine{token, 9'500ms}, 40ms);
+  ASSERT_TRUE(c.lease());
+  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.lease()->deadline, deadline_of(repeated_at, 9'500ms, drift));
+  EXPECT_TRUE(c.lease()->was_repeated);
+}
+
+TEST(acquire_call_line, granted_by_a_look_is_a_lease_from_that_look_H61) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(700ms);
+  c.now = c.sleeps();
+  c.looks();
+  c.hears(was_granted{token}, 30ms);
+  ASSERT_TRUE(c.lease());
+  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.lease()->deadline, deadline_of(c.sent_at, ttl, drift));
+}
+
+// H16: most of the lease was gone when we read of it.
+TEST(acquire_call_line, a_claim_with_too_little_left_is_given_back_and_it_enters_again_H16) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.hears(was_mine{token, 10s}, 8s);
+  EXPECT_FALSE(c.call.is_over());
+  EXPECT_EQ(c.left_behind(), owners{me});
+  EXPECT_NE(c.stands(), me);
+}
+
+TEST(acquire_call_line, a_refusal_that_passes_is_looked_through_H28) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.hears(was_refused{errc::server_loading, true});
+  EXPECT_EQ(c.sleeps(), c.now + 25ms);
+  c.now += 25ms;
+  EXPECT_EQ(c.looks(), me);
+}
+
+// P4: the first missed claim keeps the ticket, the second does not.
+TEST(acquire_call_line, comes_back_with_its_ticket_once_P4) {
+  course c{waits_for_ever()};
+  const auto first = c.queues(0ms, 77);
+  c.looks();
+  c.hears(was_not_in_line{});
+  EXPECT_TRUE(c.left_behind().empty()) << "there is nothing of it at the server";
+  const auto second = c.stands();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(c.stood->ticket, 77u);
+  c.hears(was_queued{c.server_now(), 77, 0ms});
+  c.looks();
+  c.hears(was_not_in_line{});
+  EXPECT_NE(c.stands(), second);
+  EXPECT_EQ(c.stood->ticket, 0u);
+}
+
+// A copy of the look that was cut may still claim, if the line grants before it comes.
+TEST(acquire_call_line, not_in_line_after_a_cut_lets_the_old_id_leave_P9) {
+  course c{waits_for_ever()};
+  const auto first = c.queues(0ms);
+  c.looks();
+  c.is_cut();
+  c.looks();
+  c.hears(was_not_in_line{});
+  const auto left = c.call.take_clean_ups();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].owner, first);
+  EXPECT_TRUE(left[0].may_have_copies);
+  EXPECT_NE(c.stands(), first);
+}
+
+TEST(acquire_call_line, spent_in_line_enters_again) {
+  course c{waits_for_ever()};
+  const auto first = c.queues(0ms);
+  c.looks();
+  c.hears(was_spent{});
+  EXPECT_NE(c.stands(), first);
+}
+
+TEST(acquire_call_line, late_looks_again_and_again_three_times_P10_P11) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(c.looks(), me);
+    c.hears(was_late{});
+  }
+  EXPECT_EQ(c.failure(), errc::clock_stepped);
+  EXPECT_EQ(c.left_behind(), owners{me});
+}
+
+TEST(acquire_call_line, a_refusal_in_line_ends_it_and_it_leaves) {
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.hears(was_refused{errc::no_permission, false});
+  EXPECT_EQ(c.failure(), errc::no_permission);
+  EXPECT_EQ(c.left_behind(), owners{me});
+}
+
+// P4: so slow that each claim comes too late to be of use. It gives the lease back, and its old place with the second.
+TEST(acquire_call_look, a_claim_that_comes_too_late_keeps_the_ticket_once_P4_H16) {
+  auto patient = waits_for_ever();
+  patient.timeout = 30s;
+  course c{patient};
+  c.queues(0ms, 77);
+  for (const std::uint64_t ticket : {77u, 0u}) {
+    c.looks();
+    c.hears(was_mine{token, 10s}, 8s);
+    c.stands();
+    EXPECT_EQ(c.stood->ticket, ticket);
+    c.hears(was_queued{c.server_now(), 77, 0ms});
+  }
+}
+
+}  // namespace
+
+}  // namespace holdfast::core
