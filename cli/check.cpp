@@ -19,7 +19,7 @@ int check_command(const settings& s) {
     print(json_of(info));
   else if (!s.quiet)
     print(fmt::format("'{}' {}\n", visible(s.name), info.held ? holder_text(info) : "is free"));
-  return number(info.held ? exit_code::busy : exit_code::ok);
+  return number(is_free(info) ? exit_code::ok : exit_code::busy);
 }
 
 }  // namespace holdfast::cli

@@ -71,7 +71,7 @@ std::vector<std::string> environment_under(const held_lock& lock, bool keep_pass
   out.push_back(fmt::format("HOLDFAST_NAME={}", lock.name));
   out.push_back(fmt::format("HOLDFAST_TOKEN={}", lock.token.to_string()));
   out.push_back(fmt::format("HOLDFAST_OWNER={}", lock.owner));
-  out.emplace_back("HOLDFAST_MODE=exclusive");
+  out.push_back(fmt::format("HOLDFAST_MODE={}", lock.mode));
   out.push_back(fmt::format("HOLDFAST_TTL_MS={}", lock.ttl.count()));
   out.push_back(fmt::format("HOLDFAST_HOLDS={}{}{}", above, above.empty() ? "" : " ", lock.entry));
   return out;

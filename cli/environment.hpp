@@ -26,7 +26,8 @@ struct held_lock {
   fencing_token token;
   std::string_view owner;
   std::chrono::milliseconds ttl;
-  std::string_view entry;  // hold_entry's.
+  std::string_view entry;               // hold_entry's.
+  std::string_view mode = "exclusive";  // Or shared, or permit.
 };
 
 // The environment for the command, as "NAME=value".

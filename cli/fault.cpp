@@ -50,6 +50,7 @@ constexpr std::array faults{
     fault_row{errc::clock_stepped, "E09", exit_code::unavailable},
     fault_row{errc::not_held, "E19", exit_code::busy},
     fault_row{errc::changed_hands, "E19", exit_code::busy},
+    fault_row{errc::other_size, "E22", exit_code::misconfigured},
 };
 
 const fault_row* row_of(errc cause) {
@@ -179,7 +180,14 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
     case errc::not_a_primary:
       return {fmt::format("{} is a replica; locks must be taken on the primary", p.server), p.words,
               "name the primary, or look why it was demoted"};
+    case errc::other_size:
+      return {fmt::format("{} is a semaphore of another size{}", p.lock, p.colon_words), p.why,
+              "the same --limit everywhere; `holdfast show` says which it is"};
     case errc::wrong_kind:
+      if (p.why.starts_with("it is a lock") || p.why.starts_with("it is a sem") || p.why.starts_with("it is a sha"))
+        return {fmt::format("{} is used as something else on {}", p.lock, p.server), p.why,
+                "one name, one kind: -s and -x for readers and writers, -l N for a limit, neither for a lock; it is "
+                "forgotten a week after the last use"};
       return {
           fmt::format("key '{}' exists on {} but is not a holdfast lock{}",
                       p.subject.empty() ? visible(fmt::format("{}{{{}}}", context.prefix, context.lock)) : p.subject,

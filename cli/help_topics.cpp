@@ -29,7 +29,8 @@ With no server named, one line on stderr says that the locks are yours on this m
   REDISCLI_AUTH         the server's password
   NO_COLOR              no colours on a terminal
 Environment of the command, always overwritten:
-  HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE=exclusive  HOLDFAST_TTL_MS
+  HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE  HOLDFAST_TTL_MS
+  HOLDFAST_MODE         exclusive, shared (-s) or permit (-l)
   HOLDFAST_TOKEN        the fencing token: give it to what you write to
   HOLDFAST_HOLDS        server, prefix, naming and name of every lock held around the command
 Passwords are taken out of it: REDISCLI_AUTH is removed, HOLDFAST_URI loses user and password.
@@ -115,6 +116,9 @@ constexpr std::array codes{
     help_text{"E21",
               "a defect of holdfast, or this machine is out of memory, descriptors or processes.\nPlease report it. "
               "Exit status 70.\n"},
+    help_text{"E22",
+              "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
+              "`holdfast show NAME` says which it has. Exit status 78.\n"},
 };
 
 }  // namespace

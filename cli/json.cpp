@@ -20,6 +20,35 @@ std::string written(const json& value) { return value.dump(-1, ' ', false, json:
 
 json text_or_null(const std::string& text) { return text.empty() ? json{} : json(text); }
 
+const char* word(lock_kind kind) {
+  switch (kind) {
+    case lock_kind::exclusive: return "exclusive";
+    case lock_kind::shared: return "shared";
+    case lock_kind::semaphore: return "semaphore";
+  }
+  return "exclusive";
+}
+
+const char* word(hold_mode mode) {
+  switch (mode) {
+    case hold_mode::exclusive: return "exclusive";
+    case hold_mode::shared: return "shared";
+    case hold_mode::permits: return "permits";
+  }
+  return "exclusive";
+}
+
+json fields_of(const holder_info& holder) {
+  return {{"owner", holder.owner},
+          {"token", holder.token.value()},
+          {"ttl_ms", holder.ttl.count()},
+          {"remaining_ms", holder.remaining.count()},
+          {"held_ms", holder.held_for.count()},
+          {"mode", word(holder.mode)},
+          {"permits", holder.permits},
+          {"breaking", holder.breaking}};
+}
+
 json fields_of(const lock_info& info) {
   const bool is_ours = info.held && !info.foreign;  // Of a foreign holder only the remaining time is known.
   json out{{"name", info.name}, {"held", info.held}, {"foreign", info.foreign}};
@@ -37,7 +66,15 @@ json fields_of(const lock_info& info) {
                          {"why", info.last_break->why}};
   out["waiters"] = json::array();
   for (const auto& waiter : info.waiters)
-    out["waiters"].push_back({{"owner", waiter.owner}, {"waiting_ms", waiter.waiting.count()}});
+    out["waiters"].push_back({{"owner", waiter.owner},
+                              {"waiting_ms", waiter.waiting.count()},
+                              {"mode", word(waiter.mode)},
+                              {"permits", waiter.permits}});
+  out["kind"] = word(info.kind);
+  out["size"] = info.kind == lock_kind::semaphore ? json(info.size) : json{};
+  out["permits_held"] = info.kind == lock_kind::semaphore ? json(info.permits_held) : json{};
+  out["holders"] = json::array();
+  for (const auto& holder : info.holders) out["holders"].push_back(fields_of(holder));
   return out;
 }
 

@@ -36,7 +36,7 @@ TEST(json_of_a_lock, has_the_fields_of_issue_2_as_integers_of_milliseconds) {
   EXPECT_EQ(found["ttl_ms"], 10'000);
   EXPECT_EQ(found["remaining_ms"], 7'200);
   EXPECT_EQ(found["held_ms"], 192'000);
-  EXPECT_EQ(found["waiters"], json::parse(R"([{"owner":"me","waiting_ms":1500}])"));
+  EXPECT_EQ(found["waiters"], json::parse(R"([{"owner":"me","waiting_ms":1500,"mode":"exclusive","permits":1}])"));
 }
 
 TEST(json_of_a_free_lock, has_nulls_and_no_invented_values) {

@@ -38,6 +38,7 @@ int dispatch(command which, const settings& s) {
     case command::run: return run_command(s);
     case command::hold: return hold_command(s);
     case command::check: return check_command(s);
+    case command::wait: return wait_command(s);
     case command::show: return show_command(s);
     case command::ls: return ls_command(s);
     case command::break_lock: return break_command(s);

@@ -12,22 +12,26 @@ constexpr unsigned bits(command c) { return static_cast<unsigned>(c); }
 
 constexpr unsigned takers = bits(command::run) | bits(command::hold);
 constexpr unsigned runs = bits(command::run);
+constexpr unsigned waits = bits(command::wait);
 constexpr unsigned lookers = bits(command::check) | bits(command::show) | bits(command::ls) | bits(command::doctor);
 constexpr unsigned breaks = bits(command::break_lock);
-constexpr unsigned servers = takers | lookers | breaks;
+constexpr unsigned servers = takers | waits | lookers | breaks;
 constexpr unsigned all = servers | bits(command::local);
 
 constexpr std::array options{
-    option_row{option::nonblock, 'n', "nonblock", nullptr, takers, "do not wait: exit 75 when somebody else holds it"},
-    option_row{option::nonblock, 0, "nb", nullptr, takers, nullptr},
-    option_row{option::wait, 'w', "wait", "DUR", takers, "wait at most so long; without it, for as long as it takes"},
-    option_row{option::wait, 0, "timeout", "DUR", takers, nullptr},
-    option_row{option::conflict_exit, 'E', "conflict-exit-code", "N", takers, "exit N instead of 75 when it is held"},
+    option_row{option::nonblock, 'n', "nonblock", nullptr, takers | waits,
+               "do not wait: exit 75 when somebody else holds it"},
+    option_row{option::nonblock, 0, "nb", nullptr, takers | waits, nullptr},
+    option_row{option::wait, 'w', "wait", "DUR", takers | waits,
+               "wait at most so long; without it, for as long as it takes"},
+    option_row{option::wait, 0, "timeout", "DUR", takers | waits, nullptr},
+    option_row{option::conflict_exit, 'E', "conflict-exit-code", "N", takers | waits,
+               "exit N instead of 75 when it is held"},
     option_row{option::quiet_busy, 0, "quiet-busy", nullptr, takers, "say nothing and exit 0 when it is held"},
-    option_row{option::exclusive, 'x', "exclusive", nullptr, takers, "an exclusive lock; all are, so far"},
+    option_row{option::exclusive, 'x', "exclusive", nullptr, takers, "alone, on a name that others take with -s"},
     option_row{option::exclusive, 'e', nullptr, nullptr, takers, nullptr},
-    option_row{option::shared, 's', "shared", nullptr, takers, "not there yet"},
-    option_row{option::limit, 'l', "limit", "N", takers, "not there yet"},
+    option_row{option::shared, 's', "shared", nullptr, takers, "together with others that take it with -s"},
+    option_row{option::limit, 'l', "limit", "N", takers, "one of N at a time; the same N everywhere"},
     option_row{option::shell_command, 'c', "command", "STRING", runs, "run STRING with sh -c"},
     option_row{option::close_lock, 'o', "close", nullptr, takers,
                "accepted for flock's sake; the command never has the lock's socket"},
@@ -74,6 +78,7 @@ constexpr std::array commands{
     command_row{command::hold, "hold", "hold [options] NAME",
                 "hold a lock until end of input or a signal; prints its token"},
     command_row{command::check, "check", "check [options] NAME", "is it free? exit 0, or 75 when somebody holds it"},
+    command_row{command::wait, "wait", "wait [options] NAME", "until it is free, without taking it"},
     command_row{command::show, "show", "show [options] NAME", "who holds it, since when, under which token"},
     command_row{command::ls, "ls", "ls [options] [GLOB]", "all locks that are held"},
     command_row{command::break_lock, "break", "break [options] --token N NAME", "end somebody's hold (flock's -u)"},

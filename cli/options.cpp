@@ -65,16 +65,29 @@ on_lost on_lost_value(const option_row& row, std::string_view value) {
   throw usage_error{fmt::format("{}: '{}' is none of term, kill, warn", spelt(row), visible(value))};
 }
 
+constexpr int largest_limit = 1'000'000;
+
+void choose(settings& s, taking_mode mode) {
+  if (s.mode != taking_mode::exclusive && s.mode != mode)
+    throw usage_error{"-x, -s and -l exclude each other",
+                      "one lock is for writing, for reading, or for a limited number"};
+  s.mode = mode;
+}
+
 bool apply_taking(settings& s, const option_row& row, const char* value) {
   switch (row.id) {
     case option::nonblock: s.try_once = true; return true;
     case option::wait: s.wait = duration_value(row, value); return true;
     case option::conflict_exit: s.conflict_exit = number_value(row, value, 255); return true;
     case option::quiet_busy: s.quiet_busy = true; return true;
-    case option::exclusive:
     case option::close_lock: return true;
-    case option::shared: throw usage_error{"shared locks (-s) are not there yet; all locks are exclusive"};
-    case option::limit: throw usage_error{"limits (-l) are not there yet; a lock has one holder"};
+    case option::exclusive: choose(s, taking_mode::writing); return true;
+    case option::shared: choose(s, taking_mode::reading); return true;
+    case option::limit:
+      choose(s, taking_mode::permit);
+      s.limit = number_value(row, value, largest_limit);
+      if (s.limit == 0) throw usage_error{"--limit: 0 would let nobody in", "1 or more"};
+      return true;
     case option::no_fork:
       throw usage_error{"-F cannot be had: somebody has to stay and renew the lease", "leave -F out"};
     case option::ttl: s.ttl = duration_value(row, value); return true;
@@ -282,7 +295,7 @@ command parse_command(std::string_view word) {
     if (word == row.name) return row.id;
     words.push_back(row.name);
   }
-  for (const auto later : {"top", "wait", "serve", "bench", "man", "completion"})
+  for (const auto later : {"top", "serve", "bench", "man", "completion"})
     if (word == later) throw usage_error{fmt::format("'{}' is not there yet; a later release brings it", word)};
   const auto near = nearest(word, words);
   throw usage_error{near.empty() ? fmt::format("unknown command '{}'", visible(word))

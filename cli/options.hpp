@@ -29,6 +29,7 @@ enum class command : unsigned {
   local = 1U << 7,
   help = 1U << 8,
   version = 1U << 9,
+  wait = 1U << 10,
 };
 
 enum class option {
@@ -92,11 +93,18 @@ std::span<const command_row> command_table();
 // What --on-lost asks for.
 enum class on_lost { stop, kill, warn };
 
+// Which kind of lock, and how much of it. By itself `run` takes an exclusive lock, or the name for writing if it is
+// used as a shared lock; -x asks for the latter, -s for reading.
+enum class taking_mode { exclusive, writing, reading, permit };
+
 // Everything that was asked for, with the defaults.
 struct settings {
   std::string name{};                          // NAME, or GLOB for ls.
   std::vector<std::string> words{};            // CMD and its arguments; the words after `local` and `help`.
   std::optional<std::string> shell_command{};  // -c
+
+  taking_mode mode = taking_mode::exclusive;
+  int limit = 0;  // Of taking_mode::permit: how many there are.
 
   bool try_once = false;
   std::optional<std::chrono::milliseconds> wait{};

@@ -26,6 +26,11 @@ std::vector<std::string> words_of(const settings& s) {
   return s.words;
 }
 
+std::string_view mode_of(const settings& s) {
+  if (s.mode == taking_mode::permit) return "permit";
+  return s.mode == taking_mode::reading ? "shared" : "exclusive";
+}
+
 // Waiting for a lock that an ancestor holds is waiting for ourselves.
 int refuse_self_deadlock(const settings& s) {
   say_error({.code = "E16",
@@ -82,10 +87,11 @@ int run_command(const settings& s) {
   auto [held, exit] = take_lock(at, s, owner, inbox);
   if (!held) return exit;
 
-  child_plan plan{.words = words,
-                  .environment = environment_under({s.name, held->token(), owner, s.ttl, entry}, s.keep_password),
-                  .mask = inbox.mask_of_parent(),
-                  .own_group = !s.foreground};
+  child_plan plan{
+      .words = words,
+      .environment = environment_under({s.name, held->token(), owner, s.ttl, entry, mode_of(s)}, s.keep_password),
+      .mask = inbox.mask_of_parent(),
+      .own_group = !s.foreground};
   // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
   if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
   child command{plan};

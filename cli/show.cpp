@@ -15,12 +15,32 @@ namespace {
 
 std::string line(const char* label, const std::string& value) { return fmt::format("{:<12}{}\n", label, value); }
 
+// " (to read)", " (2 permits)"; nothing for what wants it all.
+template <class One>
+std::string what_of(const One& one) {
+  if (one.mode == hold_mode::shared) return " (to read)";
+  if (one.mode == hold_mode::permits)
+    return one.permits == 1 ? " (1 permit)" : fmt::format(" ({} permits)", one.permits);
+  return "";
+}
+
+std::string shown(const holder_info& holder) {
+  return fmt::format("{}{} for {}, token {}, remaining {} of {}{}", visible(holder.owner), what_of(holder),
+                     to_text(holder.held_for), holder.token.to_string(), to_text(holder.remaining), to_text(holder.ttl),
+                     holder.breaking ? ", then it ends: it was broken" : "");
+}
+
 std::string shown(const lock_info& info) {
   std::string out = line("name", visible(info.name));
   out += line("held", info.held ? "yes" : "no");
+  if (info.kind == lock_kind::semaphore)
+    out += line("permits", fmt::format("{} of {} taken", info.permits_held, info.size));
+  if (info.kind == lock_kind::shared) out += line("kind", "shared lock");
   if (info.held && info.foreign) {
     out += line("by", "something that is not holdfast");
     out += line("remaining", to_text(info.remaining));
+  } else if (info.kind != lock_kind::exclusive) {
+    for (const auto& holder : info.holders) out += line("holder", shown(holder));
   } else if (info.held) {
     out += line("owner", visible(info.owner));
     out += line("token", info.token.to_string());
@@ -34,7 +54,7 @@ std::string shown(const lock_info& info) {
                                           info.last_break->token.to_string(), visible(info.last_break->by),
                                           info.last_break->why.empty() ? "" : ": " + visible(info.last_break->why)));
   for (const auto& waiter : info.waiters)
-    out += line("waiting", fmt::format("{} for {}", visible(waiter.owner), to_text(waiter.waiting)));
+    out += line("waiting", fmt::format("{}{} for {}", visible(waiter.owner), what_of(waiter), to_text(waiter.waiting)));
   return out;
 }
 

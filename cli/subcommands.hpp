@@ -13,6 +13,7 @@ namespace holdfast::cli {
 int run_command(const settings& s);
 int hold_command(const settings& s);
 int check_command(const settings& s);
+int wait_command(const settings& s);
 int show_command(const settings& s);
 int ls_command(const settings& s);
 int break_command(const settings& s);

@@ -7,6 +7,9 @@
 #include "exit_code.hpp"
 #include "message.hpp"
 
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -78,6 +81,39 @@ int answer_signal(const error& e, const settings& s, int signal_number) {
   return 128 + signal_number;
 }
 
+// One try or one wait, for what the command line asks for.
+std::optional<lease> take(client& locks, const settings& s, const acquire_options& options) {
+  const auto one_of = [&](auto& taken) {
+    return s.try_once ? taken.try_acquire(options) : std::optional{taken.acquire(options)};
+  };
+  if (s.mode == taking_mode::permit) {
+    semaphore places{locks, s.name, s.limit};
+    return one_of(places);
+  }
+  if (s.mode == taking_mode::exclusive)
+    return s.try_once ? locks.try_acquire(s.name, options) : std::optional{locks.acquire(s.name, options)};
+  shared_mutex both{locks, s.name};
+  if (s.mode == taking_mode::writing) return one_of(both);
+  return s.try_once ? both.try_acquire_shared(options) : std::optional{both.acquire_shared(options)};
+}
+
+// Whoever wants it alone gets it alone, whichever kind the name is used as.
+std::optional<lease> take_alone_or_as_asked(client& locks, const settings& s, const acquire_options& options) {
+  try {
+    return take(locks, s, options);
+  } catch (const error& e) {
+    if (e.code() != errc::wrong_kind) throw;
+    auto other = s;
+    other.mode = s.mode == taking_mode::exclusive ? taking_mode::writing : taking_mode::exclusive;
+    const bool is_alone = s.mode == taking_mode::exclusive || s.mode == taking_mode::writing;
+    std::error_code ec;
+    const auto info = is_alone ? locks.inspect(s.name, ec) : std::nullopt;
+    const auto wanted = other.mode == taking_mode::writing ? lock_kind::shared : lock_kind::exclusive;
+    if (!info || info->kind != wanted) throw;
+    return take(locks, other, options);
+  }
+}
+
 }  // namespace
 
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
@@ -87,7 +123,7 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
   const auto options = options_from(s, owner, canceller.token());
   std::optional<lease> held;
   try {
-    held = s.try_once ? at.locks.try_acquire(s.name, options) : std::optional{at.locks.acquire(s.name, options)};
+    held = take_alone_or_as_asked(at.locks, s, options);
   } catch (const error& e) {
     if (const int came = canceller.finish(); came != 0) return {{}, answer_signal(e, s, came)};
     if (e.code() != errc::timed_out) throw;
@@ -121,11 +157,23 @@ std::string owner_label(const settings& s, std::string_view program) {
   return label;
 }
 
+bool is_free(const lock_info& info) {
+  if (info.kind == lock_kind::semaphore) return info.permits_held < info.size && info.waiters.empty();
+  return !info.held;
+}
+
 std::string holder_text(const lock_info& info) {
   if (info.foreign)
     return fmt::format("is held by something that is not holdfast, for {} more without a renewal",
                        to_text(info.remaining));
-  auto text = fmt::format("is held by {} for {}", visible(info.owner), to_text(info.held_for));
+  std::string text;
+  if (info.kind == lock_kind::semaphore)
+    text = fmt::format("has {} of {} permits taken, the first by {} for {}", info.permits_held, info.size,
+                       visible(info.owner), to_text(info.held_for));
+  else
+    text = fmt::format("is held by {} for {}", visible(info.owner), to_text(info.held_for));
+  if (info.kind == lock_kind::shared && info.holders.size() > 1)
+    text += fmt::format(", and by {} others", info.holders.size() - 1);
   if (!info.waiters.empty()) text += fmt::format(", {} waiting", info.waiters.size());
   if (info.breaking) text += fmt::format("; broken, it ends in {}", to_text(info.remaining));
   return text;

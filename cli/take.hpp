@@ -27,6 +27,9 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
 // Never the command's arguments, which may hold secrets.
 std::string owner_label(const settings& s, std::string_view program);
 
+// Could somebody take it now? Of a semaphore: one permit.
+bool is_free(const lock_info& info);
+
 // "is held by deploy@web3:4711 backup for 3m12s", ready to show.
 std::string holder_text(const lock_info& info);
 

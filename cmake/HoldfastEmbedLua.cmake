@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-# holdfast_embed_lua(<target> <file.lua>...)
+# holdfast_embed_lua(<target> <file.lua>[:<kind>]...)
 #
 # Gives <target> a generated header "holdfast_scripts.hpp" with two constants for each file:
 #   release.lua -> holdfast::script::release_lua       the file's exact bytes, with its includes in their places
 #                  holdfast::script::release_lua_sha1  their digest, as SCRIPT LOAD will answer it
+# A line `-- include: advance.lua` is replaced by that file: routines that several scripts share. `kind.lua` stands for
+# exclusive.lua, or for what a file is built for: wait.lua:counted includes counted.lua and becomes wait_counted_lua.
 # The .lua files stay the only copy; editing one configures again, which writes the header again.
 function(holdfast_embed_lua target)
   set(constants "")
-  foreach(file IN LISTS ARGN)
+  foreach(entry IN LISTS ARGN)
+    set(kind exclusive)
+    set(suffix "")
+    set(file "${entry}")
+    if(entry MATCHES "^(.+):([a-z]+)$")
+      set(file "${CMAKE_MATCH_1}")
+      set(kind "${CMAKE_MATCH_2}")
+      set(suffix "_${kind}")
+    endif()
     get_filename_component(path "${file}" ABSOLUTE)
     get_filename_component(name "${file}" NAME_WE)
+    string(APPEND name "${suffix}")
     file(READ "${path}" text)
-    # A line `-- include: advance.lua` is replaced by that file: routines that several scripts share.
+    string(REPLACE "-- include: kind.lua\n" "-- include: ${kind}.lua\n" text "${text}")
     string(REGEX MATCHALL "-- include: [a-z_]+\\.lua\n" includes "${text}")
     foreach(include IN LISTS includes)
       string(REGEX REPLACE "-- include: ([a-z_]+\\.lua)\n" "\\1" shared "${include}")

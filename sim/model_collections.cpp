@@ -27,6 +27,24 @@ std::optional<double> score_of(const std::string& text) {
   return score;
 }
 
+// `17`, `(17`, `-inf`, `+inf`
+struct bound {
+  double score;
+  bool is_open;
+};
+std::optional<bound> bound_of(std::string text) {
+  const bool is_open = text.starts_with("(");
+  if (is_open) text.erase(0, 1);
+  const auto score = score_of(text);
+  if (!score) return std::nullopt;
+  return bound{*score, is_open};
+}
+
+void append_member(resp::value::array& all, const std::pair<double, std::string>& member, bool with_score) {
+  all.emplace_back(member.second);
+  if (with_score) all.emplace_back(shown(member.first));
+}
+
 }  // namespace
 
 template <class Type>
@@ -96,6 +114,8 @@ resp::value model_redis::zcard(const words_t& words) {
 }
 
 resp::value model_redis::zrange(const words_t& words) {
+  const bool with_scores = words.size() == 5 && upper(words[4]) == "WITHSCORES";
+  if (words.size() > 4 && !with_scores) return syntax_error;
   const auto first = number_of(words[2]);
   const auto last = number_of(words[3]);
   if (!first || !last) return not_a_number;
@@ -109,7 +129,45 @@ resp::value model_redis::zrange(const words_t& words) {
   const auto to = std::min(*last < 0 ? *last + size : *last, size - 1);
   if (from > to) return all;
   auto at = std::next(set->order.begin(), from);
-  for (auto i = from; i <= to; ++i, ++at) all.emplace_back(at->second);
+  for (auto i = from; i <= to; ++i, ++at) append_member(all, *at, with_scores);
+  return all;
+}
+
+// ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]
+resp::value model_redis::zrangebyscore(const words_t& words) {
+  const auto low = bound_of(words[2]);
+  const auto high = bound_of(words[3]);
+  if (!low || !high) return resp::server_error{"ERR min or max is not a float"};
+  bool with_scores = false;
+  std::int64_t offset = 0;
+  std::int64_t count = -1;
+  for (std::size_t i = 4; i < words.size(); ++i) {
+    if (upper(words[i]) == "WITHSCORES") {
+      with_scores = true;
+    } else if (upper(words[i]) == "LIMIT" && i + 2 < words.size()) {
+      const auto from = number_of(words[i + 1]);
+      const auto most = number_of(words[i + 2]);
+      if (!from || !most) return not_a_number;
+      offset = *from;
+      count = *most;
+      i += 2;
+    } else {
+      return syntax_error;
+    }
+  }
+  bool is_wrong = false;
+  const auto* set = collection<sorted_set>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  resp::value::array all;
+  if (!set) return all;
+  for (const auto& member : set->order) {
+    const bool is_above = low->is_open ? member.first > low->score : member.first >= low->score;
+    const bool is_below = high->is_open ? member.first < high->score : member.first <= high->score;
+    if (!is_above || !is_below || offset-- > 0) continue;
+    if (count == 0) break;
+    --count;
+    append_member(all, member, with_scores);
+  }
   return all;
 }
 

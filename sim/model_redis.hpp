@@ -105,6 +105,7 @@ private:
   resp::value zrank(const std::vector<std::string>& words);
   resp::value zcard(const std::vector<std::string>& words);
   resp::value zrange(const std::vector<std::string>& words);
+  resp::value zrangebyscore(const std::vector<std::string>& words);
   resp::value hset(const std::vector<std::string>& words);
   resp::value hget(const std::vector<std::string>& words);
   resp::value hexists(const std::vector<std::string>& words);

@@ -126,6 +126,8 @@ public:
 
 private:
   friend class detail::client_state;
+  friend class semaphore;
+  friend class shared_mutex;
 
   // Releases also when the body throws.
   struct releaser {

@@ -79,6 +79,9 @@ enum class errc {
   // Breaking a lock.
   not_held,       // There is nothing to break.
   changed_hands,  // The lock is held under another token than the one you saw. Look again.
+
+  // Semaphores.
+  other_size,  // The server keeps another size for it than you said, or you want more permits than it has.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

@@ -12,4 +12,6 @@
 #include <holdfast/observer.hpp>         // IWYU pragma: export
 #include <holdfast/options.hpp>          // IWYU pragma: export
 #include <holdfast/recursive_mutex.hpp>  // IWYU pragma: export
+#include <holdfast/semaphore.hpp>        // IWYU pragma: export
+#include <holdfast/shared_mutex.hpp>     // IWYU pragma: export
 #include <holdfast/version.hpp>          // IWYU pragma: export

@@ -12,9 +12,33 @@
 namespace holdfast {
 inline namespace v0 {
 
+// What a name is used as. One name is one kind: everything else is errc::wrong_kind.
+enum class lock_kind { exclusive, shared, semaphore };
+
+// How much of it one takes.
+enum class hold_mode {
+  exclusive,  // All of it: a lock, or a shared lock for writing.
+  shared,     // A shared lock for reading.
+  permits,    // Some permits of a semaphore.
+};
+
 struct waiter_info {
   std::string owner{};  // As lock_info::owner.
   std::chrono::milliseconds waiting{0};
+  hold_mode mode = hold_mode::exclusive;
+  int permits = 1;  // Of a semaphore; 1 otherwise.
+};
+
+// One of those who hold a semaphore or a shared lock together. Fields as in lock_info.
+struct holder_info {
+  std::string owner{};
+  fencing_token token{};
+  std::chrono::milliseconds ttl{0};
+  std::chrono::milliseconds remaining{0};
+  std::chrono::milliseconds held_for{0};
+  hold_mode mode = hold_mode::exclusive;
+  int permits = 1;
+  bool breaking = false;
 };
 
 // The last recorded break of a lock.
@@ -39,6 +63,13 @@ struct lock_info {
   bool breaking = false;                   // Broken: it is not renewed any more and ends with `remaining`.
   std::optional<break_record> last_break{};
   std::vector<waiter_info> waiters{};  // The first 100, in the order of the line.
+
+  // The fields above speak of the holder whose lease ends first where several hold it together; here are the first 100
+  // of them, in the order in which their leases end. Empty for an exclusive lock.
+  lock_kind kind = lock_kind::exclusive;
+  std::vector<holder_info> holders{};
+  int size = 0;          // Of a semaphore: its permits; 0 otherwise.
+  int permits_held = 0;  // Of a semaphore: those that are taken.
 };
 
 enum class break_mode {

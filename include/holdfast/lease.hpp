@@ -78,6 +78,8 @@ public:
   explicit lease(std::unique_ptr<detail::lease_handle>) noexcept;
 
 private:
+  friend class shared_mutex;
+
   std::unique_ptr<detail::lease_handle> handle_;
 };
 

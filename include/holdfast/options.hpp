@@ -48,6 +48,9 @@ struct acquire_options {
   fencing_token min_fence{};
 
   renewal renew = renewal::automatic;
+
+  // Of a semaphore: how many of its permits. Anything else has one holder or is shared, and takes 1 only.
+  int permits = 1;
 };
 
 // One client. Checked in the constructor; nothing is sent until the first call.

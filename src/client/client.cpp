@@ -6,6 +6,7 @@
 #include "client/diagnose.hpp"
 #include "client/settings.hpp"
 #include "client/survey.hpp"
+#include "client/with_code.hpp"
 #include "local/local_server.hpp"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ namespace holdfast {
 inline namespace v0 {
 
 using detail::client_state;
+using detail::with_code;
 
 namespace {
 
@@ -27,18 +29,6 @@ std::shared_ptr<client_state> make_state(std::optional<std::string_view> uri, cl
     resolved.server.display = detail::local_display(found.directory);
   }
   return std::make_shared<client_state>(resolved);
-}
-
-// Runs the throwing form; what it throws becomes `ec`.
-template <class Body>
-auto with_code(std::error_code& ec, Body&& body) -> decltype(body()) {
-  ec.clear();
-  try {
-    return body();
-  } catch (const std::system_error& e) {
-    ec = e.code();
-  }
-  return decltype(body())();
 }
 
 }  // namespace
@@ -75,12 +65,7 @@ std::optional<lease> client::try_acquire(std::string_view name, const acquire_op
 }
 
 lease client::acquire(std::string_view name, const acquire_options& options) {
-  auto got = state_->acquire(name, options, client_state::patience::as_told);
-  if (got) return std::move(*got);
-  // wait = 0: somebody held it for the whole of no time.
-  error_detail detail;
-  detail.subject = "'" + std::string{name} + "'";
-  throw error{errc::timed_out, std::move(detail)};
+  return state_->acquire_or_throw(name, options);
 }
 
 std::optional<lease> client::acquire(std::string_view name, const acquire_options& options, std::error_code& ec) {

@@ -6,6 +6,8 @@
 #include "net/clock.hpp"
 #include "script/server_error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -115,12 +117,41 @@ lock_name client_state::name_of(std::string_view text) const {
   return std::move(*name);
 }
 
+script::lock_keys client_state::counted_keys_of(std::string_view text) const {
+  const lock_name name = name_of(text);
+  if (options_.names == naming::plain) {
+    error_detail detail;
+    detail.subject = "'" + name.text() + "'";
+    detail.why = "semaphores and shared locks are not there under plain naming: nobody else knows them";
+    throw error{errc::invalid_option, std::move(detail)};
+  }
+  return script::keys_of(name, options_.prefix, true);
+}
+
+void client_state::fail_wrong_kind(const script::lock_keys& keys, const std::string& found) const {
+  error_detail detail;
+  detail.subject = "key '" + keys.holder + "'";
+  detail.why = found == "zset" ? "it is a shared lock or a semaphore (a zset)" : "it is a " + found;
+  fail(errc::wrong_kind, std::move(detail));
+}
+
 // ---- acquire ----
 
-std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how) {
+lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part) {
+  auto got = acquire(name, what, patience::as_told, part);
+  if (got) return std::move(*got);
+  error_detail detail;
+  detail.subject = "'" + std::string{name} + "'";
+  throw error{errc::timed_out, std::move(detail)};
+}
+
+std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
+                                           const script::part& part) {
   require_ours();
   const lock_name name = name_of(text);
+  const bool is_counted = part.mode != script::part{}.mode;
   check(what, options_);
+  if (part.mode != 'p') check_no_permits(what);
 
   core::acquire_settings rules;
   rules.ttl = what.ttl;
@@ -132,11 +163,11 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   rules.had_contact = commands_->had_contact();
 
   const time_point started_at = boottime_now();
-  auto keys = keys_of(name);
+  auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
   const std::string& label = what.owner.empty() ? owner() : what.owner;
   engine::acquire call{commands_->channel(),
                        commands_->ear(),
-                       {keys, label, options_.max_ttl, what.min_fence, rules},
+                       {keys, label, options_.max_ttl, what.min_fence, rules, part},
                        started_at,
                        net::system_random()};
   commands_->run(call, what.cancel);
@@ -183,9 +214,10 @@ std::optional<lease> client_state::conclude(const engine::acquire& call, const l
   if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far) {
     detail.subject = "'" + name.text() + "'";
   }
-  if (code == errc::wrong_kind) {
-    detail.subject = "key '" + keys.holder + "'";
-    detail.why = "it is a " + call.found_kind();
+  if (code == errc::wrong_kind) fail_wrong_kind(keys, call.found_kind());
+  if (code == errc::other_size) {
+    detail.subject = "'" + name.text() + "'";
+    detail.why = fmt::format("it has {} permits on the server, and you say {}", call.found_size(), call.part().size);
   }
   fail(code, std::move(detail));
 }

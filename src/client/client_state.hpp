@@ -49,10 +49,15 @@ public:
 
   lock_name name_of(std::string_view text) const;  // Throws errc::invalid_name.
   script::lock_keys keys_of(const lock_name& name) const { return script::keys_of(name, options_.prefix); }
+  // Of a semaphore or a shared lock. Throws errc::invalid_option under plain naming.
+  script::lock_keys counted_keys_of(std::string_view text) const;
 
   enum class patience { once, as_told };
-  // Empty: busy. Throws holdfast::error for everything else.
-  std::optional<lease> acquire(std::string_view name, const acquire_options& what, patience how);
+  // Empty: busy. Throws holdfast::error for everything else. `part`: of a counted kind, how much of it.
+  std::optional<lease> acquire(std::string_view name, const acquire_options& what, patience how,
+                               const script::part& part = {});
+  // Busy is errc::timed_out: somebody held it for the whole of no time.
+  lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {});
 
   // As release() of holdfast/lease.hpp. The record is let go whatever comes.
   release_outcome release(const std::shared_ptr<lease_record>& record);
@@ -67,6 +72,8 @@ public:
   // Throws the error behind `reply`, if it is one.
   void throw_if_error(const resp::value& reply, std::string subject) const;
   [[noreturn]] void fail(errc code, error_detail detail) const;
+  // `found`: a type of Redis, or what the scripts call a kind.
+  [[noreturn]] void fail_wrong_kind(const script::lock_keys& keys, const std::string& found) const;
 
 private:
   std::optional<lease> conclude(const engine::acquire& call, const lock_name& name, script::lock_keys keys,

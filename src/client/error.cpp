@@ -72,6 +72,7 @@ constexpr std::array meanings{
     meaning{errc::not_held, "not_held", "nobody holds the lock", not_applied, not_applied},
     meaning{errc::changed_hands, "changed_hands", "the lock is held under another token than the one you saw",
             not_applied, not_applied},
+    meaning{errc::other_size, "other_size", "the semaphore has another size on the server", misconfigured, not_applied},
 };
 
 const meaning* find(int value) noexcept {

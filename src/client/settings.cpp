@@ -119,6 +119,11 @@ void check(const acquire_options& what, const client_options& within) {
   }
 }
 
+void check_no_permits(const acquire_options& what) {
+  if (what.permits == 1) return;
+  refuse(errc::invalid_option, fmt::format("permits = {}", what.permits), "only a semaphore has permits to count");
+}
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace holdfast

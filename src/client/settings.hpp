@@ -25,6 +25,8 @@ settings resolve(std::optional<std::string_view> uri, client_options options);
 
 // Throws holdfast::error (invalid_option) with the field, its value and its range.
 void check(const acquire_options& what, const client_options& within);
+// Permits are for semaphores.
+void check_no_permits(const acquire_options& what);
 
 // user@host:pid program. Never the arguments: they hold secrets.
 std::string default_owner_label();

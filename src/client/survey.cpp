@@ -21,11 +21,31 @@ namespace {
 
 constexpr std::size_t names_per_question = 256;
 
+// The holder whose lease ends first stands for all of them.
+void add_counted(lock_info& info, const script::inspect_reply& reply) {
+  info.kind = reply.kind;
+  info.holders = reply.holders;
+  if (reply.kind == lock_kind::semaphore) {
+    info.size = reply.size;
+    info.permits_held = reply.used;
+  }
+  if (reply.holders.empty()) return;
+  const auto& first = reply.holders.front();
+  info.held = true;
+  info.owner = first.owner;
+  info.token = first.token;
+  info.ttl = first.ttl;
+  info.remaining = first.remaining;
+  info.held_for = first.held_for;
+  info.breaking = first.breaking;
+}
+
 lock_info info_of(std::string name, const script::inspect_reply& reply) {
   lock_info info;
   info.name = std::move(name);
   info.last_break = reply.last_break;
   info.waiters = reply.waiters;
+  add_counted(info, reply);
   if (!reply.held) return info;
   info.held = true;
   info.foreign = reply.held->foreign;
@@ -38,16 +58,11 @@ lock_info info_of(std::string name, const script::inspect_reply& reply) {
   return info;
 }
 
-script::inspect_reply read_inspection(client_state& state, const resp::value& reply, const std::string& holder_key) {
-  state.throw_if_error(reply, "key '" + holder_key + "'");
+script::inspect_reply read_inspection(client_state& state, const resp::value& reply, const script::lock_keys& keys) {
+  state.throw_if_error(reply, "key '" + keys.holder + "'");
   auto parsed = script::parse_inspect(reply);
   if (!parsed) state.fail(errc::unexpected_reply, {});
-  if (!parsed->wrong_kind.empty()) {
-    error_detail detail;
-    detail.subject = "key '" + holder_key + "'";
-    detail.why = "it is a " + parsed->wrong_kind;
-    state.fail(errc::wrong_kind, std::move(detail));
-  }
+  if (!parsed->wrong_kind.empty()) state.fail_wrong_kind(keys, parsed->wrong_kind);
   return std::move(*parsed);
 }
 
@@ -108,7 +123,7 @@ lock_info inspect(client_state& state, std::string_view text) {
   const lock_name name = state.name_of(text);
   const auto keys = state.keys_of(name);
   const auto reply = state.ask(script::inspect(keys), engine::question::repeat::allowed);
-  return info_of(name.text(), read_inspection(state, reply, keys.holder));
+  return info_of(name.text(), read_inspection(state, reply, keys));
 }
 
 std::vector<lock_info> list(client_state& state, std::string_view glob) {
@@ -138,20 +153,33 @@ std::vector<lock_info> list(client_state& state, std::string_view glob) {
   for (std::size_t from = 0; from < names.size(); from += names_per_question) {
     const std::size_t to = std::min(names.size(), from + names_per_question);
     std::vector<script::command> questions;
-    std::vector<std::string> holder_keys;
+    std::vector<script::lock_keys> asked;
     for (std::size_t i = from; i < to; ++i) {
-      const auto keys = state.keys_of(state.name_of(names[i]));
-      questions.push_back(script::inspect(keys));
-      holder_keys.push_back(keys.holder);
+      asked.push_back(state.keys_of(state.name_of(names[i])));
+      questions.push_back(script::inspect(asked.back()));
     }
     const auto replies = state.ask_all(std::move(questions));
     for (std::size_t i = 0; i < replies.size(); ++i) {
-      auto info = info_of(names[from + i], read_inspection(state, replies[i], holder_keys[i]));
+      auto info = info_of(names[from + i], read_inspection(state, replies[i], asked[i]));
       if (info.held) all.push_back(std::move(info));
     }
   }
   return all;
 }
+
+namespace {
+
+script::break_answer ask_to_break(client_state& state, const script::lock_keys& keys, fencing_token seen,
+                                  const break_options& options) {
+  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, state.owner(), options.why),
+                               engine::question::repeat::refused);
+  state.throw_if_error(reply, "key '" + keys.holder + "'");
+  const auto parsed = script::parse_break(reply);
+  if (!parsed) state.fail(errc::unexpected_reply, {});
+  return parsed->what;
+}
+
+}  // namespace
 
 void break_lock(client_state& state, std::string_view text, fencing_token seen, const break_options& options) {
   state.require_ours();
@@ -166,13 +194,11 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
     detail.why = "the reason has more than 256 bytes";
     throw error{errc::invalid_option, std::move(detail)};
   }
-  const auto keys = state.keys_of(name);
-  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, state.owner(), options.why),
-                               engine::question::repeat::refused);
-  state.throw_if_error(reply, "key '" + keys.holder + "'");
-  const auto parsed = script::parse_break(reply);
-  if (!parsed) state.fail(errc::unexpected_reply, {});
-  switch (parsed->what) {
+  auto what = ask_to_break(state, state.keys_of(name), seen, options);
+  if (what == script::break_answer::foreign && state.options().names == naming::holdfast) {
+    what = ask_to_break(state, state.counted_keys_of(text), seen, options);
+  }
+  switch (what) {
     case script::break_answer::broken: return;
     case script::break_answer::not_held: state.fail(errc::not_held, std::move(detail));
     case script::break_answer::changed_hands: state.fail(errc::changed_hands, std::move(detail));

@@ -34,15 +34,14 @@ void acquire::step(time_point now) {
     }
     if (std::holds_alternative<core::finish>(action)) return;
     if (const auto* ask = std::get_if<core::ask>(&action)) {
-      to().send(now,
-                script::acquire(what_.keys, ask->owner, what_.settings.ttl, not_after(now, ask->may_take),
-                                what_.max_ttl, what_.label, what_.min_fence),
-                *this);
+      send(now, *ask);
     } else if (const auto* stand = std::get_if<core::stand>(&action)) {
       send(now, *stand);
     } else if (const auto* look = std::get_if<core::look>(&action)) {
       const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
-      to().send(now, script::look(what_.keys, look->owner, who, not_after(now, look->may_take), what_.max_ttl), *this);
+      to().send(now,
+                script::look(what_.keys, look->owner, what_.part, who, not_after(now, look->may_take), what_.max_ttl),
+                *this);
     }
   }
 }
@@ -53,13 +52,34 @@ server_time acquire::not_after(time_point now, duration may_take) {
   return at;
 }
 
+void acquire::send(time_point now, const core::ask& what) {
+  const auto until = not_after(now, what.may_take);
+  if (!what_.keys.is_counted) {
+    to().send(
+        now,
+        script::acquire(what_.keys, what.owner, what_.settings.ttl, until, what_.max_ttl, what_.label, what_.min_fence),
+        *this);
+    return;
+  }
+  const script::line_entry entry{.ttl = what_.settings.ttl,
+                                 .label = what_.label,
+                                 .min_fence = what_.min_fence,
+                                 .window = what_.settings.ttl,
+                                 .wait_until = {},
+                                 .ticket = 0,
+                                 .what = what_.part};
+  const script::listener who{ear_->channel_name(), false};
+  to().send(now, script::try_line(what_.keys, what.owner, entry, who, until, what_.max_ttl), *this);
+}
+
 void acquire::send(time_point now, const core::stand& what) {
   script::line_entry entry{.ttl = what_.settings.ttl,
                            .label = what_.label,
                            .min_fence = what_.min_fence,
                            .window = what.window,
                            .wait_until = {},
-                           .ticket = what.ticket};
+                           .ticket = what.ticket,
+                           .what = what_.part};
   if (what.wait_left) {
     const auto left = std::chrono::duration_cast<server_time::duration>(*what.wait_left);
     entry.wait_until = to().server_now(now) + left;
@@ -109,6 +129,10 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         [&](const script::wrong_kind& k) -> core::acquire_answer {
                           found_kind_ = k.found;
                           return core::was_refused{errc::wrong_kind, false};
+                        },
+                        [&](const script::other_size& o) -> core::acquire_answer {
+                          found_size_ = o.size;
+                          return core::was_refused{errc::other_size, false};
                         },
                         [&](const script::bad_argument& b) -> core::acquire_answer {
                           note(b.what);

@@ -6,6 +6,7 @@
 #include "core/acquire_call.hpp"
 #include "engine/call.hpp"
 #include "engine/hints.hpp"
+#include "script/command.hpp"
 #include "script/keys.hpp"
 
 #include <holdfast/names.hpp>
@@ -31,6 +32,7 @@ public:
     std::chrono::milliseconds max_ttl;
     fencing_token min_fence;
     core::acquire_settings settings;
+    script::part part{};  // What it wants of the lock: all of it, unless the keys are of a counted kind.
   };
 
   // `ear`: how the line tells us to look; it outlives the call.
@@ -57,9 +59,12 @@ public:
   // The latest not_after of all requests that went out.
   server_time last_not_after() const { return last_not_after_; }
   const std::string& found_kind() const { return found_kind_; }
+  int found_size() const { return found_size_; }
+  const script::part& part() const { return what_.part; }
 
 private:
   server_time not_after(time_point now, duration may_take);
+  void send(time_point now, const core::ask& what);
   void send(time_point now, const core::stand& what);
   core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply);
 
@@ -69,6 +74,7 @@ private:
   time_point wake_at_;
   server_time last_not_after_{};
   std::string found_kind_;
+  int found_size_ = 0;
 };
 
 }  // namespace holdfast::engine

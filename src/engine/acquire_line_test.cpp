@@ -80,8 +80,26 @@ TEST_F(waiting_test, wait_says_the_whole_entry_and_that_it_is_heard) {
   EXPECT_THAT(words_of(stood[0]),
               ElementsAre("4", keys.holder, keys.fence, keys.line, keys.waiters, call_owner(stood[0]), "10000",
                           digits(server.clock + timeout), "60000", "ann", "0000000000000007", "hf:wake:me", "s", "1000",
-                          digits(server.clock + 30s), "0"));
+                          digits(server.clock + 30s), "0", "x"));
   EXPECT_NE(call_owner(stood[0]), owner_of(asked[0]));
+}
+
+// A semaphore's first request is the same script as its place in line, as a try.
+TEST_F(waiting_test, a_counted_kind_asks_by_a_try_and_says_how_much_it_wants) {
+  auto what = wants(true);
+  what.keys.is_counted = true;
+  what.part = {'p', 2, 3};
+  call.emplace(calls.wire(), ear, what, server.now, rng);
+  calls.start(*call, server.now);
+  server.connect();
+  const auto tried = server.take();
+  ASSERT_EQ(tried.size(), 1u);
+  EXPECT_EQ(tried[0].at(1), script::find(script::id::wait_counted).sha1);
+  EXPECT_EQ(tried[0].at(15), "t");
+  EXPECT_EQ(std::vector<std::string>(tried[0].end() - 3, tried[0].end()), (std::vector<std::string>{"p", "2", "s3"}));
+  server.say(list({integer(16), stamp(server.clock), integer(5)}));
+  EXPECT_EQ(failure(), errc::other_size);
+  EXPECT_EQ(call->found_size(), 5);
 }
 
 TEST_F(waiting_test, wait_without_end_says_so) {

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- advance: lets the line move. Not a script of its own: every script that can free a lock or find it free has it
--- (`-- include: advance.lua`), with `now`, `call`, `pcall`, `sub` and KEYS[1] holder, [2] fence, [3] line, [4] waiters.
+-- (`-- include: advance.lua`), behind its kind (exclusive.lua or counted.lua), with `now`, `call`, `pcall`, `sub` and
+-- KEYS[1] holder, [2] fence, [3] line, [4] waiters.
 --
 --   line     sorted set: owner id, scored by its ticket, a stamp
 --   waiters  hash: owner id -> `v1|process|s or -|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`
@@ -9,14 +10,17 @@
 --                  standby  -> `now_us|owner id|at_us|owner id|at_us`: who was told to look when, at the last grant
 --
 -- A process is named by its channel; `s`: it has subscribed to it and the server said so (P1). A member of one key
--- without its entry in the other is dead. Both live a minute after the last touch.
+-- without its entry in the other is dead. Both live a minute after the last touch. The mode is `x`, or `r`, `w` or `p`
+-- and the permits that it takes (counted.lua).
 --
--- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only the key's expiry
--- is the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
-local tell, next_stamp, write_fence, mark_spent, grant, advance
+-- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only its expiry is
+-- the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
+local tell, next_stamp, write_fence, mark_spent, grant, go_on_at, advance
 
 local silent_us = 6000000 -- One look missed: others go first (P3).
 local dead_us = 16500000  -- Three looks missed: out of the line (P1).
+local most_grants = 16
+local most_seen = 256
 
 -- False when nobody may be told anything here, by anybody with the caller's permissions.
 tell = function(channel, message)
@@ -25,7 +29,7 @@ tell = function(channel, message)
 end
 
 -- max(last + 1, now, floor + 1), 16 digits.
-next_stamp = function(last, floor)
+next_stamp = function(floor)
   local stamp = now
   local before = last and sub(last, 1, 16) or ''
   if #before == 16 and before >= stamp and before < '9007199254740991' and not string.find(before, '%D') then
@@ -47,172 +51,192 @@ local function fence_lives(stamp)
   return string.format('%.0f', keep)
 end
 
--- `stamp|owner id|q`: the q says that there may be a line, so that who finds the lock free asks it (acquire.lua).
-write_fence = function(stamp, owner, has_line)
-  local fence = stamp .. '|' .. owner .. (has_line and '|q' or '')
-  call('SET', KEYS[2], fence, 'PX', fence_lives(stamp))
-  return fence
+write_fence = function(stamp, owner)
+  last = stamp .. '|' .. owner .. fence_mark()
+  call('SET', KEYS[2], last, 'PX', fence_lives(stamp))
 end
 
--- Puts the owner id beside the last stamp, or beside `least` when there is none (P9). Gives the fence as it then is.
--- NX without a fence: a key of another type looks absent, and is not ours to overwrite. It may fail: full memory.
-mark_spent = function(last, owner, least, has_line)
+-- Puts the owner id beside the last stamp, or beside `least` when there is none (P9). NX without a fence: a key of
+-- another type looks absent, and is not ours to overwrite. It may fail: full memory.
+mark_spent = function(owner, least)
   local stamp = last and sub(last, 1, 16) or ''
   if #stamp ~= 16 or string.find(stamp, '%D') then
     stamp = least
   end
-  local fence = stamp .. '|' .. owner .. (has_line and '|q' or '')
+  local fence = stamp .. '|' .. owner .. fence_mark()
   local done
   if last then
     done = pcall('SET', KEYS[2], fence, 'PX', fence_lives(stamp))
   else
     done = pcall('SET', KEYS[2], fence, 'NX', 'PX', fence_lives(stamp))
   end
-  return done and not done.err and fence or last
+  if done and not done.err then
+    last = fence
+  end
 end
 
--- The holder's value and the fence; nil and the server's error when memory is full.
-grant = function(owner, ttl, min_fence, label, last, key_expires_ms)
-  local stamp = next_stamp(last, min_fence)
-  local value = 'v1|' .. owner .. '|' .. stamp .. '|' .. ttl .. '|' .. now .. '|' .. label
-  local done = pcall('SET', KEYS[1], value, 'PXAT', string.format('%.0f', key_expires_ms))
+-- Makes it a holder and takes it out of the line. The token; nil and the server's error when memory is full.
+grant = function(entry, lives_ms)
+  local stamp = next_stamp(entry.min_fence)
+  local done = put(entry, stamp, tonumber(now) + tonumber(lives_ms) * 1000)
   if done.err then
     return nil, done
   end
-  call('ZREM', KEYS[3], owner)
-  call('HDEL', KEYS[4], owner)
-  local has_line = call('EXISTS', KEYS[3]) == 1
-  if not has_line then
+  call('ZREM', KEYS[3], entry.id)
+  call('HDEL', KEYS[4], entry.id)
+  if call('EXISTS', KEYS[3]) == 0 then
     call('DEL', KEYS[4])
   end
-  return value, write_fence(stamp, owner, has_line)
+  write_fence(stamp, entry.id)
+  return stamp
 end
 
--- advance(last, me): the lock is free. Grants it to the first in line who is there to take it: to `me` (the caller's
--- owner id) with its whole ttl, to anybody else for a claim window. Gives
---   value, last     granted: the holder's value, and the fence
---   'reserved'      free, but somebody live is in line who cannot be told: it takes it with its next look
---   nil             free, and nobody in line can be granted now
--- It looks at 256 entries at most; then it tells the next one to look, and that one goes on.
-advance = function(last, me)
-  -- It runs behind a release that is done already: nothing in here may fail.
-  local kind = call('TYPE', KEYS[4]).ok
-  if kind ~= 'hash' and kind ~= 'none' then
+-- Nil for an entry that is dead: half lost, or its own wait is over.
+local function entry_of(id)
+  local process, told, ttl, window, wait_until, min_fence, _, mode, permits, label = string.match(
+    call('HGET', KEYS[4], id) or '',
+    '^v1|([^|]+)|([s-])|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%a)(%d*)|([^|]*)$')
+  if not process or wait_until ~= '0' and now > wait_until then
     return nil
   end
-  local offset, seen_in_all, batch = 0, 0, 4
-  local first_silent, chosen, chosen_entry
-  local behind = {}
-  local now_us = tonumber(now)
-  -- A look finds the lock free behind a grant that lapsed. Whoever was told to stand by for that and did not look is
-  -- silent too, and need not cost a window of its own (P3). A tenth of a second is for the network.
-  local standby = me and call('HGET', KEYS[4], 'standby') or ''
-  local told_at = sub(standby, 1, 16)
+  return {id = id, process = process, told = told, ttl = ttl, window = window, min_fence = min_fence, mode = mode,
+    permits = tonumber(permits) or 0, label = label}
+end
 
-  while seen_in_all < 256 and not chosen do
-    local ids = call('ZRANGE', KEYS[3], offset, offset + batch - 1)
-    batch = 32
-    if #ids == 0 then
-      break
-    end
-    local dead = 0
-    for i = 1, #ids do
-      if #behind == 2 then
-        break
-      end
-      local id, entry = ids[i], nil
-      local text = call('HGET', KEYS[4], id)
-      if text then
-        local process, told, ttl, window, wait_until, min_fence, joined, mode, label =
-          string.match(text, '^v1|([^|]+)|([s-])|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%a)|([^|]*)$')
-        if process and (wait_until == '0' or now <= wait_until) then
-          entry = {id = id, process = process, told = told, ttl = ttl, window = window, min_fence = min_fence,
-            label = label}
-        end
-      end
-      local silence = dead_us + 1
-      if entry then
-        local looked = id == me and now or call('HGET', KEYS[4], entry.process)
-        silence = looked and now_us - tonumber(looked) or silence
-        local due = string.match(standby, id .. '|(%d+)')
-        if due and id ~= me and silence <= dead_us and looked < told_at and now_us > tonumber(due) + 100000 then
-          silence = silent_us + 1
-        end
-      end
-      if silence > dead_us then
-        call('ZREM', KEYS[3], id)
-        call('HDEL', KEYS[4], id)
-        dead = dead + 1
-      elseif chosen then
-        if #behind < 2 and entry.told == 's' and entry.process ~= chosen_entry.process then
-          behind[#behind + 1] = entry
-        end
-      elseif id == me then
-        chosen, chosen_entry = id, entry
-      elseif silence > silent_us then
-        first_silent = first_silent or entry
-      elseif entry.told ~= 's' then
-        return 'reserved'
-      else
-        -- The exact channel: PUBLISH's own count includes whoever subscribed to a pattern (P1).
-        local listening = pcall('PUBSUB', 'NUMSUB', entry.process)
-        if listening.err or tonumber(listening[2]) ~= 0 then
-          chosen, chosen_entry = id, entry
-        end
-      end
-    end
-    offset = offset + #ids - dead
-    seen_in_all = seen_in_all + #ids
+-- How long its process has not looked. A look finds room behind a grant that lapsed: whoever was told to stand by for
+-- that and did not look is silent too, and need not cost a window of its own (P3). A tenth of a second is for the
+-- network.
+local function silence_of(entry, standby)
+  local looked = call('HGET', KEYS[4], entry.process)
+  local silence = looked and tonumber(now) - tonumber(looked) or dead_us + 1
+  local due = string.match(standby, entry.id .. '|(%d+)')
+  if due and silence <= dead_us and looked < sub(standby, 1, 16) and tonumber(now) > tonumber(due) + 100000 then
+    return silent_us + 1
   end
+  return silence
+end
 
-  if not chosen then
-    if first_silent then
-      local listening = pcall('PUBSUB', 'NUMSUB', first_silent.process)
-      if first_silent.told == 's' and (listening.err or tonumber(listening[2]) ~= 0) then
-        chosen, chosen_entry = first_silent.id, first_silent
-      end
-    elseif seen_in_all >= 256 then
-      local next_one = call('ZRANGE', KEYS[3], offset, offset)[1]
-      local entry = next_one and call('HGET', KEYS[4], next_one)
-      local process = entry and string.match(entry, '^v1|([^|]+)|s|')
-      if process then
-        tell(process, 'v1|look|' .. next_one .. '|' .. now .. '|' .. now)
-      end
-    end
-  end
-  if not chosen then
-    if seen_in_all == 0 then
-      call('DEL', KEYS[4])
-      if last and #last > 49 then
-        write_fence(sub(last, 1, 16), sub(last, 18, 49), false)
-      end
-    end
-    return nil
-  end
+-- The exact channel: PUBLISH's own count includes whoever subscribed to a pattern (P1).
+local function listens(entry)
+  local listening = pcall('PUBSUB', 'NUMSUB', entry.process)
+  return listening.err or tonumber(listening[2]) ~= 0
+end
 
-  local e = chosen_entry
-  local now_ms = math.floor(now_us / 1000)
-  if chosen == me then
-    return grant(me, e.ttl, e.min_fence, e.label, last, now_ms + tonumber(e.ttl))
-  end
-  local until_ms = now_ms + tonumber(e.window)
-  if not tell(e.process, 'v1|grant|' .. chosen .. '|' .. now .. '|' .. string.format('%.0f', until_ms)) then
+-- Grants it for a claim window and tells it so; false when it could not be told, or memory is full.
+local function offer(entry)
+  local until_ms = math.floor(tonumber(now) / 1000) + tonumber(entry.window)
+  if not tell(entry.process, 'v1|grant|' .. entry.id .. '|' .. now .. '|' .. string.format('%.0f', until_ms)) then
     pcall('HSET', KEYS[4], 'deaf', now)
-    return 'reserved'
+    return false
   end
-  local value, fence = grant(chosen, e.ttl, e.min_fence, e.label, last, until_ms)
-  if not value then
-    return 'reserved'
-  end
-  -- Should it not come, these look without being asked again: nobody else would notice (P3).
-  standby = now
+  return grant(entry, entry.window) ~= nil
+end
+
+-- Should it not come, these look without being asked again: nobody else would notice (P3).
+local function stand_by(offered, behind)
+  local standby = now
   for k = 1, #behind do
-    local at = string.format('%.0f', now_us + tonumber(e.window) * 1000 + 200000 * k)
+    local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * k)
     tell(behind[k].process, 'v1|look|' .. behind[k].id .. '|' .. now .. '|' .. at)
     standby = standby .. '|' .. behind[k].id .. '|' .. at
   end
   if #behind > 0 then
     call('HSET', KEYS[4], 'standby', standby)
   end
-  return value, fence
+end
+
+-- Whoever stands there looks now, and goes on from there.
+go_on_at = function(rank)
+  local id = call('ZRANGE', KEYS[3], rank, rank)[1]
+  local process = id and string.match(call('HGET', KEYS[4], id) or '', '^v1|([^|]+)|s|')
+  if process then
+    tell(process, 'v1|look|' .. id .. '|' .. now .. '|' .. now)
+  end
+end
+
+-- advance(me): grants to those first in line who are there to take it, while there is room: to `me` (the caller's owner
+-- id) with its whole ttl, to anybody else for a claim window. Gives
+--   token  of `me`, if it was granted
+--   kept   there may be room, but it belongs to somebody live in line: who cannot be told, and takes it with its next
+--          look; or who needs more room than there is
+-- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on.
+advance = function(me)
+  -- It runs behind a release that is done already: nothing in here may fail.
+  local line_kind, waiters_kind = call('TYPE', KEYS[3]).ok, call('TYPE', KEYS[4]).ok
+  if line_kind ~= 'zset' and line_kind ~= 'none' or waiters_kind ~= 'hash' and waiters_kind ~= 'none' then
+    return nil, false
+  end
+  local standby = me and call('HGET', KEYS[4], 'standby') or ''
+  local rank, seen, grants, batch = 0, 0, 0, 4
+  local token, first_silent, offered, head
+  local behind = {}
+
+  while seen < most_seen and grants < most_grants and #behind < 2 and (offered or not head) do
+    local ids = call('ZRANGE', KEYS[3], rank, rank + batch - 1)
+    batch = 32
+    if #ids == 0 then
+      break
+    end
+    seen = seen + #ids
+    for i = 1, #ids do
+      local entry = entry_of(ids[i])
+      local silence = entry and (entry.id == me and 0 or silence_of(entry, standby)) or dead_us + 1
+      if silence > dead_us then
+        call('ZREM', KEYS[3], ids[i])
+        call('HDEL', KEYS[4], ids[i])
+      elseif head or not is_free() then
+        -- Nobody from here on; the next ones stand by for whoever was granted.
+        head = head or entry
+        if #behind < 2 and entry.told == 's' and offered and entry.process ~= offered.process then
+          behind[#behind + 1] = entry
+        end
+        rank = rank + 1
+      elseif entry.id ~= me and silence > silent_us then
+        first_silent = first_silent or entry
+        rank = rank + 1
+      elseif entry.id ~= me and entry.told == 's' and not listens(entry) then
+        rank = rank + 1
+      elseif not has_room(entry) then
+        head = entry
+        rank = rank + 1
+      elseif entry.id == me then
+        token = grant(entry, entry.ttl)
+        grants = grants + 1
+        head = not token and entry or nil
+      elseif entry.told ~= 's' or not offer(entry) then
+        head = entry
+        rank = rank + 1
+      else
+        offered = entry
+        grants = grants + 1
+      end
+      if #behind == 2 or grants == most_grants or head and not offered then
+        break
+      end
+    end
+  end
+
+  if grants == 0 and not head and first_silent and first_silent.told == 's' and has_room(first_silent) and
+    listens(first_silent) then
+    if offer(first_silent) then
+      offered = first_silent
+    else
+      head = first_silent
+    end
+  end
+  if offered then
+    stand_by(offered, behind)
+  end
+  if not head and is_free() and (seen >= most_seen or grants == most_grants) then
+    go_on_at(rank)
+  end
+  if seen == 0 then
+    if waiters_kind == 'hash' then
+      call('DEL', KEYS[4])
+    end
+    if last and sub(last, 50) == '|q' then
+      write_fence(sub(last, 1, 16), sub(last, 18, 49))
+    end
+  end
+  return token, head ~= nil or grants == most_grants
 end

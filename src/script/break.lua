@@ -22,7 +22,7 @@
 -- holder's owner id. With 'now' the first write is DEL, what follows cannot fail it, and the line moves at once; with
 -- 'expiry' the record is the break, so its SET comes first and fails as a whole when memory is full, and the line moves
 -- when its first looks at the expiry. The server's clock decides.
-local call, pcall, sub, find, format = redis.call, redis.pcall, string.sub, string.find, string.format
+local call, pcall, sub, find = redis.call, redis.pcall, string.sub, string.find
 
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
@@ -42,19 +42,19 @@ if #why > 768 or find(why, '[%c|]') then
 end
 
 local found = call('MGET', KEYS[1], KEYS[2], KEYS[5])
-local value, last, record = found[1], found[2], found[3]
+local holder, before, record = found[1], found[2], found[3]
 
-if not value then
+if not holder then
   local kind = call('TYPE', KEYS[1]).ok
   if kind ~= 'none' then
     return {9, now, kind}
   end
   return {12, now}
 end
-if sub(value, 1, 3) ~= 'v1|' then
+if sub(holder, 1, 3) ~= 'v1|' then
   return {9, now, 'string'}
 end
-if sub(value, 37, 53) ~= token .. '|' then
+if sub(holder, 37, 53) ~= token .. '|' then
   return {13, now}
 end
 for _, i in ipairs({2, 5}) do
@@ -70,15 +70,10 @@ if mode == 'expiry' and known then
   return now
 end
 
-local stamp = tonumber(now)
-local before = last and sub(last, 1, 16) or ''
-if #before == 16 and not find(before, '%D') and before < '9007199254740991' then
-  stamp = math.max(stamp, tonumber(before) + 1)
-end
-stamp = math.max(stamp, tonumber(token) + 1)
-local keep = format('%.0f', 604800000 + math.ceil((stamp - tonumber(now)) / 1000))
-local has_line = last and sub(last, 50) == '|q'
-local fence = format('%016.0f', stamp) .. '|' .. sub(value, 4, 35) .. (has_line and '|q' or '')
+-- include: exclusive.lua
+-- include: advance.lua
+
+last = before
 local entry = 'v1|' .. token .. '|' .. now .. '|' .. by .. '|' .. why
 
 if mode == 'expiry' then
@@ -89,11 +84,9 @@ else
     pcall('SET', KEYS[5], entry, 'PX', '604800000')
   end
 end
-pcall('SET', KEYS[2], fence, 'PX', keep)
-
--- include: advance.lua
-
-if mode == 'now' and call('TYPE', KEYS[3]).ok == 'zset' then
-  advance(fence, nil)
+last = next_stamp(token)
+mark_spent(sub(holder, 4, 35), last)
+if mode == 'now' then
+  advance(nil)
 end
 return now

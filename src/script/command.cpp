@@ -33,13 +33,35 @@ std::string time_field(server_time at) {
   return us <= 0 ? std::string{"0"} : digits16(static_cast<std::uint64_t>(us));
 }
 
+// `s3`, `w1000000`: what src/script/counted.lua keeps in the fence.
+std::string kind_field(const part& what) { return (what.mode == 'p' ? "s" : "w") + std::to_string(what.size); }
+
+// Of all scripts that know the line: the counted ones keep their holders in one key more.
+command with_line(id exclusive, id counted, const lock_keys& keys, std::vector<std::string> args) {
+  std::vector<std::string> all{keys.holder, keys.fence, keys.line, keys.waiters};
+  if (keys.is_counted) all.push_back(keys.holders);
+  return {keys.is_counted ? counted : exclusive, std::move(all), std::move(args)};
+}
+
 command stand(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
               const char* how, server_time not_after, std::chrono::milliseconds max_ttl) {
-  return {id::wait,
-          {keys.holder, keys.fence, keys.line, keys.waiters},
-          {std::string{owner.hex()}, ms_field(entry.ttl), time_field(not_after), ms_field(max_ttl),
-           label_field(entry.label), entry.min_fence ? token_field(entry.min_fence) : "0", who.channel, how,
-           ms_field(entry.window), time_field(entry.wait_until), entry.ticket ? digits16(entry.ticket) : "0"}};
+  std::vector<std::string> args{std::string{owner.hex()},
+                                ms_field(entry.ttl),
+                                time_field(not_after),
+                                ms_field(max_ttl),
+                                label_field(entry.label),
+                                entry.min_fence ? token_field(entry.min_fence) : "0",
+                                who.channel,
+                                how,
+                                ms_field(entry.window),
+                                time_field(entry.wait_until),
+                                entry.ticket ? digits16(entry.ticket) : "0",
+                                std::string{entry.what.mode}};
+  if (keys.is_counted) {
+    args.push_back(std::to_string(entry.what.permits));
+    args.push_back(kind_field(entry.what));
+  }
+  return with_line(id::wait, id::wait_counted, keys, std::move(args));
 }
 
 }  // namespace
@@ -64,12 +86,13 @@ command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milli
 }
 
 command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl) {
-  return {id::renew, {keys.holder, keys.broken}, {std::string{owner.hex()}, token_field(token), ms_field(ttl)}};
+  return {keys.is_counted ? id::renew_counted : id::renew,
+          {keys.holder, keys.is_counted ? keys.holders : keys.broken},
+          {std::string{owner.hex()}, token_field(token), ms_field(ttl)}};
 }
 
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token) {
-  return {
-      id::release, {keys.holder, keys.fence, keys.line, keys.waiters}, {std::string{owner.hex()}, token_field(token)}};
+  return with_line(id::release, id::release_counted, keys, {std::string{owner.hex()}, token_field(token)});
 }
 
 command wait(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
@@ -82,26 +105,37 @@ command try_line(const lock_keys& keys, const owner_id& owner, const line_entry&
   return stand(keys, owner, entry, who, "t", not_after, max_ttl);
 }
 
-command look(const lock_keys& keys, const owner_id& owner, const listener& who, server_time not_after,
+command look(const lock_keys& keys, const owner_id& owner, const part& what, const listener& who, server_time not_after,
              std::chrono::milliseconds max_ttl) {
-  return {id::look,
-          {keys.holder, keys.fence, keys.line, keys.waiters},
-          {std::string{owner.hex()}, time_field(not_after), ms_field(max_ttl), who.channel, who.hears ? "s" : "-"}};
+  std::vector<std::string> args{std::string{owner.hex()}, time_field(not_after), ms_field(max_ttl), who.channel,
+                                who.hears ? "s" : "-"};
+  if (keys.is_counted) args.push_back(kind_field(what));
+  return with_line(id::look, id::look_counted, keys, std::move(args));
 }
 
 command leave(const lock_keys& keys, const owner_id& owner) {
-  return {id::leave, {keys.holder, keys.fence, keys.line, keys.waiters}, {std::string{owner.hex()}}};
+  return with_line(id::leave, id::leave_counted, keys, {std::string{owner.hex()}});
+}
+
+command downgrade(const lock_keys& keys, const owner_id& owner, fencing_token token) {
+  return with_line(id::downgrade, id::downgrade, keys, {std::string{owner.hex()}, token_field(token)});
+}
+
+command resize(const lock_keys& keys, int size) {
+  return with_line(id::resize, id::resize, keys, {kind_field({'p', 0, size})});
 }
 
 command inspect(const lock_keys& keys) {
-  return {id::inspect, {keys.holder, keys.broken, keys.line, keys.waiters}, {}};
+  return {id::inspect, {keys.holder, keys.broken, keys.line, keys.waiters, keys.holders, keys.fence}, {}};
 }
 
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
                    std::string_view why) {
-  return {id::break_lock,
-          {keys.holder, keys.fence, keys.line, keys.waiters, keys.broken},
-          {token_field(seen), mode == break_mode::immediately ? "now" : "expiry", label_field(by), label_field(why)}};
+  auto out = with_line(
+      id::break_lock, id::break_counted, keys,
+      {token_field(seen), mode == break_mode::immediately ? "now" : "expiry", label_field(by), label_field(why)});
+  out.keys.push_back(keys.broken);
+  return out;
 }
 
 }  // namespace holdfast::script

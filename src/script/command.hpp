@@ -36,6 +36,15 @@ command renew(const lock_keys& keys, const owner_id& owner, fencing_token token,
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token);
 command inspect(const lock_keys& keys);
 
+// How much of a lock an entry takes, and what the caller takes the name for.
+struct part {
+  // x: all of an exclusive lock; r, w: to read or write under a shared lock; p: permits of a semaphore.
+  char mode = 'x';
+  int permits = 0;
+  int size = 0;  // Of the semaphore, or of the room in which a reader takes one and a writer all.
+};
+inline constexpr int most_permits = 1'000'000;
+
 // Who waits, as the line knows a process: by its channel, and whether it hears what is said there.
 struct listener {
   std::string channel;
@@ -49,16 +58,20 @@ struct line_entry {
   std::chrono::milliseconds window;  // To claim a grant in.
   server_time wait_until;            // Zero: without end.
   std::uint64_t ticket;              // Had before; zero: none.
+  part what{};
 };
 command wait(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
              server_time not_after, std::chrono::milliseconds max_ttl);
 // As wait, but busy instead of a place in line.
 command try_line(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
                  server_time not_after, std::chrono::milliseconds max_ttl);
-command look(const lock_keys& keys, const owner_id& owner, const listener& who, server_time not_after,
+command look(const lock_keys& keys, const owner_id& owner, const part& what, const listener& who, server_time not_after,
              std::chrono::milliseconds max_ttl);
 // Takes back whatever became of the owner id: its place in line, or a lease whose token nobody learned.
 command leave(const lock_keys& keys, const owner_id& owner);
+// Of a counted kind: a writer becomes a reader; a semaphore gets another size.
+command downgrade(const lock_keys& keys, const owner_id& owner, fencing_token token);
+command resize(const lock_keys& keys, int size);
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
                    std::string_view why);
 

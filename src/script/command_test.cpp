@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using strings = std::vector<std::string>;
 
-const lock_keys some_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"};
+const lock_keys some_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break", "hf:{x}:holders"};
 const owner_id somebody{std::array<unsigned char, 16>{}};
 const std::string somebody_hex(32, '0');
 
@@ -76,27 +76,56 @@ TEST(command, wait_carries_the_whole_entry) {
   const auto c = wait(some_keys, somebody, entry, me, server_time{1795212800000042us}, 60s);
   EXPECT_EQ(c.keys, line_keys);
   EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "1795212800000042", "60000", "a%7Cb", "0000000000000007",
-                             "hf:wake:me", "s", "1000", "1795212800000099", "0000000000000042"}));
+                             "hf:wake:me", "s", "1000", "1795212800000099", "0000000000000042", "x"}));
 }
 
 TEST(command, wait_without_demands_says_zero) {
   const line_entry entry{.ttl = 10s, .label = "", .min_fence = {}, .window = 1s, .wait_until = {}, .ticket = 0};
   const auto c = wait(some_keys, somebody, entry, deaf, {}, 60s);
-  EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "0", "60000", "", "0", "hf:wake:me", "-", "1000", "0", "0"}));
+  EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "0", "60000", "", "0", "hf:wake:me", "-", "1000", "0", "0", "x"}));
   EXPECT_EQ(try_line(some_keys, somebody, entry, me, {}, 60s).args[7], "t");
 }
 
 TEST(command, look_says_who_looks) {
-  const auto c = look(some_keys, somebody, me, server_time{1795212800000042us}, 60s);
+  const auto c = look(some_keys, somebody, {}, me, server_time{1795212800000042us}, 60s);
   EXPECT_EQ(c.keys, line_keys);
   EXPECT_EQ(c.args, (strings{somebody_hex, "1795212800000042", "60000", "hf:wake:me", "s"}));
-  EXPECT_EQ(look(some_keys, somebody, deaf, {}, 60s).args[4], "-");
+  EXPECT_EQ(look(some_keys, somebody, {}, deaf, {}, 60s).args[4], "-");
 }
 
 TEST(command, break_names_all_keys) {
   const auto c = break_lock(some_keys, fencing_token{7}, break_mode::immediately, "me", "why");
   EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"}));
   EXPECT_EQ(c.args[1], "now");
+}
+
+const lock_keys shared_keys{"hf:{x}",       "hf:{x}:fence",   "hf:{x}:line", "hf:{x}:waiters",
+                            "hf:{x}:break", "hf:{x}:holders", true};
+const strings counted_keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:holders"};
+
+TEST(command, counted_kinds_have_scripts_and_a_key_of_their_own) {
+  EXPECT_EQ(release(shared_keys, somebody, fencing_token{7}).script, id::release_counted);
+  EXPECT_EQ(release(shared_keys, somebody, fencing_token{7}).keys, counted_keys);
+  EXPECT_EQ(leave(shared_keys, somebody).script, id::leave_counted);
+  EXPECT_EQ(leave(shared_keys, somebody).keys, counted_keys);
+  EXPECT_EQ(renew(shared_keys, somebody, fencing_token{7}, 10s).script, id::renew_counted);
+  EXPECT_EQ(renew(shared_keys, somebody, fencing_token{7}, 10s).keys, (strings{"hf:{x}", "hf:{x}:holders"}));
+  EXPECT_EQ(break_lock(shared_keys, fencing_token{7}, break_mode::at_expiry, "", "").script, id::break_counted);
+  EXPECT_EQ(break_lock(shared_keys, fencing_token{7}, break_mode::at_expiry, "", "").keys.back(), "hf:{x}:break");
+}
+
+TEST(command, counted_kinds_say_how_much_of_what) {
+  line_entry entry{.ttl = 10s, .label = "", .min_fence = {}, .window = 1s, .wait_until = {}, .ticket = 0};
+  entry.what = {'p', 2, 3};
+  const auto c = wait(shared_keys, somebody, entry, me, {}, 60s);
+  EXPECT_EQ(c.script, id::wait_counted);
+  EXPECT_EQ(c.keys, counted_keys);
+  EXPECT_EQ(strings(c.args.end() - 3, c.args.end()), (strings{"p", "2", "s3"}));
+  entry.what = {'w', most_permits, most_permits};
+  EXPECT_EQ(wait(shared_keys, somebody, entry, me, {}, 60s).args.back(), "w1000000");
+  EXPECT_EQ(look(shared_keys, somebody, {'p', 2, 3}, me, {}, 60s).args.back(), "s3");
+  EXPECT_EQ(resize(shared_keys, 5).args, (strings{"s5"}));
+  EXPECT_EQ(downgrade(shared_keys, somebody, fencing_token{7}).args, (strings{somebody_hex, "0000000000000007"}));
 }
 
 TEST(command, is_sent_by_digest_or_by_text) {
@@ -108,11 +137,11 @@ TEST(command, is_sent_by_digest_or_by_text) {
     const auto value = r.next();
     ASSERT_TRUE(value && value->as_array());
     const auto& words = *value->as_array();
-    ASSERT_EQ(words.size(), 7u);
+    ASSERT_EQ(words.size(), 9u);
     const auto& source = find(id::inspect);
     EXPECT_EQ(*words[0].as_bulk(), how == call::by_digest ? "EVALSHA" : "EVAL");
     EXPECT_EQ(*words[1].as_bulk(), how == call::by_digest ? source.sha1 : source.text);
-    EXPECT_EQ(*words[2].as_bulk(), "4");
+    EXPECT_EQ(*words[2].as_bulk(), "6");
     EXPECT_EQ(*words[3].as_bulk(), "hf:{x}");
   }
 }

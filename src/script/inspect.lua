@@ -5,13 +5,18 @@
 -- KEYS[2]  break record key
 -- KEYS[3]  line key
 -- KEYS[4]  waiters key
+-- KEYS[5]  holders key
+-- KEYS[6]  fence key
 --
 -- Returns  {0, now, value, pttl, record, waiting, entries}
 --                            value: the holder's (at most 1024 bytes), nil when free;
 --                            pttl: remaining ms, -1 without an expiry, -2 when free;
 --                            record: `v1|token|now_us|by|why`, nil when there is none;
 --                            waiting: how many stand in line; entries: the first 100 of them, as wait.lua wrote them
---          {9, now, type}    wrong kind: the key holds this type instead of a string
+--          {0, now, nil, -2, record, waiting, entries, kind, used, holders}
+--                            of a counted kind: `sN` or `wN`; the permits that are taken; of the first 100
+--                            holders, each two: the entry, as counted.lua wrote it, and the remaining ms
+--          {9, now, type}    wrong kind: the key holds this type
 --
 -- One step, so that value, remaining time, line and record belong to the same instant. now is the server's clock.
 local call, sub = redis.call, string.sub
@@ -19,15 +24,11 @@ local call, sub = redis.call, string.sub
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
-local found = call('MGET', KEYS[1], KEYS[2])
-local value, record = found[1], found[2]
-if value then
-  value = sub(value, 1, 1024)
-else
-  local kind = call('TYPE', KEYS[1]).ok
-  if kind ~= 'none' then
-    return {9, now, kind}
-  end
+local found = call('MGET', KEYS[1], KEYS[2], KEYS[6])
+local value, record, fence = found[1], found[2], found[3]
+local type_of_holder = call('TYPE', KEYS[1]).ok
+if type_of_holder ~= 'string' and type_of_holder ~= 'zset' and type_of_holder ~= 'none' then
+  return {9, now, type_of_holder}
 end
 if record then
   record = sub(record, 1, 2048)
@@ -41,4 +42,23 @@ if call('TYPE', KEYS[3]).ok == 'zset' and call('TYPE', KEYS[4]).ok == 'hash' the
     entries[#entries + 1] = call('HGET', KEYS[4], owner) or nil
   end
 end
-return {0, now, value, call('PTTL', KEYS[1]), record, waiting, entries}
+
+local kind = string.match(fence or '', '^%d+|%x+|([sw]%d+)$')
+if value or not kind and type_of_holder == 'none' then
+  return {0, now, value and sub(value, 1, 1024), call('PTTL', KEYS[1]), record, waiting, entries}
+end
+
+local used, holders = 0, {}
+if type_of_holder == 'zset' and call('TYPE', KEYS[5]).ok == 'hash' then
+  used = tonumber(call('HGET', KEYS[5], 'used') or 0)
+  local living = call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
+  for i = 1, #living, 2 do
+    holders[#holders + 1] = call('HGET', KEYS[5], living[i]) or ''
+    holders[#holders + 1] = math.ceil((tonumber(living[i + 1]) - tonumber(now)) / 1000)
+  end
+  -- Those whose lease has ended are there until a script that may write comes by.
+  for _, owner in ipairs(call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
+    used = used - tonumber(string.match(call('HGET', KEYS[5], owner) or '0', '^%d+'))
+  end
+end
+return {0, now, false, -2, record, waiting, entries, kind or '', used, holders}

@@ -5,6 +5,7 @@
 -- KEYS[2]  fence key
 -- KEYS[3]  line key
 -- KEYS[4]  waiters key
+-- KEYS[5]  holders key (of a counted kind)
 -- ARGV[1]  owner id, 32 hex digits
 --
 -- Returns  now               it stood in line or held the lock, and does not any more
@@ -21,6 +22,7 @@ local call, pcall, sub = redis.call, redis.pcall, string.sub
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
+-- include: kind.lua
 -- include: advance.lua
 
 local owner = ARGV[1]
@@ -33,23 +35,20 @@ local in_line = pcall('ZREM', KEYS[3], owner)
 local in_waiters = pcall('HDEL', KEYS[4], owner)
 local was_waiting = in_line == 1 or in_waiters == 1
 
-local found = call('MGET', KEYS[1], KEYS[2])
-local value, last = found[1], found[2]
-local was_holding = value and sub(value, 1, 36) == 'v1|' .. owner .. '|'
-if was_holding then
-  call('DEL', KEYS[1])
-  value = false
+local wrong = read()
+local token = held_token(owner)
+if token then
+  take_out(owner)
 end
 
-if not was_waiting and (not last or sub(last, 18, 49) ~= owner) then
-  local least = was_holding and sub(found[1], 37, 52) or '0000000000000000'
-  last = mark_spent(last, owner, least, sub(last or '', 50) == '|q')
+if not was_waiting and not wrong and (not last or sub(last, 18, 49) ~= owner) then
+  mark_spent(owner, token or '0000000000000000')
 end
 
-if not value and type(in_line) == 'number' and (was_holding or was_waiting) then
-  advance(last, nil)
+if is_free() and not wrong and (token or was_waiting) then
+  advance(nil)
 end
-if was_holding or was_waiting then
+if token or was_waiting then
   return now
 end
 return {5, now}

@@ -5,11 +5,13 @@
 -- KEYS[2]  fence key
 -- KEYS[3]  line key
 -- KEYS[4]  waiters key
+-- KEYS[5]  holders key (of a counted kind)
 -- ARGV[1]  owner id, 32 hex digits
 -- ARGV[2]  not_after: server time in microseconds, 16 digits, or 0 for none
 -- ARGV[3]  max_ttl in milliseconds
 -- ARGV[4]  the process: the name of its channel
 -- ARGV[5]  's': it has subscribed to it, '-': it has not
+-- ARGV[6]  KIND, as in counted.lua: what the caller takes the name for (of a counted kind)
 --
 -- Returns  {0, now, token}             granted
 --          {1, now, token, ttl}        mine: the line had granted it; this is the claim. It lives its ttl from now on
@@ -18,6 +20,7 @@
 --                                      queued, as in wait.lua
 --          {9, now, type}              wrong kind
 --          {10, now, what}             bad argument
+--          {16, now, size}             other size: it waits for more permits than the semaphore has; out of the line
 --          {15, now}                   not in line: it missed its claim, or three looks, or the line is lost
 --
 -- It never adds an entry: a look that was delayed in the network behind its waiter's `leave` would queue a ghost (P5).
@@ -28,10 +31,12 @@ local call, pcall, sub = redis.call, redis.pcall, string.sub
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
+-- include: kind.lua
 -- include: advance.lua
 -- include: place.lua
 
 local owner, not_after, max_ttl, process, told = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local asked = ARGV[6]
 if #owner ~= 32 then
   return {10, now, 'owner id'}
 end
@@ -53,13 +58,11 @@ if not_after ~= '0' then
   end
 end
 
-local found = call('MGET', KEYS[1], KEYS[2])
-local value, last = found[1], found[2]
-if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
-  return claim(value)
+local wrong = read(asked)
+local held = held_token(owner)
+if held then
+  return mine(owner, held)
 end
-
-local wrong = wrong_kind()
 if wrong then
   return {9, now, wrong}
 end
@@ -68,22 +71,28 @@ if not entry or not call('ZSCORE', KEYS[3], owner) then
   return {15, now}
 end
 
+-- The size may have changed since. Who wants more than there can ever be must not block the line.
+if asked and tonumber(string.match(entry, '|%a(%d+)|[^|]*$')) > size then
+  call('ZREM', KEYS[3], owner)
+  call('HDEL', KEYS[4], owner)
+  advance(nil)
+  return {16, now, size}
+end
+
 -- Whether it can be told may have changed since.
 local renamed = string.gsub(entry, '^v1|[^|]+|[s-]|', function() return 'v1|' .. process .. '|' .. told .. '|' end)
 if renamed ~= entry then
   call('HSET', KEYS[4], owner, renamed)
 end
 
-if value then
-  clamp(value, max_ttl)
-else
-  value, last = move_on(last, owner)
-  if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
-    return {0, now, sub(value, 37, 52)}
+if is_free() then
+  local token = advance(owner)
+  if token then
+    return {0, now, token}
   end
 end
 -- Its own wait may have run out by the server's clock: then advance has taken it out.
 if not call('ZSCORE', KEYS[3], owner) then
   return {15, now}
 end
-return place(value, owner, process, told)
+return place(owner, process, told, max_ttl)

@@ -34,27 +34,24 @@ if #token ~= 16 then
 end
 
 local found = call('MGET', KEYS[1], KEYS[2])
-local value, last = found[1], found[2]
+local holder, fence = found[1], found[2]
 
 -- Fields of fixed width, so that no id or token can pass for the beginning of a longer one.
-if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then
+if not holder or sub(holder, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then
   return {5, now}
 end
 call('DEL', KEYS[1])
-if last and sub(last, 18) == owner then
+if fence and sub(fence, 18) == owner then
   return now
 end
 
+-- include: exclusive.lua
 -- include: advance.lua
 
-local has_line = sub(last or '', 50) == '|q'
+-- Nothing may fail from here on. The key is gone; the fence was read.
+last = fence
 if sub(last or '', 18, 49) ~= owner then
-  last = mark_spent(last, owner, token, has_line)
+  mark_spent(owner, token)
 end
--- The mark goes with a lost fence. A line key of another type is not ours, and from here on nothing may fail.
-if call('TYPE', KEYS[3]).ok == 'zset' then
-  advance(last, nil)
-elseif has_line then
-  write_fence(sub(last, 1, 16), owner, false)
-end
+advance(nil)
 return now

@@ -38,6 +38,7 @@ enum class code : int {
   changed_hands = 13,  // break: held under another token.
   line = 14,           // acquire, wait: free, but somebody may be, or is, in line to take it.
   not_in_line = 15,    // look: no such entry.
+  other_size = 16,     // wait, look: the semaphore has another size than the caller says, or than it wants.
 };
 
 // What a holder key says. For a foreign value (plain naming) or an unknown vN| only `foreign` is set.
@@ -84,11 +85,14 @@ struct queued {
 };
 struct lined {};
 struct not_in_line {};
+struct other_size {
+  int size;  // What the server keeps.
+};
 
 struct acquire_reply {
   server_time now;
   std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, quarantined, queued, lined,
-               not_in_line>
+               not_in_line, other_size>
       what;
 };
 // Of acquire, wait and look.
@@ -111,15 +115,27 @@ std::optional<release_reply> parse_release(const resp::value&);
 
 struct inspect_reply {
   server_time now;
-  std::optional<holder> held;              // Empty: nobody.
+  std::optional<holder> held;              // Empty: nobody, or a counted kind.
   std::chrono::milliseconds remaining{0};  // < 0: no expiry.
   std::optional<break_record> last_break{};
   bool breaking = false;               // last_break names the present holder's token.
   std::string wrong_kind{};            // Not empty: the key holds this type instead.
   std::int64_t waiting = 0;            // How many stand in line.
   std::vector<waiter_info> waiters{};  // The first of them.
+  lock_kind kind = lock_kind::exclusive;
+  // Of a counted kind: its room, what is taken of it, and the first of those who have it.
+  int size = 0;
+  int used = 0;
+  std::vector<holder_info> holders{};
 };
 std::optional<inspect_reply> parse_inspect(const resp::value&);
+
+// Of resize.
+struct change_reply {
+  server_time now;
+  std::string wrong_kind{};  // Not empty: it was not done, because a key holds this type, or is of this kind.
+};
+std::optional<change_reply> parse_change(const resp::value&);
 
 enum class break_answer { broken, not_held, changed_hands, foreign };
 struct break_reply {

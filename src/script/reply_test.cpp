@@ -143,6 +143,62 @@ resp::value inspected(resp::value held, std::int64_t remaining, resp::value reco
   return coded(code::done, {std::move(held), remaining, std::move(record), waiting, std::move(entries)});
 }
 
+// ---- of what several hold together ----
+
+TEST(acquire_reply, another_size_is_named) {
+  EXPECT_EQ(std::get<other_size>(parse_acquire(coded(code::other_size, {std::int64_t{3}})).value().what).size, 3);
+  EXPECT_FALSE(parse_acquire(coded(code::other_size, {std::int64_t{-1}})));
+  EXPECT_FALSE(parse_acquire(coded(code::other_size, {std::int64_t{1'000'001}})));
+  EXPECT_FALSE(parse_acquire(coded(code::other_size, {"3"s})));
+  EXPECT_FALSE(parse_acquire(coded(code::other_size)));
+}
+
+TEST(change_reply, each_answer) {
+  EXPECT_TRUE(parse_change(now_digits).value().wrong_kind.empty());
+  EXPECT_EQ(parse_change(coded(code::wrong_kind, {"lock"s})).value().wrong_kind, "lock");
+  EXPECT_FALSE(parse_change(coded(code::bad_argument, {"size"s})));
+}
+
+resp::value counted(std::string kind, std::int64_t used, resp::value::array holders) {
+  return coded(code::done, {resp::nil{}, std::int64_t{-2}, resp::nil{}, std::int64_t{0}, resp::value::array{},
+                            std::move(kind), used, std::move(holders)});
+}
+
+TEST(inspect_reply, lists_the_holders_of_a_semaphore) {
+  const auto r =
+      parse_inspect(counted("s3", 3, {"1|p|-|"s + ours, std::int64_t{400}, "2|p|b|"s + ours, std::int64_t{500}}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->kind, lock_kind::semaphore);
+  EXPECT_EQ(r->size, 3);
+  EXPECT_EQ(r->used, 3);
+  ASSERT_EQ(r->holders.size(), 2u);
+  EXPECT_EQ(r->holders[0].mode, hold_mode::permits);
+  EXPECT_EQ(r->holders[0].remaining, 400ms);
+  EXPECT_FALSE(r->holders[0].breaking);
+  EXPECT_EQ(r->holders[1].permits, 2);
+  EXPECT_TRUE(r->holders[1].breaking);
+}
+
+TEST(inspect_reply, tells_readers_from_writers) {
+  const auto r = parse_inspect(
+      counted("w1000000", 1, {"1|r|-|"s + ours, std::int64_t{400}, "1000000|w|-|"s + ours, std::int64_t{500}}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->kind, lock_kind::shared);
+  EXPECT_EQ(r->holders[0].mode, hold_mode::shared);
+  EXPECT_EQ(r->holders[1].mode, hold_mode::exclusive);
+  EXPECT_EQ(r->holders[1].permits, 1);
+}
+
+TEST(inspect_reply, leaves_out_holders_that_are_none_and_refuses_what_no_script_gives) {
+  const auto r =
+      parse_inspect(counted("s3", 0, {"1|p|-|v2|x"s, std::int64_t{1}, "1|p"s, std::int64_t{1}, ""s, std::int64_t{1}}));
+  ASSERT_TRUE(r);
+  EXPECT_TRUE(r->holders.empty());
+  EXPECT_FALSE(parse_inspect(counted("s3", -1, {})));
+  EXPECT_FALSE(parse_inspect(counted("s3", std::int64_t{1} << 40, {})));
+  EXPECT_FALSE(parse_inspect(counted("s3", 1, {"1|p|-|"s + ours})));
+}
+
 TEST(line_reply, queued_says_where_and_when_to_look) {
   const auto r = parse_acquire(
       coded(code::queued, {"1795212800000001"s, std::int64_t{2}, std::int64_t{5000}, ours, std::int64_t{4000}}));

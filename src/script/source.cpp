@@ -9,7 +9,7 @@ namespace holdfast::script {
 namespace {
 
 // In the order of `id`, so that find() is an index.
-constexpr std::array<source, 8> sources{{
+constexpr std::array<source, 16> sources{{
     {id::acquire, "acquire", acquire_lua, acquire_lua_sha1},
     {id::renew, "renew", renew_lua, renew_lua_sha1},
     {id::release, "release", release_lua, release_lua_sha1},
@@ -18,6 +18,14 @@ constexpr std::array<source, 8> sources{{
     {id::wait, "wait", wait_lua, wait_lua_sha1},
     {id::look, "look", look_lua, look_lua_sha1},
     {id::leave, "leave", leave_lua, leave_lua_sha1},
+    {id::wait_counted, "wait", wait_counted_lua, wait_counted_lua_sha1},
+    {id::look_counted, "look", look_counted_lua, look_counted_lua_sha1},
+    {id::leave_counted, "leave", leave_counted_lua, leave_counted_lua_sha1},
+    {id::renew_counted, "renew_counted", renew_counted_lua, renew_counted_lua_sha1},
+    {id::release_counted, "release_counted", release_counted_lua, release_counted_lua_sha1},
+    {id::break_counted, "break_counted", break_counted_lua, break_counted_lua_sha1},
+    {id::downgrade, "downgrade", downgrade_lua, downgrade_lua_sha1},
+    {id::resize, "resize", resize_lua, resize_lua_sha1},
 }};
 
 }  // namespace

@@ -9,7 +9,25 @@
 
 namespace holdfast::script {
 
-enum class id { acquire, renew, release, inspect, break_lock, wait, look, leave };
+enum class id {
+  acquire,
+  renew,
+  release,
+  inspect,
+  break_lock,
+  wait,
+  look,
+  leave,
+  // Of semaphores and shared locks.
+  wait_counted,
+  look_counted,
+  leave_counted,
+  renew_counted,
+  release_counted,
+  break_counted,
+  downgrade,
+  resize,
+};
 
 struct source {
   id which;

@@ -2,9 +2,10 @@
 -- wait: take the lock if it is free and nobody is ahead, else a place in line.
 --
 -- KEYS[1]  holder key
--- KEYS[2]  fence key, `stamp|owner id`, with `|q` behind it while there may be a line
+-- KEYS[2]  fence key
 -- KEYS[3]  line key
 -- KEYS[4]  waiters key
+-- KEYS[5]  holders key (of a counted kind)
 -- ARGV[1]  owner id, 32 hex digits, fresh for every entry
 -- ARGV[2]  ttl in milliseconds, a whole number above 0
 -- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
@@ -16,6 +17,9 @@
 -- ARGV[9]  claim window in milliseconds
 -- ARGV[10] wait_until: server time, 16 digits, after which it must not be granted any more; 0 for none
 -- ARGV[11] the ticket that it had before; 0 for none
+-- ARGV[12] x: all of an exclusive lock; r: to read, w: to write, p: permits of a semaphore
+-- ARGV[13] how many permits that is, 1 to the size (of a counted kind)
+-- ARGV[14] KIND, as in counted.lua: what the caller takes the name for (of a counted kind)
 --
 -- Returns  {0, now, token}             granted
 --          {1, now, token, ttl}        mine: it was granted to this owner id before. It lives its ttl from now on
@@ -29,6 +33,7 @@
 --          {10, now, what}             bad argument
 --          {11, now}                   fence too far: min_fence is more than a year ahead of the server's clock
 --          {14, now}                   line (only to a try): free, but somebody is in line to take it
+--          {16, now, size}             other size: the semaphore has this size, and the caller takes it for another
 --
 -- One step: between a look and an entry of two requests the lock could be freed, and nobody would tell us (H19). An
 -- entry that exists keeps its ticket, so a copy after a lost reply changes nothing. A ticket that was had before is
@@ -38,11 +43,13 @@ local call, pcall, sub = redis.call, redis.pcall, string.sub
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
+-- include: kind.lua
 -- include: advance.lua
 -- include: place.lua
 
 local owner, ttl, not_after, max_ttl, label, min_fence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local process, told, window, wait_until, ticket = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local mode, permits, asked = ARGV[12], ARGV[13] or '', ARGV[14]
 
 local function is_whole(text, most)
   return #text > 0 and #text <= most and not string.find(text, '%D')
@@ -75,6 +82,9 @@ end
 if ticket ~= '0' and (#ticket ~= 16 or not is_whole(ticket, 16)) then
   return {10, now, 'ticket'}
 end
+if #mode ~= 1 or string.find(mode, '%A') or permits ~= '' and (not is_whole(permits, 7) or tonumber(permits) < 1) then
+  return {10, now, 'mode'}
+end
 if not_after ~= '0' then
   if #not_after ~= 16 then
     return {10, now, 'not_after'}
@@ -84,59 +94,58 @@ if not_after ~= '0' then
   end
 end
 
-local wrong = wrong_kind()
+local wrong = read(asked)
 if wrong then
   return {9, now, wrong}
 end
-local found = call('MGET', KEYS[1], KEYS[2])
-local value, last = found[1], found[2]
-
-if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
-  return claim(value)
+local held = held_token(owner)
+if held then
+  return mine(owner, held)
 end
 if last and sub(last, 18, 49) == owner then
   return {4, now}
+end
+if asked and (asked ~= kind or tonumber(permits) > size) then
+  return {16, now, size}
 end
 if tonumber(min_fence) > tonumber(now) + 31536000000000 then
   return {11, now}
 end
 
-local reserved = false
-if value then
-  clamp(value, max_ttl)
-else
-  value, last, reserved = move_on(last, owner)
-  if value and sub(value, 1, 36) == 'v1|' .. owner .. '|' then
-    return {0, now, sub(value, 37, 52)}
-  end
-  if not value and not reserved then
-    local until_ms = math.floor(tonumber(now) / 1000) + tonumber(ttl)
+local me = {id = owner, ttl = ttl, min_fence = min_fence, mode = mode, permits = tonumber(permits) or 0, label = label}
+local token, kept
+if is_free() then
+  token, kept = advance(owner)
+  if not token and not kept and has_room(me) then
     local refused
-    value, refused = grant(owner, ttl, min_fence, label, last, until_ms)
-    if not value then
+    token, refused = grant(me, ttl)
+    if not token then
       return refused
     end
-    return {0, now, sub(value, 37, 52)}
+  end
+  if token then
+    return {0, now, token}
   end
 end
 
 if told == 't' then
-  if not value then
+  local value, pttl = shown(max_ttl)
+  if value == '' then
     return {14, now}
   end
-  return {2, now, sub(value, 1, 1024), call('PTTL', KEYS[1])}
+  return {2, now, value, pttl}
 end
 
 if not call('ZSCORE', KEYS[3], owner) or call('HEXISTS', KEYS[4], owner) == 0 then
-  local stamp = next_stamp(last, '0')
+  local stamp = next_stamp('0')
   if ticket == '0' or ticket > stamp then
     ticket = stamp
   end
-  call('ZADD', KEYS[3], ticket, owner)
-  local entry = {'v1', process, told, ttl, window, wait_until, min_fence, now, 'x', label}
-  call('HSET', KEYS[4], owner, table.concat(entry, '|'))
   -- The owner id beside the stamp stays: it is the last that was granted.
   local granted_last = last and #last >= 49 and sub(last, 18, 49) or string.rep('0', 32)
-  write_fence(stamp, granted_last, true)
+  call('ZADD', KEYS[3], ticket, owner)
+  local entry = {'v1', process, told, ttl, window, wait_until, min_fence, now, mode .. permits, label}
+  call('HSET', KEYS[4], owner, table.concat(entry, '|'))
+  write_fence(stamp, granted_last)
 end
-return place(value, owner, process, told)
+return place(owner, process, told, max_ttl)

@@ -69,7 +69,8 @@ class Usage(CommandTest):
         for words, said in ((["rum"], "unknown command 'rum' \u2014 did you mean 'run'?"),
                             (["run", "--tll", "3s", "x", "true"], "did you mean '--ttl'?"),
                             (["run", "x", "-y"], "command '-y' looks like an option"),
-                            (["run", "-s", "x", "true"], "not there yet"), (["serve"], "'serve' is not there yet"),
+                            (["run", "-s", "-l", "2", "x", "true"], "exclude each other"),
+                            (["serve"], "'serve' is not there yet"),
                             (["run", "-F", "x", "true"], "-F cannot be had"), (["run", "x"], "run needs a command")):
             with self.subTest(words):
                 wrong = self.finish(*words)

@@ -8,8 +8,11 @@
 //   worker URI contend NAME ROUNDS WITNESS HOLD_US [plain]
 //                                         acquires and releases before the witness, ROUNDS times or for so long
 //                                         ("3s"); then "done HOLDS"
+//   worker URI share NAME ROUNDS WITNESS HOLD_US TTL_MS reader | writer | SIZE
+//                                         as contend, with others: to read, to write, or for one permit of SIZE
 #include "support/eventually.hpp"
 #include "support/fenced_store.hpp"
+#include "support/sharing_witness.hpp"
 #include "support/witness.hpp"
 
 #include <unistd.h>
@@ -76,6 +79,43 @@ int queue(holdfast::client& locks, const std::vector<std::string>& words) {
   return 0;
 }
 
+holdfast::test::part part_of(const std::string& how) {
+  if (how == "reader") return holdfast::test::part::some;
+  return how == "writer" ? holdfast::test::part::all : holdfast::test::part::one;
+}
+
+int share(holdfast::client& locks, const std::vector<std::string>& words) {
+  holdfast::test::sharing_witness seen{words.at(4), part_of(words.at(7))};
+  const int number = std::stoi(words.at(3));
+  const bool is_time = words.at(3).ends_with('s');
+  const auto end = holdfast::test::boottime() + std::chrono::seconds{number};
+  const auto stay = std::chrono::microseconds{std::stoi(words.at(5))};
+  const holdfast::acquire_options options{.ttl = std::chrono::milliseconds{std::stoi(words.at(6))}, .wait = 120s};
+
+  holdfast::shared_mutex both{locks, words.at(2)};
+  holdfast::semaphore places{locks, words.at(2),
+                             part_of(words.at(7)) == holdfast::test::part::one ? std::stoi(words.at(7)) : 1};
+  const auto acquire = [&] {
+    switch (part_of(words.at(7))) {
+      case holdfast::test::part::some: return both.acquire_shared(options);
+      case holdfast::test::part::all: return both.acquire(options);
+      case holdfast::test::part::one: break;
+    }
+    return places.acquire(options);
+  };
+  int holds = 0;
+  for (; is_time ? holdfast::test::boottime() < end : holds < number; ++holds) {
+    seen.ask();
+    auto held = acquire();
+    seen.enter(held.token().value());
+    holdfast::test::let_pass(stay);
+    seen.exit(held.token().value());
+    held.release();
+  }
+  std::cout << "done " << holds << std::endl;
+  return 0;
+}
+
 int contend(holdfast::client& locks, const std::vector<std::string>& words) {
   holdfast::test::witness seen{words.at(4)};
   const int number = std::stoi(words.at(3));
@@ -108,6 +148,7 @@ int main(int argc, char** argv) {
     holdfast::client locks{words.at(0), how};
     if (words.at(1) == "hold") return hold(locks, words);
     if (words.at(1) == "queue") return queue(locks, words);
+    if (words.at(1) == "share") return share(locks, words);
     return contend(locks, words);
   } catch (const std::exception& e) {
     std::cout << "failed: " << e.what() << std::endl;

@@ -13,6 +13,7 @@ inline const std::string fence = "hf:{x}:fence";
 inline const std::string line = "hf:{x}:line";
 inline const std::string waiters = "hf:{x}:waiters";
 inline const std::string broken = "hf:{x}:break";
+inline const std::string holders = "hf:{x}:holders";
 inline constexpr std::int64_t week_ms = 604'800'000;
 
 // acquire by <who> with a ttl of 10 s, label ann, and no further demands.
@@ -33,7 +34,7 @@ inline step break_lock(const std::string& token, const std::string& mode, shape 
              std::move(expected));
 }
 inline step inspect(shape expected) {
-  return run(id::inspect, {holder, broken, line, waiters}, {}, std::move(expected));
+  return run(id::inspect, {holder, broken, line, waiters, holders, fence}, {}, std::move(expected));
 }
 
 inline step value_is(const std::string& key, shape expected) { return send({"GET", key}, std::move(expected)); }
@@ -48,5 +49,7 @@ std::vector<script_case> data_cases();
 std::vector<script_case> line_cases();
 std::vector<script_case> renew_release_cases();
 std::vector<script_case> inspect_break_cases();
+std::vector<script_case> semaphore_cases();
+std::vector<script_case> shared_cases();
 
 }  // namespace holdfast::tests

@@ -24,7 +24,7 @@ struct entry {
 step wait(const std::string& who, shape expected, const entry& e = {}) {
   return run(
       id::wait, {holder, fence, line, waiters},
-      {who, e.ttl, e.not_after, "60000", "ann", e.min_fence, e.process, e.told, e.window, e.wait_until, e.ticket},
+      {who, e.ttl, e.not_after, "60000", "ann", e.min_fence, e.process, e.told, e.window, e.wait_until, e.ticket, "x"},
       std::move(expected));
 }
 step look(const std::string& who, shape expected, const std::string& process = ear, const std::string& told = "s",

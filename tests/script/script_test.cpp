@@ -234,8 +234,8 @@ TEST_F(acl_rule, lets_a_connection_come_up_also_on_database_15) {
 TEST_F(acl_rule, denies_foreign_keys_and_other_commands_also_inside_a_script) {
   EXPECT_TRUE(is_denied(as_user({"SET", "theirs", "1"})));
   EXPECT_TRUE(is_denied(as_user({"EVAL", "return redis.call('GET', 'theirs')", "0"})));
-  EXPECT_TRUE(is_denied(as_user({"EVAL", std::string{script::find(script::id::inspect).text}, "4", "theirs",
-                                 "hf:{x}:break", "hf:{x}:line", "hf:{x}:waiters"})));
+  EXPECT_TRUE(is_denied(as_user({"EVAL", std::string{script::find(script::id::inspect).text}, "6", "theirs",
+                                 "hf:{x}:break", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:holders", "hf:{x}:fence"})));
   EXPECT_TRUE(is_denied(as_user({"FLUSHALL"})));
   EXPECT_TRUE(is_denied(as_user({"EVAL", "return redis.call('FLUSHALL')", "0"})));
   EXPECT_TRUE(is_denied(as_user({"SCAN", "0"})));

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast wait: until it is free, without taking it. Whoever takes it next may be faster than who reads our answer.
+#include "duration.hpp"
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "message.hpp"
+#include "server.hpp"
+#include "subcommands.hpp"
+#include "take.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace holdfast::cli {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Who only looks stands in no line, and nobody tells it. So it looks again when the lease can end by itself, and twice
+// a second for the case that it is given back.
+constexpr milliseconds look_again{500};
+
+milliseconds until_next_look(const lock_info& info, clock::time_point give_up_at) {
+  auto pause = std::min(look_again, info.remaining + milliseconds{2});
+  if (give_up_at != clock::time_point::max()) {
+    pause = std::min(pause, std::chrono::ceil<milliseconds>(give_up_at - clock::now()));
+  }
+  return std::max(pause, milliseconds{1});
+}
+
+}  // namespace
+
+int wait_command(const settings& s) {
+  server at = open_server(s);
+  const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
+  while (true) {
+    const auto info = at.locks.inspect(s.name);
+    if (is_free(info)) {
+      if (s.verbose) say(fmt::format("'{}' is free", visible(s.name)));
+      return number(exit_code::ok);
+    }
+    if (s.try_once || clock::now() >= give_up_at) {
+      if (!s.quiet) say(fmt::format("'{}' {}", visible(s.name), holder_text(info)));
+      return s.conflict_exit.value_or(number(exit_code::busy));
+    }
+    std::this_thread::sleep_for(until_next_look(info, give_up_at));
+  }
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readers together, writers alone, in the order of the line.
+#pragma once
+
+#include <holdfast/client.hpp>
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+namespace holdfast {
+inline namespace v0 {
+
+// First come, first served: a waiting writer is not overtaken by readers that come later, and readers that stand next
+// to each other in line enter together. Each reader has a lease of its own: a crashed reader's place ends with its own
+// ttl, whatever the others renew.
+//
+// A writer may become a reader (downgrade). A reader cannot become a writer: two readers that both want to would wait
+// for each other for ever. Release, acquire for writing, and look again at what you read.
+//
+// A name that is used as a lock or as a semaphore is errc::wrong_kind. naming::holdfast only. `locks` must outlive it.
+// Tokens increase over readers and writers alike; the guard of docs/fencing.md is for what writers write.
+//
+// Two faces: the guards acquire and acquire_shared, which give leases and are safe from any thread; and the std façade
+// (SharedTimedLockable, for std::unique_lock and std::shared_lock), which cannot carry the token or the loss. As in std
+// a thread that holds it by the façade must not lock it again, and unlocks what it locked itself.
+class HOLDFAST_EXPORT shared_mutex {
+public:
+  // Of `options` the façade uses ttl, owner, min_fence and renew.
+  shared_mutex(client& locks, std::string_view name, acquire_options options = {});
+  ~shared_mutex();  // Must not be locked, as in std; if it is, the leases are dropped.
+  shared_mutex(const shared_mutex&) = delete;
+  shared_mutex& operator=(const shared_mutex&) = delete;
+
+  // For writing, as client::try_acquire and client::acquire.
+  [[nodiscard]] std::optional<lease> try_acquire(const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease> try_acquire(const acquire_options& options, std::error_code& ec);
+  [[nodiscard]] lease acquire(const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease> acquire(const acquire_options& options, std::error_code& ec);
+
+  // For reading.
+  [[nodiscard]] std::optional<lease> try_acquire_shared(const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease> try_acquire_shared(const acquire_options& options, std::error_code& ec);
+  [[nodiscard]] lease acquire_shared(const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease> acquire_shared(const acquire_options& options, std::error_code& ec);
+
+  // Makes a writer a reader in one step: no writer comes in between, and readers that are first in line enter. The
+  // lease stays the same, with its token. On a reader's lease it does nothing. Waits for the answer; throws
+  // errc::lease_gone when the lease does not stand any more, errc::empty_handle for an empty one, and other
+  // holdfast::errors; after errc::reply_lost it may write or read: treat it as a reader, and release it.
+  void downgrade(lease& held);
+  void downgrade(lease& held, std::error_code& ec);
+
+  // ---- the façade; throws holdfast::error (a std::system_error) on a fault ----
+
+  void lock();
+  bool try_lock();
+  void unlock() noexcept;
+  void lock_shared();
+  bool try_lock_shared();
+  void unlock_shared() noexcept;
+  // The calling thread, which holds it by lock(), goes on as if by lock_shared().
+  void unlock_and_lock_shared();
+
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait), false);
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_for(deadline - Clock::now());
+  }
+  template <class Rep, class Period>
+  bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
+    return lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait), true);
+  }
+  template <class Clock, class Duration>
+  bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& deadline) {
+    return try_lock_shared_for(deadline - Clock::now());
+  }
+
+private:
+  bool lock_within(std::chrono::milliseconds wait, bool shared);
+  void keep(lease held);
+  void give_back() noexcept;
+
+  client& locks_;
+  std::string name_;
+  acquire_options options_;
+  std::mutex guard_{};
+  std::map<std::thread::id, lease> held_{};  // By the façade.
+};
+
+}  // namespace v0
+}  // namespace holdfast

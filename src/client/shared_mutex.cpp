@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <holdfast/shared_mutex.hpp>
+
+#include "client/client_state.hpp"
+#include "client/with_code.hpp"
+#include "script/command.hpp"
+#include "script/reply.hpp"
+
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+
+using detail::client_state;
+using detail::with_code;
+
+namespace {
+
+constexpr script::part reading{'r', 1, script::most_permits};
+constexpr script::part writing{'w', script::most_permits, script::most_permits};
+
+}  // namespace
+
+shared_mutex::shared_mutex(client& locks, std::string_view name, acquire_options options)
+    : locks_{locks}, name_{name}, options_{std::move(options)} {
+  options_.wait.reset();
+  options_.cancel = {};
+}
+
+shared_mutex::~shared_mutex() = default;
+
+// ---- leases ----
+
+std::optional<lease> shared_mutex::try_acquire(const acquire_options& options) {
+  return locks_.state_->acquire(name_, options, client_state::patience::once, writing);
+}
+
+std::optional<lease> shared_mutex::try_acquire(const acquire_options& options, std::error_code& ec) {
+  return with_code(ec, [&] { return try_acquire(options); });
+}
+
+lease shared_mutex::acquire(const acquire_options& options) {
+  return locks_.state_->acquire_or_throw(name_, options, writing);
+}
+
+std::optional<lease> shared_mutex::acquire(const acquire_options& options, std::error_code& ec) {
+  return with_code(ec, [&]() -> std::optional<lease> { return acquire(options); });
+}
+
+std::optional<lease> shared_mutex::try_acquire_shared(const acquire_options& options) {
+  return locks_.state_->acquire(name_, options, client_state::patience::once, reading);
+}
+
+std::optional<lease> shared_mutex::try_acquire_shared(const acquire_options& options, std::error_code& ec) {
+  return with_code(ec, [&] { return try_acquire_shared(options); });
+}
+
+lease shared_mutex::acquire_shared(const acquire_options& options) {
+  return locks_.state_->acquire_or_throw(name_, options, reading);
+}
+
+std::optional<lease> shared_mutex::acquire_shared(const acquire_options& options, std::error_code& ec) {
+  return with_code(ec, [&]() -> std::optional<lease> { return acquire_shared(options); });
+}
+
+void shared_mutex::downgrade(lease& held) {
+  auto& state = *locks_.state_;
+  state.require_ours();
+  held.check();
+  const auto& record = *held.handle_->record;
+  const auto& keys = record.keys;
+  const auto reply = state.ask(script::downgrade(keys, record.owner, record.token), engine::question::repeat::allowed);
+  state.throw_if_error(reply, "key '" + keys.holder + "'");
+  const auto parsed = script::parse_release(reply);
+  if (!parsed) state.fail(errc::unexpected_reply, {});
+  if (parsed->what == script::release_answer::not_mine) {
+    error_detail detail;
+    detail.subject = "'" + name_ + "'";
+    state.fail(errc::lease_gone, std::move(detail));
+  }
+}
+
+void shared_mutex::downgrade(lease& held, std::error_code& ec) {
+  with_code(ec, [&] { downgrade(held); });
+}
+
+// ---- the façade ----
+
+void shared_mutex::keep(lease held) {
+  const std::lock_guard alone{guard_};
+  held_.insert_or_assign(std::this_thread::get_id(), std::move(held));
+}
+
+void shared_mutex::give_back() noexcept {
+  try {
+    lease ending;
+    {
+      const std::lock_guard alone{guard_};
+      const auto found = held_.find(std::this_thread::get_id());
+      if (found == held_.end()) return;
+      ending = std::move(found->second);
+      held_.erase(found);
+    }
+    ending.release();
+  } catch (...) {
+    // A forked child's: there is nothing to give back, and no way to say so.
+  }
+}
+
+void shared_mutex::lock() { keep(acquire(options_)); }
+void shared_mutex::lock_shared() { keep(acquire_shared(options_)); }
+void shared_mutex::unlock() noexcept { give_back(); }
+void shared_mutex::unlock_shared() noexcept { give_back(); }
+
+bool shared_mutex::try_lock() {
+  auto got = try_acquire(options_);
+  if (got) keep(std::move(*got));
+  return got.has_value();
+}
+
+bool shared_mutex::try_lock_shared() {
+  auto got = try_acquire_shared(options_);
+  if (got) keep(std::move(*got));
+  return got.has_value();
+}
+
+bool shared_mutex::lock_within(std::chrono::milliseconds wait, bool shared) {
+  if (wait <= std::chrono::milliseconds{0}) return shared ? try_lock_shared() : try_lock();
+  acquire_options bounded = options_;
+  bounded.wait = wait;
+  try {
+    keep(shared ? acquire_shared(bounded) : acquire(bounded));
+    return true;
+  } catch (const error& e) {
+    if (e.code() != errc::timed_out) throw;
+    return false;
+  }
+}
+
+void shared_mutex::unlock_and_lock_shared() {
+  lease* ours = nullptr;
+  {
+    const std::lock_guard alone{guard_};
+    const auto found = held_.find(std::this_thread::get_id());
+    if (found == held_.end()) throw error{errc::empty_handle};
+    ours = &found->second;  // Only this thread takes it away, and a map's elements stay where they are.
+  }
+  downgrade(*ours);
+}
+
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,171 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- counted: several hold it together, as far as there is room. The other kind beside exclusive.lua, which says what a
+-- kind is: semaphores, and locks shared by readers and writers, where a writer takes all the room there is.
+--
+--   KEYS[1] holder   sorted set: owner id, scored by the server's time in microseconds at which its lease ends
+--   KEYS[2] fence    string `stamp|owner id|KIND`, KIND `sN` for a semaphore of N, `wN` for readers (1) and writers (N)
+--   KEYS[5] holders  hash: owner id -> `permits|mode|-|v1|owner id|token|ttl_ms|granted_us|owner label`, with `b`
+--                    for `-` when it is broken; and used -> the sum of the permits
+--
+-- Each holder has an expiry of its own, so that a dead one's place comes back while others renew theirs (B7). The keys
+-- live as long as the longest of them.
+local last, kind, used, size
+local read, fence_mark, is_free, is_idle, has_room, put, held_token, claim, take_out, shown, room_at_us
+local read_only, mark_broken
+
+local function permits_of(owner)
+  local entry = call('HGET', KEYS[5], owner)
+  return entry and tonumber(string.match(entry, '^%d+')) or 0
+end
+
+-- ZREM is the first write, so a full memory cannot stop it.
+local function drop(owner)
+  local permits = permits_of(owner)
+  if call('ZREM', KEYS[1], owner) == 1 and permits > 0 then
+    used = used - permits
+    call('HSET', KEYS[5], 'used', string.format('%.0f', used))
+  end
+  call('HDEL', KEYS[5], owner)
+  if call('EXISTS', KEYS[1]) == 0 then
+    call('DEL', KEYS[5])
+    used = 0
+  end
+end
+
+-- The sorted set and the hash live until the last lease ends by itself.
+local function live(ms)
+  ms = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ms))
+  call('PEXPIRE', KEYS[1], ms)
+  call('PEXPIRE', KEYS[5], ms)
+end
+
+-- Reads who holds it, and takes out those whose lease has ended. `asked`: the KIND that the caller takes the name for;
+-- nil: whatever it is. Gives what it is instead, a type of Redis or a kind; nil when all is well. A size other than the
+-- caller's is the caller's to judge.
+read = function(asked)
+  used, size, kind = 0, 0, ''
+  local kinds = {'zset', 'string', 'zset', 'hash', 'hash'}
+  for i = 1, 5 do
+    local found = call('TYPE', KEYS[i]).ok
+    if found ~= 'none' and found ~= kinds[i] then
+      return i == 1 and found == 'string' and 'lock' or found
+    end
+  end
+  last = call('GET', KEYS[2])
+  kind = last and sub(last, 51) or asked or ''
+  local mark = sub(kind, 1, 1)
+  if last and asked and mark ~= sub(asked, 1, 1) or mark ~= 's' and mark ~= 'w' and mark ~= '' then
+    return mark == 's' and 'semaphore' or mark == 'w' and 'shared lock' or 'lock'
+  end
+  size = tonumber(sub(kind, 2)) or 0
+  if call('EXISTS', KEYS[1]) == 0 then
+    -- Not without need: it would be the first write, and what follows could not fail for memory any more.
+    if call('EXISTS', KEYS[5]) == 1 then
+      call('DEL', KEYS[5])
+    end
+    return nil
+  end
+  -- Without the hash nobody knows who holds how much: full, until their leases have ended.
+  used = tonumber(call('HGET', KEYS[5], 'used') or size)
+  for _, owner in ipairs(call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 256)) do
+    drop(owner)
+  end
+  return nil
+end
+
+fence_mark = function()
+  return '|' .. kind
+end
+
+is_free = function()
+  return used < size
+end
+is_idle = function()
+  return used == 0
+end
+has_room = function(entry)
+  return used + entry.permits <= size
+end
+
+put = function(entry, stamp, expires_us)
+  local done = pcall('ZADD', KEYS[1], string.format('%.0f', expires_us), entry.id)
+  if type(done) == 'table' and done.err then
+    return done
+  end
+  used = used + entry.permits
+  local grant = 'v1|' .. entry.id .. '|' .. stamp .. '|' .. entry.ttl .. '|' .. now .. '|' .. entry.label
+  call('HSET', KEYS[5], entry.id, string.format('%.0f', entry.permits) .. '|' .. entry.mode .. '|-|' .. grant,
+    'used', string.format('%.0f', used))
+  live(math.ceil((expires_us - tonumber(now)) / 1000))
+  return {}
+end
+
+held_token = function(owner)
+  if not call('ZSCORE', KEYS[1], owner) then
+    return nil
+  end
+  return string.match(call('HGET', KEYS[5], owner) or '', '^%d+|%a|.|v1|%x+|(%d+)|')
+end
+
+-- PEXPIRE is the first write, so a full memory cannot stop it (ZADD is refused then, but not behind a write).
+claim = function(owner)
+  local ttl = string.match(call('HGET', KEYS[5], owner), '^%d+|%a|.|v1|%x+|%d+|(%d+)|')
+  live(tonumber(ttl))
+  call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + tonumber(ttl) * 1000), owner)
+  return ttl
+end
+
+take_out = drop
+
+-- The room that a writer takes beyond a reader's. The expiries are touched first, so that memory does not matter.
+read_only = function(owner)
+  local entry = call('HGET', KEYS[5], owner)
+  used = used - permits_of(owner) + 1
+  live(0)
+  call('HSET', KEYS[5], owner, (string.gsub(entry, '^%d+|%a|', '1|r|')), 'used', string.format('%.0f', used))
+end
+
+-- Gives whether it was already.
+mark_broken = function(owner)
+  local entry = call('HGET', KEYS[5], owner)
+  if string.find(entry, '^%d+|%a|b|') then
+    return true
+  end
+  live(0)
+  call('HSET', KEYS[5], owner, (string.gsub(entry, '^(%d+|%a)|%-|', '%1|b|')))
+  return false
+end
+
+-- The holder whose lease ends first. None may end later than in max_ttl: the clock may have stepped back (H5).
+shown = function(max_ttl)
+  local most = string.format('%.0f', tonumber(now) + tonumber(max_ttl) * 1000)
+  for _, owner in ipairs(call('ZRANGEBYSCORE', KEYS[1], '(' .. most, '+inf', 'LIMIT', 0, 64)) do
+    live(0)
+    call('ZADD', KEYS[1], most, owner)
+  end
+  local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+  if #first == 0 then
+    return '', -2
+  end
+  local grant = string.match(call('HGET', KEYS[5], first[1]) or '', '^%d+|%a|.|(.+)$') or ''
+  return sub(grant, 1, 1024), math.ceil((tonumber(first[2]) - tonumber(now)) / 1000)
+end
+
+-- Leases end in the order of the set, until `id`, who stands in line, fits. It looks at the first 64 of them, and for a
+-- writer, who needs all of it, at the last.
+room_at_us = function(_, id)
+  local wanted = tonumber(string.match(call('HGET', KEYS[4], id) or '', '|%a(%d+)|[^|]*$') or 1)
+  if wanted >= size then
+    local ends = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+    return tonumber(ends[2])
+  end
+  local holders = call('ZRANGE', KEYS[1], 0, 63, 'WITHSCORES')
+  local missing = used + wanted - size
+  for i = 1, #holders, 2 do
+    missing = missing - permits_of(holders[i])
+    if missing <= 0 or i + 2 > #holders then
+      return tonumber(holders[i + 1])
+    end
+  end
+  return nil
+end

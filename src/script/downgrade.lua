@@ -1,0 +1,39 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- downgrade: a writer becomes a reader, and lets those in who fit beside it.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  fence key
+-- KEYS[3]  line key
+-- KEYS[4]  waiters key
+-- KEYS[5]  holders key
+-- ARGV[1]  owner id, 32 hex digits
+-- ARGV[2]  token, 16 digits
+--
+-- Returns  now               it reads now, under the same token; or it did already
+--          {5, now}          not ours: no such hold, or another token. Nothing was changed
+--          {10, now, what}   bad argument
+--
+-- One step, so that no writer comes in between (H63). It never waits: a writer may always become a reader. PEXPIRE is
+-- the first write, so that a full memory cannot stop it. The server's clock decides.
+local call, pcall, sub = redis.call, redis.pcall, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+-- include: counted.lua
+-- include: advance.lua
+
+local owner, token = ARGV[1], ARGV[2]
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+if #token ~= 16 then
+  return {10, now, 'token'}
+end
+
+if read('w') or held_token(owner) ~= token then
+  return {5, now}
+end
+read_only(owner)
+advance(nil)
+return now

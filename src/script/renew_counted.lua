@@ -1,0 +1,59 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- renew_counted: keep permits that are still ours.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  holders key
+-- ARGV[1]  owner id, 32 hex digits
+-- ARGV[2]  token, 16 digits
+-- ARGV[3]  ttl in milliseconds, a whole number above 0
+--
+-- Returns  now                   renewed: they live min(ttl, the ttl they were acquired with) from now on
+--          {5, now, 'gone'}      no such hold any more
+--          {5, now, 'taken'}     another token of ours, or a key that is none of ours
+--          {6, now}              broken on purpose: this token is not renewed any more
+--          {10, now, what}       bad argument
+--
+-- As renew.lua, for what counted.lua keeps. Each holder renews its own expiry only, so that a dead one's place comes
+-- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. PEXPIRE comes first: ZADD
+-- is refused with a full memory, but not behind a write. The server's clock decides.
+local call, sub = redis.call, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+local owner, token, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+if #token ~= 16 then
+  return {10, now, 'token'}
+end
+if not ttl or ttl < 1 or ttl % 1 ~= 0 then
+  return {10, now, 'ttl'}
+end
+
+local kind, data_kind = call('TYPE', KEYS[1]).ok, call('TYPE', KEYS[2]).ok
+if kind == 'none' or data_kind == 'none' then
+  return {5, now, 'gone'}
+end
+if kind ~= 'zset' or data_kind ~= 'hash' then
+  return {5, now, 'taken'}
+end
+local ends, entry = call('ZSCORE', KEYS[1], owner), call('HGET', KEYS[2], owner)
+if not ends or not entry or tonumber(ends) <= tonumber(now) then
+  return {5, now, 'gone'}
+end
+local flag, seen, most = string.match(entry, '^%d+|%a|(.)|v1|%x+|(%d+)|(%d+)|')
+if seen ~= token then
+  return {5, now, 'taken'}
+end
+if flag == 'b' then
+  return {6, now}
+end
+
+ttl = math.min(ttl, tonumber(most))
+local lives = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ttl))
+call('PEXPIRE', KEYS[1], lives)
+call('PEXPIRE', KEYS[2], lives)
+call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + ttl * 1000), owner)
+return now

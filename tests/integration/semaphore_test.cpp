@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several hold it together, each with a lease of its own: sizes, weights, resizing, and dead holders.
+#include "integration/fixture.hpp"
+#include "support/child_process.hpp"
+#include "support/scratch_directory.hpp"
+#include "support/sharing_witness.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <random>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+using testing::HasSubstr;
+
+class a_semaphore : public on_redis {
+protected:
+  client locks_ = make_client();
+  semaphore three_{locks_, "x", 3};
+};
+
+TEST_F(a_semaphore, has_as_many_permits_as_its_size) {
+  std::vector<lease> held;
+  for (int i = 0; i < 3; ++i) held.push_back(three_.acquire());
+  EXPECT_FALSE(three_.try_acquire());
+  held.pop_back();
+  EXPECT_TRUE(eventually([&] { return three_.try_acquire().has_value(); }));
+}
+
+TEST_F(a_semaphore, gives_each_holder_a_larger_token_C2) {
+  const auto first = three_.acquire();
+  const auto second = three_.acquire();
+  EXPECT_GT(second.token(), first.token());
+}
+
+TEST_F(a_semaphore, counts_weights) {
+  auto two = three_.acquire({.permits = 2});
+  EXPECT_FALSE(three_.try_acquire({.permits = 2}));
+  EXPECT_TRUE(three_.try_acquire());
+  EXPECT_EQ(two.release(), release_outcome::released);
+}
+
+TEST_F(a_semaphore, refuses_what_can_never_be_before_it_asks) {
+  EXPECT_EQ(code_of([&] { (void)three_.acquire({.permits = 4}); }), errc::invalid_option);
+  EXPECT_EQ(code_of([&] { (void)three_.acquire({.permits = 0}); }), errc::invalid_option);
+  EXPECT_EQ(code_of([&] { semaphore{locks_, "x", 0}; }), errc::invalid_option);
+  EXPECT_EQ(code_of([&] { semaphore{locks_, "x", 1'000'001}; }), errc::invalid_option);
+  EXPECT_EQ(code_of([&] { (void)locks_.acquire("x", {.permits = 2}); }), errc::invalid_option);
+}
+
+TEST_F(a_semaphore, of_another_size_is_an_error_that_names_both) {
+  { auto held = three_.acquire(); }
+  semaphore five{locks_, "x", 5};
+  const auto e = error_of([&] { (void)five.try_acquire(); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::other_size);
+  EXPECT_EQ(e->code(), outcome::misconfigured);
+  EXPECT_THAT(e->what(), HasSubstr("3 permits"));
+  EXPECT_THAT(e->what(), HasSubstr("5"));
+}
+
+TEST_F(a_semaphore, of_more_permits_lets_all_in_who_fit_then_B34) {
+  std::vector<lease> held;
+  for (int i = 0; i < 3; ++i) held.push_back(three_.acquire());
+  std::vector<std::thread> waiting;
+  std::atomic<int> inside{0};
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back([&] {
+      auto ours = make_client();
+      auto mine = semaphore{ours, "x", 3}.acquire();
+      ++inside;
+      eventually([&] { return inside == 4; });
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 4; }));
+  const auto before = boottime();
+  three_.resize(7);
+  EXPECT_TRUE(eventually([&] { return inside == 4; }, 1s));
+  EXPECT_LT(boottime() - before, 1s);
+  for (auto& t : waiting) t.join();
+  EXPECT_EQ(three_.size(), 7);
+}
+
+TEST_F(a_semaphore, of_fewer_permits_lets_nobody_in_before_enough_came_back) {
+  auto a = three_.acquire();
+  auto b = three_.acquire();
+  three_.resize(1);
+  EXPECT_TRUE(a.valid());
+  EXPECT_EQ(a.release(), release_outcome::released);
+  EXPECT_FALSE(three_.try_acquire());
+  EXPECT_EQ(b.release(), release_outcome::released);
+  EXPECT_TRUE(three_.try_acquire());
+}
+
+TEST_F(a_semaphore, tells_who_waits_for_more_than_there_are_now) {
+  auto held = three_.acquire();
+  std::error_code ec;
+  std::thread waiter{[&] {
+    auto ours = make_client();
+    (void)semaphore{ours, "x", 3}.acquire({.wait = 20s, .permits = 3}, ec);
+  }};
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 1; }));
+  three_.resize(2);
+  waiter.join();
+  EXPECT_EQ(ec, errc::other_size);
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 0; }));
+}
+
+TEST_F(a_semaphore, renews_each_lease_by_itself_B7) {
+  auto kept = three_.acquire({.ttl = 600ms});
+  auto left = three_.acquire({.ttl = 600ms, .renew = renewal::none});
+  EXPECT_TRUE(eventually([&] { return server_("ZCOUNT", "hf:{x}", "-inf", "+inf") == 2; }));
+  std::stop_token lost = left.lost();
+  EXPECT_TRUE(eventually([&] { return lost.stop_requested(); }, 2s));
+  let_pass(700ms);
+  EXPECT_TRUE(kept.valid());
+  auto two = three_.try_acquire({.permits = 2});
+  EXPECT_TRUE(two);
+  EXPECT_EQ(left.release(), release_outcome::already_lost);
+  EXPECT_TRUE(two->valid());
+}
+
+TEST_F(a_semaphore, is_told_of_one_holder_that_is_broken_C9) {
+  auto a = three_.acquire({.ttl = 1s});
+  auto b = three_.acquire({.ttl = 1s});
+  EXPECT_EQ(code_of([&] { locks_.break_lock("x", fencing_token{7}); }), errc::not_held);
+  locks_.break_lock("x", a.token(), {.why = "stuck", .mode = break_mode::immediately});
+  EXPECT_TRUE(eventually([&] { return a.lost().stop_requested(); }));
+  EXPECT_TRUE(b.valid());
+  EXPECT_EQ(locks_.inspect("x").permits_held, 1);
+  EXPECT_EQ(locks_.inspect("x").last_break->why, "stuck");
+}
+
+TEST_F(a_semaphore, is_shown_with_all_its_holders) {
+  auto a = three_.acquire({.owner = "ann"});
+  auto b = three_.acquire({.owner = "bob", .permits = 2});
+  const auto info = locks_.inspect("x");
+  EXPECT_TRUE(info.held);
+  EXPECT_EQ(info.kind, lock_kind::semaphore);
+  EXPECT_EQ(info.size, 3);
+  EXPECT_EQ(info.permits_held, 3);
+  ASSERT_EQ(info.holders.size(), 2u);
+  EXPECT_EQ(info.holders[0].owner, "ann");
+  EXPECT_EQ(info.holders[1].owner, "bob");
+  EXPECT_EQ(info.holders[1].permits, 2);
+  EXPECT_EQ(info.holders[1].token, b.token());
+}
+
+TEST_F(a_semaphore, is_one_kind_only) {
+  auto held = three_.acquire();
+  EXPECT_EQ(code_of([&] { (void)locks_.try_acquire("x"); }), errc::wrong_kind);
+  EXPECT_EQ(code_of([&] { (void)shared_mutex{locks_, "x"}.try_acquire(); }), errc::wrong_kind);
+  held.release();
+  EXPECT_EQ(code_of([&] { (void)locks_.try_acquire("x"); }), errc::wrong_kind);
+  { auto lock = locks_.acquire("y"); }
+  semaphore y{locks_, "y", 2};
+  EXPECT_EQ(code_of([&] { (void)y.try_acquire(); }), errc::wrong_kind);
+  EXPECT_EQ(code_of([&] { y.resize(3); }), errc::wrong_kind);
+}
+
+TEST_F(a_semaphore, is_not_there_under_plain_naming) {
+  client_options how = options();
+  how.names = naming::plain;
+  auto plain = make_client(how);
+  EXPECT_EQ(code_of([&] { (void)semaphore{plain, "x", 3}.try_acquire(); }), errc::invalid_option);
+}
+
+// The 6.
+TEST_F(a_semaphore, of_three_with_fifty_processes_and_kills_has_never_more_than_three_inside) {
+  const scratch_directory scratch;
+  const std::string seen = scratch.path() + "/seen";
+  sharing_witness testimony{seen, part::one};
+  constexpr auto ttl = 2000ms;
+  const auto start = [&] {
+    return child_process{{HOLDFAST_WORKER, uri(), "share", "x", "600s", seen, "2000", std::to_string(ttl.count()), "3"},
+                         {.environment = worker_environment()}};
+  };
+  std::vector<child_process> all;
+  for (int i = 0; i < 50; ++i) all.push_back(start());
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line").number >= 40; }, 60s));
+
+  std::mt19937 dice{20251121};
+  const auto kill = [&](child_process& one) {
+    const int pid = one.pid();
+    one.signal(SIGKILL);
+    one.wait();
+    testimony.is_dead(pid);
+  };
+  for (int i = 0; i < 30; ++i) {
+    auto& victim = all[dice() % all.size()];
+    kill(victim);
+    victim = start();
+    let_pass(200ms);
+  }
+  for (auto& one : all) one.signal(SIGSTOP);  // So that nobody enters while the others are killed.
+  for (auto& one : all) kill(one);
+  const auto killed_at = boottime();
+  auto everything = three_.acquire({.wait = 30s, .permits = 3});
+  EXPECT_LT(boottime() - killed_at, ttl + 500ms) << "the places did not come back within a ttl";
+  const auto verdict = judge_sharing(seen, 3);
+  EXPECT_EQ(verdict.intrusions, 0) << verdict.first_offence;
+  EXPECT_EQ(verdict.most_inside, 3);
+  EXPECT_GT(verdict.holds, 300);
+  RecordProperty("holds", verdict.holds);
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readers together, writers alone, in the order of the line (H63).
+#include "integration/fixture.hpp"
+#include "support/child_process.hpp"
+#include "support/scratch_directory.hpp"
+#include "support/sharing_witness.hpp"
+
+#include <signal.h>
+
+#include <mutex>
+#include <random>
+#include <shared_mutex>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class a_shared_mutex : public on_redis {
+protected:
+  bool waits(int count) {
+    return eventually([&] { return server_("ZCARD", "hf:{x}:line") == count; });
+  }
+
+  client locks_ = make_client();
+  holdfast::shared_mutex rw_{locks_, "x"};
+};
+
+TEST_F(a_shared_mutex, lets_readers_in_together_and_a_writer_alone_C1) {
+  auto one = rw_.acquire_shared();
+  auto two = rw_.acquire_shared();
+  EXPECT_FALSE(rw_.try_acquire());
+  one.release();
+  EXPECT_FALSE(rw_.try_acquire());
+  two.release();
+  auto writer = rw_.try_acquire();
+  ASSERT_TRUE(writer);
+  EXPECT_FALSE(rw_.try_acquire_shared());
+  EXPECT_FALSE(rw_.try_acquire());
+}
+
+TEST_F(a_shared_mutex, does_not_let_later_readers_overtake_a_writer_H63) {
+  auto reader = rw_.acquire_shared();
+  std::atomic<bool> is_written{false};
+  std::thread writer{[&] {
+    auto ours = make_client();
+    auto held = holdfast::shared_mutex{ours, "x"}.acquire();
+    is_written = true;
+    held.release();
+  }};
+  ASSERT_TRUE(waits(1));
+  EXPECT_FALSE(rw_.try_acquire_shared());
+  std::thread late{[&] {
+    auto ours = make_client();
+    auto held = holdfast::shared_mutex{ours, "x"}.acquire_shared();
+    EXPECT_TRUE(is_written);
+  }};
+  ASSERT_TRUE(waits(2));
+  reader.release();
+  writer.join();
+  late.join();
+}
+
+TEST_F(a_shared_mutex, lets_the_readers_behind_a_writer_enter_together) {
+  auto writer = rw_.acquire();
+  std::atomic<int> inside{0};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 5; ++i) {
+    readers.emplace_back([&] {
+      auto ours = make_client();
+      auto held = holdfast::shared_mutex{ours, "x"}.acquire_shared();
+      ++inside;
+      EXPECT_TRUE(eventually([&] { return inside == 5; }, 3s));
+    });
+  }
+  ASSERT_TRUE(waits(5));
+  writer.release();
+  for (auto& r : readers) r.join();
+}
+
+TEST_F(a_shared_mutex, downgrades_in_one_step_H63) {
+  auto held = rw_.acquire();
+  const auto token = held.token();
+  std::atomic<bool> writer_is_in{false};
+  std::thread writer{[&] {
+    auto ours = make_client();
+    auto mine = holdfast::shared_mutex{ours, "x"}.acquire();
+    writer_is_in = true;
+  }};
+  ASSERT_TRUE(waits(1));
+  rw_.downgrade(held);
+  EXPECT_EQ(held.token(), token);
+  EXPECT_TRUE(held.valid());
+  EXPECT_FALSE(writer_is_in);
+  EXPECT_FALSE(rw_.try_acquire_shared()) << "a writer waits";
+  rw_.downgrade(held);  // A reader already.
+  held.release();
+  writer.join();
+  EXPECT_TRUE(rw_.try_acquire_shared());
+}
+
+TEST_F(a_shared_mutex, says_that_a_lost_lease_cannot_be_downgraded) {
+  auto held = rw_.acquire();
+  server_("DEL", "hf:{x}");
+  EXPECT_EQ(code_of([&] { rw_.downgrade(held); }), errc::lease_gone);
+  lease empty;
+  EXPECT_EQ(code_of([&] { rw_.downgrade(empty); }), errc::empty_handle);
+}
+
+// B6, B7: a reader's lease is its own.
+TEST_F(a_shared_mutex, forgets_a_crashed_reader_while_others_renew_B6_B7) {
+  auto kept = rw_.acquire_shared({.ttl = 500ms});
+  auto crashed = rw_.acquire_shared({.ttl = 500ms, .renew = renewal::none});
+  let_pass(1500ms);
+  EXPECT_TRUE(kept.valid());
+  EXPECT_FALSE(crashed.valid());
+  EXPECT_EQ(locks_.inspect("x").holders.size(), 1u);
+  kept.release();
+  EXPECT_TRUE(rw_.try_acquire());
+}
+
+TEST_F(a_shared_mutex, is_what_std_asks_for) {
+  {
+    const std::unique_lock writer{rw_};
+    EXPECT_FALSE(rw_.try_lock_shared_for(10ms));
+  }
+  {
+    const std::shared_lock reader{rw_};
+    std::thread other{[&] {
+      const std::shared_lock also{rw_, 1s};
+      EXPECT_TRUE(also.owns_lock());
+      EXPECT_FALSE(rw_.try_lock_for(10ms));
+    }};
+    other.join();
+  }
+  rw_.lock();
+  rw_.unlock_and_lock_shared();
+  std::thread other{[&] {
+    EXPECT_TRUE(rw_.try_lock_shared());
+    rw_.unlock_shared();
+    EXPECT_FALSE(rw_.try_lock());
+  }};
+  other.join();
+  rw_.unlock_shared();
+  EXPECT_TRUE(rw_.try_lock());
+  rw_.unlock();
+}
+
+// The 7.
+TEST_F(a_shared_mutex, of_thirty_processes_with_kills_keeps_writers_alone_and_in_their_turn) {
+  const scratch_directory scratch;
+  const std::string seen = scratch.path() + "/seen";
+  constexpr auto ttl = 2000ms;
+  const auto start = [&](int i) {
+    return child_process{{HOLDFAST_WORKER, uri(), "share", "x", "600s", seen, i % 5 == 0 ? "1000" : "3000",
+                          std::to_string(ttl.count()), i % 5 == 0 ? "writer" : "reader"},
+                         {.environment = worker_environment()}};
+  };
+  std::vector<child_process> all;
+  for (int i = 0; i < 30; ++i) all.push_back(start(i));
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line").number >= 10; }, 60s));
+
+  std::mt19937 dice{20251121};
+  const auto until = boottime() + std::chrono::milliseconds{scaled(60'000)};
+  while (boottime() < until) {
+    const auto i = static_cast<int>(dice() % all.size());
+    auto& victim = all[static_cast<std::size_t>(i)];
+    const int pid = victim.pid();
+    victim.signal(SIGKILL);
+    victim.wait();
+    sharing_witness{seen, part::some}.is_dead(pid);
+    victim = start(i);
+    let_pass(500ms);
+  }
+  for (auto& one : all) one.signal(SIGKILL);
+  for (auto& one : all) one.wait();
+  const auto verdict = judge_sharing(seen, 30);
+  EXPECT_EQ(verdict.intrusions, 0) << verdict.first_offence;
+  EXPECT_EQ(verdict.overtakings, 0) << verdict.first_offence;
+  EXPECT_GT(verdict.writers, 10);
+  EXPECT_GT(verdict.most_inside, 5);
+  RecordProperty("holds", verdict.holds);
+  RecordProperty("writers", verdict.writers);
+}
+
+}  // namespace
+}  // namespace holdfast::test

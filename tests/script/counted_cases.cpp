@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Semaphores and shared locks: what several hold together, each on its own.
+#include "cases.hpp"
+
+namespace holdfast::tests {
+
+namespace {
+
+const std::string ear = "hf:wake:p";
+const std::string other_ear = "hf:wake:q";
+const std::vector<std::string> keys{holder, fence, line, waiters, holders};
+
+struct entry {
+  std::string mode = "p";
+  std::string permits = "1";
+  std::string kind = "s3";
+  std::string told = "s";
+  std::string process = ear;
+  std::string ttl = "10000";
+  std::string window = "1000";
+};
+const entry reader{.mode = "r", .permits = "1", .kind = "w1000000"};
+const entry writer{.mode = "w", .permits = "1000000", .kind = "w1000000"};
+
+step wait(const std::string& who, shape expected, const entry& e = {}) {
+  return run(id::wait_counted, keys,
+             {who, e.ttl, "0", "60000", "ann", "0", e.process, e.told, e.window, "0", "0", e.mode, e.permits, e.kind},
+             std::move(expected));
+}
+entry as_try(entry e) {
+  e.told = "t";
+  return e;
+}
+step look(const std::string& who, shape expected, const std::string& kind = "s3") {
+  return run(id::look_counted, keys, {who, "0", "60000", ear, "s", kind}, std::move(expected));
+}
+step renew_part(const std::string& who, const std::string& token, shape expected) {
+  return run(id::renew_counted, {holder, holders}, {who, token, "10000"}, std::move(expected));
+}
+step release_part(const std::string& who, const std::string& token, shape expected = now()) {
+  return run(id::release_counted, keys, {who, token}, std::move(expected));
+}
+step leave_part(const std::string& who, shape expected = now()) {
+  return run(id::leave_counted, keys, {who}, std::move(expected));
+}
+step downgrade(const std::string& who, const std::string& token, shape expected = now()) {
+  return run(id::downgrade, keys, {who, token}, std::move(expected));
+}
+step resize(const std::string& kind, shape expected = now()) {
+  return run(id::resize, keys, {kind}, std::move(expected));
+}
+step break_one(const std::string& token, const std::string& mode, shape expected = now()) {
+  auto all = keys;
+  all.push_back(broken);
+  return run(id::break_counted, all, {token, mode, "op", "why not"}, std::move(expected));
+}
+
+shape granted(const std::string& name = {}) { return list({number(0), now(), now(name)}); }
+shape claimed() { return list({number(1), now(), {shape::kind::token}, number(10000)}); }
+shape queued(std::int64_t ahead, std::int64_t look_least = 0, std::int64_t look_most = 5000) {
+  return list({number(7),
+               now(),
+               {shape::kind::token},
+               number(ahead),
+               number(look_least, look_most),
+               {shape::kind::anything},
+               number(-2, 60000)});
+}
+const shape busy = list({number(2), now(), {shape::kind::anything}, number(1, 60000)});
+const shape lined = list({number(14), now()});
+const shape not_mine = list({number(5), now()});
+const shape gone = list({number(5), now(), text("gone")});
+shape other_size(std::int64_t size) { return list({number(16), now(), number(size)}); }
+shape wrong(const std::string& what) { return list({number(9), now(), text(what)}); }
+shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
+step taken(const std::string& permits) { return send({"HGET", holders, "used"}, text(permits)); }
+step holding(std::int64_t count) { return send({"ZCARD", holder}, number(count)); }
+step waiting(std::int64_t count) { return send({"ZCARD", line}, number(count)); }
+
+}  // namespace
+
+std::vector<script_case> semaphore_cases() {
+  return {
+      {"semaphore_lets_in_as_many_as_it_has",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), wait("<C>", granted("tc")),
+        wait("<D>", busy, as_try({})), taken("3"), holding(3), is_absent(line)}},
+      {"semaphore_lets_the_next_in_when_one_leaves_H21",
+       {listen(ear), wait("<A>", granted("ta")), wait("<B>", granted(), {.permits = "2"}), wait("<C>", queued(0)),
+        wait("<D>", queued(1)), release_part("<A>", "<ta>"), hears({shape::kind::anything}), holding(2), waiting(1),
+        look("<C>", claimed()), release_part("<A>", "<ta>", not_mine)}},
+      {"weights_count",
+       {wait("<A>", granted("ta"), {.permits = "2"}), wait("<B>", busy, as_try({.permits = "2"})),
+        wait("<C>", granted("tc")), taken("3"), release_part("<A>", "<ta>"), taken("1"), release_part("<C>", "<tc>"),
+        is_absent(holder), is_absent(holders)}},
+      {"a_large_request_is_not_overtaken_B34",
+       {listen(ear), wait("<A>", granted("ta")), wait("<B>", queued(0), {.permits = "3"}), wait("<C>", queued(1)),
+        wait("<D>", busy, as_try({})), release_part("<A>", "<ta>"), hears({shape::kind::anything}),
+        look("<B>", claimed()), holding(1), look("<C>", queued(0)), taken("3")}},
+      {"a_leaving_large_request_lets_those_behind_it_in_P2",
+       {listen(ear), wait("<A>", granted("ta")), wait("<B>", queued(0), {.permits = "3"}), wait("<C>", queued(1)),
+        leave_part("<B>"), hears({shape::kind::anything}), look("<C>", claimed()), holding(2), is_absent(line)}},
+      {"another_size_is_an_error_that_says_which_it_has",
+       {wait("<A>", granted("ta")), wait("<B>", other_size(3), {.kind = "s5"}), release_part("<A>", "<ta>"),
+        wait("<B>", other_size(3), {.kind = "s5"}), wait("<B>", granted())}},
+      {"more_than_there_can_ever_be_is_refused", {wait("<A>", other_size(3), {.permits = "4"}), is_absent(holder)}},
+      {"resize_lets_those_in_who_fit_now_B34",
+       {listen(ear), wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0)), wait("<C>", queued(1)),
+        wait("<D>", queued(2)), resize("s5"), hears({shape::kind::anything}), hears({shape::kind::anything}),
+        holding(3), waiting(1), look("<B>", claimed(), "s3"), look("<C>", claimed(), "s3"),
+        look("<D>", queued(0), "s3")}},
+      {"resize_to_less_takes_nothing_from_anybody",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), wait("<C>", granted("tc")), resize("s1"), holding(3),
+        release_part("<A>", "<ta>"), release_part("<B>", "<tb>"), wait("<D>", busy, as_try({.kind = "s1"})),
+        release_part("<C>", "<tc>"), wait("<D>", granted(), {.kind = "s1"})}},
+      {"resize_tells_who_waits_for_more_than_there_is",
+       {listen(ear), wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0), {.permits = "3"}), resize("s2"),
+        hears({shape::kind::anything}), look("<B>", other_size(2)), is_absent(line)}},
+      {"resize_checks_its_argument",
+       {resize("s0", bad("size")), resize("s1000001", bad("size")), resize("w3", bad("size")), resize("", bad("size")),
+        is_absent(fence)}},
+      {"a_dead_holder_s_place_comes_back_while_others_renew_B7",
+       {wait("<A>", granted("ta"), {.ttl = "150", .window = "100"}), wait("<B>", granted("tb")),
+        wait("<C>", granted("tc")), send({"SET", "hf:{t}", "1", "PX", "200"}), renew_part("<B>", "<tb>", now()),
+        until_gone("hf:{t}"), renew_part("<A>", "<ta>", gone), renew_part("<C>", "<tc>", now()), wait("<D>", granted()),
+        holding(3), taken("3")}},
+      {"renew_is_for_the_token_only_P9",
+       {wait("<A>", granted("ta")), renew_part("<A>", "0000000000000007", list({number(5), now(), text("taken")})),
+        renew_part("<B>", "<ta>", gone), renew_part("<A>", "<ta>", now())}},
+      {"renew_works_with_a_full_memory",
+       {wait("<A>", granted("ta")), memory_full(), renew_part("<A>", "<ta>", now()), memory_free(), holding(1)}},
+      {"release_and_leave_work_with_a_full_memory",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), memory_full(), release_part("<A>", "<ta>"),
+        leave_part("<B>"), memory_free(), is_absent(holder), is_absent(holders)}},
+      {"a_grant_that_does_not_fit_the_memory_changes_nothing_H29",
+       {memory_full(), wait("<A>", error("OOM")), memory_free(), is_absent(holder), is_absent(holders)}},
+      {"a_copy_of_a_granted_request_is_mine_and_takes_nothing_more",
+       {wait("<A>", granted("ta")), wait("<A>", claimed()), taken("1"), holding(1)}},
+      {"a_copy_behind_the_release_is_spent_P9",
+       {wait("<A>", granted("ta")), release_part("<A>", "<ta>"), wait("<A>", list({number(4), now()})),
+        is_absent(holder)}},
+      {"leave_releases_what_nobody_heard_of",
+       {wait("<A>", granted()), leave_part("<A>"), is_absent(holder), leave_part("<A>", not_mine)}},
+      {"tokens_increase_from_holder_to_holder_C2",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")),
+        send({"EVAL", "return ARGV[2] > ARGV[1] and 1 or 0", "0", "<ta>", "<tb>"}, number(1))}},
+      {"an_unclaimed_grant_ends_with_its_window",
+       {listen(ear), wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0), {.window = "100"}),
+        send({"SET", "hf:{t}", "1", "PX", "150"}), release_part("<A>", "<ta>"), hears({shape::kind::anything}),
+        holding(1), until_gone("hf:{t}"), wait("<C>", granted(), {.permits = "3"}), holding(1)}},
+      {"look_waits_for_the_expiry_that_makes_room_P2",
+       {listen(ear), wait("<A>", granted(), {.ttl = "3000"}), wait("<B>", granted(), {.permits = "2", .ttl = "60000"}),
+        wait("<C>", queued(0, 2900, 3010)), leave_part("<C>"), wait("<D>", queued(0, 5000, 5000), {.permits = "2"})}},
+      {"an_evicted_hash_lets_nobody_in",
+       {wait("<A>", granted("ta")), send({"DEL", holders}, number(1)), wait("<B>", lined, as_try({})),
+        renew_part("<A>", "<ta>", gone), release_part("<A>", "<ta>", not_mine)}},
+      {"break_ends_one_hold_at_once_and_the_next_is_let_in",
+       {listen(ear), wait("<A>", granted("ta"), {.permits = "2"}), wait("<B>", granted("tb")), wait("<C>", queued(0)),
+        break_one("<ta>", "now"), hears({shape::kind::anything}), renew_part("<A>", "<ta>", gone),
+        renew_part("<B>", "<tb>", now()), look("<C>", claimed()), is_there(broken)}},
+      {"break_at_expiry_stops_the_renewal_of_one",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), break_one("<ta>", "expiry"),
+        break_one("<ta>", "expiry"), renew_part("<A>", "<ta>", list({number(6), now()})),
+        renew_part("<B>", "<tb>", now()), holding(2)}},
+      {"break_of_a_token_that_nobody_holds",
+       {wait("<A>", granted()), break_one("0000000000000007", "now", list({number(12), now()})), holding(1)}},
+      {"inspect_shows_all_of_them",
+       {wait("<A>", granted("ta"), {.permits = "2"}), wait("<B>", queued(0), {.permits = "3"}),
+        inspect(list({number(0), now(), none(), number(-2), none(), number(1), list({{shape::kind::anything}}),
+                      text("s3"), number(2), list({text("2|p|-|v1|<A>|<ta>|10000|<ta>|ann"), number(1, 10000)})}))}},
+      {"wait_checks_its_arguments",
+       {wait("<A>", bad("mode"), {.permits = "0"}), wait("<A>", bad("mode"), {.permits = "x"}),
+        wait("<A>", bad("mode"), {.mode = "|"}), is_absent(holder)}},
+      {"a_lock_s_name_is_no_semaphore",
+       {acquire("<A>", now("ta")), wait("<B>", wrong("lock")),
+        run(id::release, {holder, fence, line, waiters}, {"<A>", "<ta>"}, now()), wait("<B>", wrong("lock"))}},
+      {"a_semaphore_s_name_is_no_lock",
+       {wait("<A>", granted("ta")), acquire("<B>", lined), release_part("<A>", "<ta>"), acquire("<B>", lined),
+        run(id::wait, {holder, fence, line, waiters},
+            {"<B>", "10000", "0", "60000", "ann", "0", ear, "t", "1000", "0", "0", "x"}, wrong("semaphore")),
+        wait("<B>", wrong("semaphore"), reader)}},
+  };
+}
+
+std::vector<script_case> shared_cases() {
+  return {
+      {"readers_read_together",
+       {wait("<A>", granted(), reader), wait("<B>", granted(), reader), wait("<C>", busy, as_try(writer)), holding(2)}},
+      {"a_writer_is_alone_C1",
+       {wait("<A>", granted("ta"), writer), wait("<B>", busy, as_try(reader)), wait("<C>", busy, as_try(writer)),
+        release_part("<A>", "<ta>"), wait("<B>", granted(), reader)}},
+      {"a_waiting_writer_is_not_overtaken_H63",
+       {listen(ear), wait("<A>", granted("ta"), reader), wait("<B>", queued(0), writer),
+        wait("<C>", busy, as_try(reader)), wait("<C>", queued(1), reader), release_part("<A>", "<ta>"),
+        hears({shape::kind::anything}), look("<B>", claimed(), "w1000000"), holding(1)}},
+      {"readers_behind_a_writer_enter_together",
+       {listen(ear), wait("<A>", granted("ta"), writer), wait("<B>", queued(0), reader), wait("<C>", queued(1), reader),
+        wait("<D>", queued(2), writer), release_part("<A>", "<ta>"), hears({shape::kind::anything}),
+        hears({shape::kind::anything}), holding(2), waiting(1), look("<B>", claimed(), "w1000000"),
+        look("<C>", claimed(), "w1000000")}},
+      {"downgrade_keeps_the_place_and_lets_readers_in_H63",
+       {listen(ear), wait("<A>", granted("ta"), writer), wait("<B>", queued(0), reader), wait("<C>", queued(1), writer),
+        downgrade("<A>", "<ta>"), hears({shape::kind::anything}), holding(2), waiting(1),
+        renew_part("<A>", "<ta>", now()), look("<B>", claimed(), "w1000000"), taken("2"), downgrade("<A>", "<ta>"),
+        taken("2")}},
+      {"downgrade_is_for_the_token_only",
+       {wait("<A>", granted(), writer), downgrade("<A>", "0000000000000007", not_mine),
+        downgrade("<B>", "7", bad("token")), taken("1000000")}},
+      {"downgrade_works_with_a_full_memory",
+       {wait("<A>", granted("ta"), writer), memory_full(), downgrade("<A>", "<ta>"), memory_free(), taken("1")}},
+      {"a_semaphore_is_not_downgraded",
+       {wait("<A>", granted("ta"), {.permits = "2"}), downgrade("<A>", "<ta>", not_mine), taken("2")}},
+      {"a_shared_lock_is_not_resized", {wait("<A>", granted(), reader), resize("s3", wrong("shared lock"))}},
+      {"a_foreign_type_is_named",
+       {send({"SET", holders, "x", "PX", "9000"}), wait("<A>", wrong("string"), reader),
+        resize("s3", wrong("string"))}},
+  };
+}
+
+}  // namespace holdfast::tests
