@@ -73,6 +73,7 @@ void acquire::send(time_point now, const core::ask& what) {
 }
 
 void acquire::send(time_point now, const core::stand& what) {
+  expect_hints_as(what.owner);  // A hint may arrive before the answer (P6).
   script::line_entry entry{.ttl = what_.settings.ttl,
                            .label = what_.label,
                            .min_fence = what_.min_fence,

@@ -60,7 +60,7 @@ public:
   server_time last_not_after() const { return last_not_after_; }
   const std::string& found_kind() const { return found_kind_; }
   int found_size() const { return found_size_; }
-  const script::part& part() const { return what_.part; }
+  const request& wanted() const { return what_; }
 
 private:
   server_time not_after(time_point now, duration may_take);

@@ -10,4 +10,11 @@ script::classified call::judge_error(time_point now, const resp::server_error& e
   return what;
 }
 
+void call::expect_hints_as(const owner_id& who) {
+  if (!hints_ || expected_ == who) return;
+  if (expected_) hints_->remove(*expected_);
+  expected_ = who;
+  hints_->add(*expected_, *this);
+}
+
 }  // namespace holdfast::engine

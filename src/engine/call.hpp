@@ -6,11 +6,37 @@
 #include "engine/channel.hpp"
 #include "script/server_error.hpp"
 
+#include <holdfast/names.hpp>
+
+#include <cstdint>
 #include <functional>
+#include <list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace holdfast::engine {
+
+class call;
+
+// Which call stands in line under which owner id, so that a hint finds the one that it is for among ten thousand.
+class hint_index {
+public:
+  void add(const owner_id& who, call& what) { calls_.emplace(who.hex(), &what); }
+  void remove(const owner_id& who) {
+    if (const auto found = calls_.find(who.hex()); found != calls_.end()) calls_.erase(found);
+  }
+  // Null: nobody here is called so.
+  call* find(std::string_view owner) const {
+    const auto found = calls_.find(owner);
+    return found == calls_.end() ? nullptr : found->second;
+  }
+
+private:
+  // Views of the ids that the calls keep themselves.
+  std::unordered_map<std::string_view, call*> calls_;
+};
 
 // What every call has. Not thread-safe: the driver calls everything under one mutex.
 class call : public reply_sink {
@@ -39,13 +65,25 @@ protected:
 
   channel& to() const { return *channel_; }
   void note(const std::string& text) { server_text_ = text; }
+  // From now on hints for this owner id, and for no other, reach the call; only while it is started.
+  void expect_hints_as(const owner_id& who);
   // Notes the server's error and says what it means. One that contradicts the greeting ends the connection: the next
   // one's greeting will say what is wrong.
   script::classified judge_error(time_point now, const resp::server_error& error);
 
 private:
+  friend class caller;
+  friend class unattended;
+
   channel* channel_;
   std::string server_text_;
+  // The caller's: where it stands in its list, and in its index.
+  std::optional<std::list<call*>::iterator> listed_{};
+  hint_index* hints_ = nullptr;
+  std::optional<owner_id> expected_{};
+  // Those of `unattended`: zero when it is not among them.
+  std::uint64_t number_ = 0;
+  time_point on_agenda_at_ = never;
 };
 
 }  // namespace holdfast::engine

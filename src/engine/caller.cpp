@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/caller.hpp"
 
-#include <vector>
-
 namespace holdfast::engine {
 
 void caller::start(call& what, time_point now) {
-  calls_.push_back(&what);
+  what.listed_ = calls_.insert(calls_.end(), &what);
+  what.hints_ = &expected_;
   channel_.set_demand(true);
   what.step(now);
 }
 
 void caller::stop(call& what) {
-  std::erase(calls_, &what);
+  if (what.listed_) calls_.erase(*what.listed_);
+  what.listed_.reset();
+  if (what.expected_) expected_.remove(*what.expected_);
+  what.expected_.reset();
+  what.hints_ = nullptr;
   channel_.forget(what);
   if (calls_.empty()) channel_.set_demand(false);
 }
@@ -27,13 +30,23 @@ void caller::tell_all(Tell&& tell) {
   }
 }
 
+void caller::expect_many(time_point now) {
+  expects_many_ = true;
+  if (!channel_.is_ready()) return;
+  for (const auto which : {script::id::wait, script::id::look, script::id::leave}) channel_.load(now, which);
+}
+
 void caller::on_ready(time_point now) {
+  if (expects_many_) expect_many(now);
   if (tell_.on_up) tell_.on_up();
   tell_all([&](call& c) { c.on_connected(now); });
 }
 
 void caller::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
-  tell_all([&](call& c) { c.on_hint(now, owner, said_at, look_in); });
+  call* const found = expected_.find(owner);
+  if (!found || found->is_over()) return;
+  found->on_hint(now, owner, said_at, look_in);
+  if (found->on_news) found->on_news();
 }
 
 void caller::on_hearing_changed(time_point now) {

@@ -6,9 +6,9 @@
 #include "engine/call.hpp"
 
 #include <functional>
+#include <list>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace holdfast::engine {
 
@@ -31,6 +31,9 @@ public:
   void start(call& what, time_point now);
   void stop(call& what);
 
+  // There may be many that wait in line from now on: the scripts for that are loaded ahead of them, on each connection.
+  void expect_many(time_point now);
+
   void on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in);
   void on_hearing_changed(time_point now);
 
@@ -43,7 +46,9 @@ private:
   void tell_all(Tell&& tell);
 
   hooks tell_;
-  std::vector<call*> calls_;
+  std::list<call*> calls_;  // In the order of their starts, which is the order in which they are told.
+  hint_index expected_;
+  bool expects_many_ = false;
   channel channel_;
 };
 

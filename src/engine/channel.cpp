@@ -2,6 +2,7 @@
 #include "engine/channel.hpp"
 
 #include "base/assert.hpp"
+#include "resp/writer.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -28,6 +29,8 @@ void channel::on_connected(time_point now) {
   state_ = state::greeting;
   state_since_ = heard_at_ = now;
   output_.clear();
+  sent_ = 0;
+  text_sent_.fill(0);
   reader_ = resp::reader{};
   greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts);
 }
@@ -64,20 +67,23 @@ void channel::on_greeting_reply(time_point now, const resp::value& reply) {
 void channel::on_request_reply(time_point now, const resp::value& reply) {
   if (settings_.hears_pushes && listener_->on_push(now, reply)) return;
   if (open_.empty()) return fail(now, {errc::unexpected_reply, "a reply to no request", false, false});
-  slot answered = std::move(open_.front());
-  open_.pop_front();
+  slot answered = pop();
   useless_in_a_row_ = 0;
   reconnect_.reset();
   note_round_trip(now - answered.sent_at);
 
-  // The server lost its script cache (H28). By text it works and is cached again. The clock of the request goes on from
+  // The server lost its script cache (H28). By text it works and is cached again; those behind it, whose refusals were
+  // under way already, go by digest again. The clock of the request goes on from
   // its first sending, which can only make a lease shorter. Not for one that was forgotten: a renewal that was let go
   // would be sent again after the release (C6).
   const auto* error = reply.as_error();
   if (error && answered.what && error->text.starts_with("NOSCRIPT")) {
-    script::append(output_, *answered.what, script::call::by_text);
-    answered.what.reset();
-    open_.push_back(std::move(answered));
+    auto& text_sent = text_sent_[static_cast<std::size_t>(answered.what->script)];
+    const bool is_on_its_way = text_sent > answered.number;
+    script::append(output_, *answered.what, is_on_its_way ? script::call::by_digest : script::call::by_text);
+    if (is_on_its_way) return push(answered.from, answered.sent_at, std::move(answered.what));
+    push(answered.from, answered.sent_at, std::nullopt);
+    text_sent = sent_;
     return;
   }
   if (answered.from) answered.from->on_reply(now, answered.sent_at, reply);
@@ -95,9 +101,7 @@ void channel::on_closed(time_point now, const connection_failure& failure) {
   may_connect_at_ = is_worth_it ? now : now + reconnect_.next(*rng_);
   // One by one: who hears of a cut may end, and forgets its other requests.
   while (!open_.empty()) {
-    reply_sink* from = open_.front().from;
-    open_.pop_front();
-    if (from) from->on_cut(now);
+    if (reply_sink* const from = pop().from) from->on_cut(now);
   }
   listener_->on_down(now, last_failure_, was_ready);
 }
@@ -148,26 +152,50 @@ void channel::observe_clock(server_time server_now, time_point sent_at, time_poi
 void channel::send(time_point now, script::command what, reply_sink& from) {
   HOLDFAST_ASSERT(is_ready());
   script::append(output_, what, script::call::by_digest);
-  open_.push_back({&from, now, std::move(what)});
+  push(&from, now, std::move(what));
 }
 
 void channel::send_and_forget(time_point now, const script::command& what) {
   HOLDFAST_ASSERT(is_ready());
   script::append(output_, what, script::call::by_digest);
-  open_.push_back({nullptr, now, what});
+  push(nullptr, now, what);
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {
   HOLDFAST_ASSERT(is_ready());
   output_.append(encoded);
-  open_.push_back({&from, now, std::nullopt});
+  push(&from, now, std::nullopt);
 }
 
-void channel::forget(const reply_sink& who) {
-  for (auto& s : open_) {
-    if (s.from != &who) continue;
-    s.from = nullptr;
-    s.what.reset();
+void channel::load(time_point now, script::id what) {
+  HOLDFAST_ASSERT(is_ready());
+  auto& text_sent = text_sent_[static_cast<std::size_t>(what)];
+  if (text_sent != 0) return;
+  const auto& source = script::find(what);
+  resp::append_request(output_, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
+  push(nullptr, now, std::nullopt);
+  text_sent = sent_;
+}
+
+void channel::push(reply_sink* from, time_point sent_at, std::optional<script::command> what) {
+  open_.push_back({from, sent_at, std::move(what), ++sent_});
+  if (from) ++from->open_requests_;
+}
+
+channel::slot channel::pop() {
+  slot first = std::move(open_.front());
+  open_.pop_front();
+  if (first.from) --first.from->open_requests_;
+  return first;
+}
+
+// Of ten thousand calls that end, few have anything open: the others cost nothing here.
+void channel::forget(reply_sink& who) {
+  for (auto s = open_.rbegin(); who.open_requests_ > 0 && s != open_.rend(); ++s) {
+    if (s->from != &who) continue;
+    --who.open_requests_;
+    s->from = nullptr;
+    s->what.reset();
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
@@ -35,6 +36,10 @@ public:
 
 protected:
   ~reply_sink() = default;
+
+private:
+  friend class channel;
+  int open_requests_ = 0;
 };
 
 // Somebody who wants to know how the connection fares, and what the server's clock does.
@@ -120,8 +125,11 @@ public:
   void send(time_point now, script::command what, reply_sink& from);
   void send_raw(time_point now, std::string_view encoded, reply_sink& from);
   void send_and_forget(time_point now, const script::command& what);
+  // Only when is_ready(). The server learns the script now: many requests that are sent before it is found out that
+  // one of them is unknown would all be sent again, and late. Once on a connection.
+  void load(time_point now, script::id what);
   // Its replies are dropped from now on; the slots stay.
-  void forget(const reply_sink& who);
+  void forget(reply_sink& who);
 
 private:
   enum class state { closed, connecting, greeting, ready };
@@ -129,7 +137,8 @@ private:
   struct slot {
     reply_sink* from;  // Null: forgotten.
     time_point sent_at;
-    std::optional<script::command> what;  // To send it by text after NOSCRIPT.
+    std::optional<script::command> what;  // To send it again after NOSCRIPT.
+    std::uint64_t number;                 // On this connection.
   };
 
   void on_greeting_reply(time_point now, const resp::value& reply);
@@ -137,6 +146,8 @@ private:
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
+  void push(reply_sink* from, time_point sent_at, std::optional<script::command> what);
+  slot pop();
 
   settings settings_;
   base::random_source* rng_;
@@ -156,6 +167,9 @@ private:
   core::server_clock clock_;
   std::string output_;
   std::deque<slot> open_;
+  std::uint64_t sent_ = 0;
+  // The request with which the text of a script was sent last; zero: not on this connection.
+  std::array<std::uint64_t, script::count> text_sent_{};
   std::array<duration, 128> round_trips_{};
   std::size_t round_trips_seen_ = 0;
   duration round_trip_p99_{0};

@@ -136,6 +136,24 @@ TEST_F(channel_test, a_script_is_sent_by_text_once_H28) {
   EXPECT_THAT(a.own, ElementsAre("error NOSCRIPT No matching script."));
 }
 
+// The text is 4 kB, and with ten thousand under way each would be sent it.
+TEST_F(channel_test, a_script_is_sent_by_text_once_for_all_that_were_under_way_H28) {
+  connect();
+  words heard;
+  recorder a{"a", &heard};
+  recorder b{"b", &heard};
+  wire.send(server.now, a_release(), a);
+  wire.send(server.now, a_release(), b);
+  server.take();
+  server.say(refusal("NOSCRIPT No matching script.") + refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take_names(), ElementsAre("release by text", "release"));
+  // Forgotten again in between: then this one brings the text.
+  server.say(integer(1) + refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take_names(), ElementsAre("release by text"));
+  server.say(integer(2));
+  EXPECT_THAT(heard, ElementsAre("a1", "b2"));
+}
+
 TEST_F(channel_test, raw_requests_hear_of_NOSCRIPT_themselves) {
   connect();
   recorder a;

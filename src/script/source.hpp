@@ -28,6 +28,7 @@ enum class id {
   downgrade,
   resize,
 };
+inline constexpr std::size_t count = 16;
 
 struct source {
   id which;
