@@ -79,6 +79,7 @@ public:
 
 private:
   friend class shared_mutex;
+  friend class detail::lease_handle;
 
   std::unique_ptr<detail::lease_handle> handle_;
 };

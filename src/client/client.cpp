@@ -50,6 +50,7 @@ client::~client() {
     new std::shared_ptr<client_state>{std::move(state_)};
     return;
   }
+  state_->cancel_async();
   // Nobody else can make a handle now. With leases still out, the last of them ends the threads.
   if (state_.use_count() == 1) state_->close_and_wait();
 }

@@ -4,13 +4,11 @@
 #include "client/fork_guard.hpp"
 #include "engine/release.hpp"
 #include "net/clock.hpp"
-#include "script/server_error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <utility>
 
 namespace holdfast {
@@ -66,6 +64,7 @@ client_state::client_state(const settings& from)
                                                      hooks_for(reporter_), ear_name(options_.prefix))},
       keeper_{std::make_shared<keeper_thread>(from.server.where, channel_settings(from), drift_, net::system_random(),
                                               reporter_, commands_)} {
+  commands_->on_async_end([callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); });
   commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
     if (const auto k = keeper.lock()) k->wake();
   });
@@ -87,6 +86,19 @@ const std::string& client_state::owner() {
     owner_.resize(std::min<std::size_t>(owner_.size(), 256));
   });
   return owner_;
+}
+
+void client_state::start(std::shared_ptr<async_call> what) {
+  keeper_->stand_by();
+  commands_->start(std::move(what));
+}
+
+void client_state::cancel_async() noexcept {
+  try {
+    commands_->cancel_all_async();
+  } catch (...) {
+    // No memory: they end by themselves, or with the process.
+  }
 }
 
 bool client_state::is_ours() const noexcept { return generation_ == process_generation(); }
@@ -137,16 +149,8 @@ void client_state::fail_wrong_kind(const script::lock_keys& keys, const std::str
 
 // ---- acquire ----
 
-lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part) {
-  auto got = acquire(name, what, patience::as_told, part);
-  if (got) return std::move(*got);
-  error_detail detail;
-  detail.subject = "'" + std::string{name} + "'";
-  throw error{errc::timed_out, std::move(detail)};
-}
-
-std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
-                                           const script::part& part) {
+client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
+                                         const script::part& part) {
   require_ours();
   const lock_name name = name_of(text);
   const bool is_counted = part.mode != script::part{}.mode;
@@ -159,65 +163,83 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   rules.only_once = how == patience::once || what.wait == milliseconds{0};
   if (what.wait && !rules.only_once) rules.wait = *what.wait;
   rules.timeout = options_.timeout;
-
   rules.had_contact = commands_->had_contact();
-
-  const time_point started_at = boottime_now();
-  auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
   const std::string& label = what.owner.empty() ? owner() : what.owner;
-  engine::acquire call{commands_->channel(),
-                       commands_->ear(),
-                       {keys, label, options_.max_ttl, what.min_fence, rules, part},
-                       started_at,
-                       net::system_random()};
+  auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
+  return {name.text(), {std::move(keys), label, options_.max_ttl, what.min_fence, rules, part}};
+}
+
+lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part) {
+  auto got = acquire(name, what, patience::as_told, part);
+  if (got) return std::move(*got);
+  error_detail detail;
+  detail.subject = "'" + std::string{name} + "'";
+  throw error{errc::timed_out, std::move(detail)};
+}
+
+std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
+                                           const script::part& part) {
+  auto [name, wanted] = plan(text, what, how, part);
+  const time_point started_at = boottime_now();
+  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), started_at, net::system_random()};
   commands_->run(call, what.cancel);
-  settle(call, keys, what);
-  return conclude(call, name, std::move(keys), what, started_at);
+  auto end = conclude(call, name, what.renew, started_at);
+  if (end.code != errc{}) fail(end.code, call, name, started_at);
+  return std::move(end.got);
 }
 
 // What is still in line, or may yet lock or queue, is let go in the background, whatever the call's own end is.
-void client_state::settle(engine::acquire& call, const script::lock_keys& keys, const acquire_options& what) {
+void client_state::settle(engine::acquire& call) {
   const time_point now = boottime_now();
+  const auto& keys = call.wanted().keys;
   for (const auto& unsettled : call.take_unsettled()) {
     // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
     // makes sure.
     commands_->send_and_forget(script::leave(keys, unsettled.owner));
     // No request may take effect later than that.
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
-    keeper_->release_later(
-        {keys, unsettled.owner, {}, unsettled.not_after, by, std::max(now, by) + what.ttl + after_ttl});
+    keeper_->release_later({keys,
+                            unsettled.owner,
+                            {},
+                            unsettled.not_after,
+                            by,
+                            std::max(now, by) + call.wanted().settings.ttl + after_ttl});
   }
 }
 
-std::optional<lease> client_state::conclude(const engine::acquire& call, const lock_name& name, script::lock_keys keys,
-                                            const acquire_options& what, time_point started_at) {
+client_state::concluded client_state::conclude(engine::acquire& call, const std::string& name, renewal mode,
+                                               time_point started_at) {
+  settle(call);
+  concluded end;
+  auto result = acquire_result::acquired;
   if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
-    auto record = std::make_shared<lease_record>(name.text(), std::move(keys), got->owner, got->token, what.ttl,
-                                                 started_at, got->deadline);
+    auto record = std::make_shared<lease_record>(name, call.wanted().keys, got->owner, got->token,
+                                                 call.wanted().settings.ttl, started_at, got->deadline);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
-    keeper_->keep(record, boottime_now(), got->deadline, what.renew, commands_->server_clock());
-    report_end(name.text(), acquire_result::acquired, started_at, call.attempts());
-    return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+    keeper_->keep(record, boottime_now(), got->deadline, mode, commands_->server_clock());
+    end.got = lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+  } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
+    end.code = refined(failure->code);
+    result = result_of(end.code);
+  } else {
+    result = acquire_result::busy;
   }
-  if (std::holds_alternative<core::got_busy>(call.end())) {
-    report_end(name.text(), acquire_result::busy, started_at, call.attempts());
-    return std::nullopt;
-  }
+  report_end(name, result, started_at, call.attempts());
+  return end;
+}
 
-  const errc code = refined(std::get<core::got_failure>(call.end()).code);
-  report_end(name.text(), result_of(code), started_at, call.attempts());
+void client_state::fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const {
   error_detail detail;
   detail.server_text = call.server_text();
   detail.attempts = std::max(call.attempts(), commands_->trouble().second);
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + what.ttl;
-  if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far) {
-    detail.subject = "'" + name.text() + "'";
-  }
-  if (code == errc::wrong_kind) fail_wrong_kind(keys, call.found_kind());
+  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.wanted().settings.ttl;
+  if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far) detail.subject = "'" + name + "'";
+  if (code == errc::wrong_kind) fail_wrong_kind(call.wanted().keys, call.found_kind());
   if (code == errc::other_size) {
-    detail.subject = "'" + name.text() + "'";
-    detail.why = fmt::format("it has {} permits on the server, and you say {}", call.found_size(), call.part().size);
+    detail.subject = "'" + name + "'";
+    detail.why =
+        fmt::format("it has {} permits on the server, and you say {}", call.found_size(), call.wanted().part.size);
   }
   fail(code, std::move(detail));
 }
@@ -229,26 +251,37 @@ void client_state::report_end(const std::string& name, acquire_result result, ti
 
 // ---- release ----
 
-release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
-  record->is_let_go = true;
+std::optional<time_point> client_state::let_go(lease_record& record) {
+  record.is_let_go = true;
   const time_point now = boottime_now();
-  const time_point deadline = now + record->deadline.left(now);
-  const bool was_kept = keeper_->let_go(*record);
-  record->deadline.end();
+  const time_point deadline = now + record.deadline.left(now);
+  const bool was_kept = keeper_->let_go(record);
+  record.deadline.end();
+  if (was_kept && deadline > now) return deadline;
+  release_in_background(record);
+  return std::nullopt;
+}
 
+time_point client_state::give_up_at(time_point deadline) const {
+  return std::min(boottime_now() + options_.timeout, deadline);
+}
+
+void client_state::conclude(const lease_record& record, release_outcome outcome) {
+  if (outcome == release_outcome::unknown) release_in_background(record);
+  forget_copies(record);
+  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record.granted_at);
+  reporter_->tell([=, name = record.name](observer& o) { o.on_released(name, outcome, held); });
+}
+
+release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
   auto outcome = release_outcome::already_lost;
-  if (was_kept && deadline > now) {
+  if (const auto deadline = let_go(*record)) {
     engine::release call{commands_->channel(), record->keys, record->owner,
-                         record->token,        deadline,     std::min(now + options_.timeout, deadline)};
+                         record->token,        *deadline,    give_up_at(*deadline)};
     commands_->run(call);
     outcome = call.end();
-  } else {
-    release_in_background(*record);
   }
-  if (outcome == release_outcome::unknown) release_in_background(*record);
-  forget_copies(*record);
-  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record->granted_at);
-  reporter_->tell([=](observer& o) { o.on_released(record->name, outcome, held); });
+  conclude(*record, outcome);
   return outcome;
 }
 
@@ -280,60 +313,10 @@ void client_state::forget_copies(const lease_record& record) {
                           copies.not_after_local + record.ttl + after_ttl});
 }
 
-// ---- questions ----
-
-resp::value client_state::ask(script::command what, engine::question::repeat how) {
-  engine::question call{commands_->channel(), std::move(what), how, boottime_now() + options_.timeout};
-  commands_->run(call);
-  return reply_of(call);
-}
-
-template <class Question>
-std::vector<resp::value> client_state::ask_together(std::vector<Question> what) {
-  const time_point give_up_at = boottime_now() + options_.timeout;
-  std::deque<engine::question> calls;  // They must not move.
-  std::vector<engine::call*> all;
-  for (auto& one : what) {
-    calls.emplace_back(commands_->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
-    all.push_back(&calls.back());
-  }
-  commands_->run_all(all);
-  std::vector<resp::value> replies;
-  replies.reserve(calls.size());
-  for (const auto& call : calls) replies.push_back(reply_of(call));
-  return replies;
-}
-
-std::vector<resp::value> client_state::ask_all(std::vector<std::string> encoded) {
-  return ask_together(std::move(encoded));
-}
-
-std::vector<resp::value> client_state::ask_all(std::vector<script::command> what) {
-  return ask_together(std::move(what));
-}
-
-resp::value client_state::reply_of(const engine::question& call) const {
-  if (call.reply()) return *call.reply();
-  error_detail detail;
-  detail.server_text = call.server_text();
-  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
-  detail.elapsed = options_.timeout;
-  fail(refined(call.failure()), std::move(detail));
-}
-
 // The deadline of a call may come before the connection's own: then the silence has a better name.
 errc client_state::refined(errc code) const {
   const errc trouble = commands_->trouble().first.code;
   return code == errc::server_silent && trouble == errc::tls_failed ? trouble : code;
-}
-
-void client_state::throw_if_error(const resp::value& reply, std::string subject) const {
-  const auto* refused = reply.as_error();
-  if (!refused) return;
-  error_detail detail;
-  detail.subject = std::move(subject);
-  detail.server_text = refused->text;
-  fail(script::classify(refused->text).code, std::move(detail));
 }
 
 }  // namespace detail

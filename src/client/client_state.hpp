@@ -26,6 +26,7 @@ public:
   explicit client_state(const settings& from);
   // The last handle is gone: ends the threads without waiting for them.
   ~client_state();
+  static client_state& of(client& handle) { return *handle.state_; }
   client_state(const client_state&) = delete;
   client_state& operator=(const client_state&) = delete;
 
@@ -38,8 +39,10 @@ public:
   const std::string& endpoint() const { return display_; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
   const std::string& owner();
-  command_connection& commands() { return *commands_; }
+  const std::shared_ptr<command_connection>& commands() { return commands_; }
   keeper_thread& keeper() { return *keeper_; }
+  callback_thread& callbacks() { return *callbacks_; }
+  unsigned long generation() const { return generation_; }
   core::clock_drift drift() const { return drift_; }
 
   // Are we the process that made this client? Read before any lock (P33).
@@ -59,10 +62,33 @@ public:
   // Busy is errc::timed_out: somebody held it for the whole of no time.
   lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {});
 
+  // The halves of an acquire, for those who bring their own way of waiting. `plan` throws what is wrong before anything
+  // is sent; `conclude` takes over a call that is over, with everything that it leaves behind.
+  struct planned {
+    std::string name;
+    engine::acquire::request what;
+  };
+  planned plan(std::string_view name, const acquire_options& what, patience how, const script::part& part = {});
+  struct concluded {
+    std::optional<lease> got{};
+    errc code{};  // None, with nothing got: busy.
+  };
+  concluded conclude(engine::acquire& call, const std::string& name, renewal mode, time_point started_at);
+
   // As release() of holdfast/lease.hpp. The record is let go whatever comes.
   release_outcome release(const std::shared_ptr<lease_record>& record);
   // As lease's destructor.
   void drop(const std::shared_ptr<lease_record>& record) noexcept;
+  // The halves of a release. `let_go`: nothing renews it any more; the local deadline, or empty when there is nothing
+  // to ask the server for, because it is already_lost.
+  std::optional<time_point> let_go(lease_record& record);
+  void conclude(const lease_record& record, release_outcome outcome);
+  // When to stop waiting for the answer to a release.
+  time_point give_up_at(time_point deadline) const;
+
+  // For calls that no thread waits for: somebody must be there to drive them.
+  void start(std::shared_ptr<async_call> what);
+  void cancel_async() noexcept;
 
   // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
   resp::value ask(script::command what, engine::question::repeat how);
@@ -76,9 +102,8 @@ public:
   [[noreturn]] void fail_wrong_kind(const script::lock_keys& keys, const std::string& found) const;
 
 private:
-  std::optional<lease> conclude(const engine::acquire& call, const lock_name& name, script::lock_keys keys,
-                                const acquire_options& what, time_point started_at);
-  void settle(engine::acquire& call, const script::lock_keys& keys, const acquire_options& what);
+  [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
+  void settle(engine::acquire& call);
   void release_in_background(const lease_record& record);
   void forget_copies(const lease_record& record);
   template <class Question>
@@ -103,6 +128,9 @@ private:
 // What a lease holds. Empty leases have none.
 class lease_handle {
 public:
+  static const lease_handle& of(const lease& held) { return *held.handle_; }
+  static std::unique_ptr<lease_handle> taken_from(lease& from) { return std::move(from.handle_); }
+
   lease_handle(std::shared_ptr<client_state> o, std::shared_ptr<lease_record> r)
       : owner{std::move(o)}, record{std::move(r)} {}
 

@@ -25,7 +25,8 @@ command_connection::command_connection(const net::endpoint& where, const engine:
               caller_.on_hint(now, owner, said_at, look_in);
             },
             [this](time_point now) { caller_.on_hearing_changed(now); }}},
-      ear_line_{where, ear_.wire(), mutex_} {}
+      ear_line_{where, ear_.wire(), mutex_},
+      unattended_{caller_} {}
 
 void command_connection::run(engine::call& what) { run_all({&what}); }
 
@@ -115,7 +116,7 @@ void command_connection::run_all(const std::vector<engine::call*>& all, wakeable
     if (me.is_leading) {
       lead_one_round(held, me, earliest(all));
     } else {
-      wake_leader_if_sooner();
+      wake_driver_if_sooner();
       wait_for_news(held, me.news, earliest(all));
     }
     step_if_due(all, boottime_now());
@@ -129,17 +130,27 @@ void command_connection::take_lead_if_free(member& me) {
   me.is_leading = true;
 }
 
-void command_connection::lead_one_round(connection::lock& held, const member& me, time_point until) {
+void command_connection::prepare(connection::lock& held) {
   line_.prepare(held);
   line_.flush(held);
-  until = std::min(until, line_.wake_at());
-  if (ear_.is_wanted()) {
-    ear_line_.prepare(held);
-    ear_line_.flush(held);
-    until = std::min(until, ear_line_.wake_at());
-  } else if (!me.may_be_woken && line_.wait_in_read(held, until)) {
-    return;
-  }
+  if (!ear_.is_wanted()) return;
+  ear_line_.prepare(held);
+  ear_line_.flush(held);
+}
+
+time_point command_connection::wake_at() const {
+  const time_point soonest = std::min(line_.wake_at(), unattended_.wake_at());
+  return ear_.is_wanted() ? std::min(soonest, ear_line_.wake_at()) : soonest;
+}
+
+void command_connection::lead_one_round(connection::lock& held, const member& me, time_point until) {
+  prepare(held);
+  until = std::min(until, wake_at());
+  if (ear_.is_wanted() || me.may_be_woken || !line_.wait_in_read(held, until)) wait_in_poll(held, until);
+  drive_async(held);
+}
+
+void command_connection::wait_in_poll(connection::lock& held, time_point until) {
   std::array<pollfd, 3> fds{line_.poll_for(), pollfd{wake_leader_.get(), POLLIN, 0}, ear_line_.poll_for()};
   leader_wakes_at_ = until;
   held.unlock();
@@ -154,9 +165,10 @@ void command_connection::lead_one_round(connection::lock& held, const member& me
   }
 }
 
-// A leader asleep for its own next look does not know of the silence that a request sent since then may meet.
-void command_connection::wake_leader_if_sooner() {
-  if (lead_ == lead::caller && line_.wake_at() < leader_wakes_at_) wake_leader_.set();
+// Who sleeps for its own next look does not know of the silence that a request sent since then may meet.
+void command_connection::wake_driver_if_sooner() {
+  if (lead_ == lead::caller && wake_at() < leader_wakes_at_) wake_leader_.set();
+  if (lead_ == lead::keeper && wake_at() < keeper_wakes_at_) wake_keeper_();
 }
 
 void command_connection::leave(member& me) {
@@ -170,7 +182,7 @@ void command_connection::pass_lead_on() {
   if (lead_ != lead::nobody) return;
   if (!members_.empty()) {
     members_.front()->news.notify_one();
-  } else if (channel().has_open_requests() && wake_keeper_) {
+  } else if ((channel().has_open_requests() || !async_calls_.empty()) && wake_keeper_) {
     lead_ = lead::keeper;
     wake_keeper_();
   }
@@ -192,6 +204,7 @@ void command_connection::send_and_forget(const script::command& what) {
   channel().send_and_forget(boottime_now(), what);
   line_.flush(held);
   pass_lead_on();  // Somebody must read the answer.
+  wake_driver_if_sooner();
 }
 
 std::pair<engine::connection_failure, int> command_connection::trouble() {
@@ -202,25 +215,82 @@ std::pair<engine::connection_failure, int> command_connection::trouble() {
           channel().connect_attempts()};
 }
 
-pollfd command_connection::keeper_poll_for() {
+command_connection::keeper_wait command_connection::keeper_waits_for() {
   const auto held = locked();
-  return lead_ == lead::keeper ? line_.poll_for() : pollfd{-1, 0, 0};
+  const pollfd nothing{-1, 0, 0};
+  if (lead_ != lead::keeper) return {{nothing, nothing}, never};
+  keeper_wakes_at_ = wake_at();
+  return {{line_.poll_for(), ear_.is_wanted() ? ear_line_.poll_for() : nothing}, keeper_wakes_at_};
 }
 
-time_point command_connection::keeper_wake_at() {
-  const auto held = locked();
-  return lead_ == lead::keeper ? line_.wake_at() : never;
-}
-
-void command_connection::keeper_collect(short happened) {
+void command_connection::keeper_collect(const pollfd& commands, const pollfd& ear) {
   auto held = locked();
+  keeper_wakes_at_ = time_point{};
   if (lead_ != lead::keeper) return;
   lead_ = lead::keeper_busy;
-  line_.prepare(held);
-  line_.collect(held, happened);
-  line_.flush(held);
+  prepare(held);
+  line_.collect(held, commands.revents);
+  if (ear_.is_wanted()) ear_line_.collect(held, ear.revents);
+  drive_async(held);
+  prepare(held);  // Nothing that is to be done now may wait for the next wake-up, which would come at once.
   lead_ = lead::nobody;
   pass_lead_on();
+}
+
+// ---- Calls that no thread waits for ----
+
+void command_connection::start(std::shared_ptr<async_call> what) {
+  auto held = locked();
+  engine::call& flow = what->flow();
+  async_calls_.emplace(&flow, std::move(what));
+  if (lead_ == lead::nobody) {
+    lead_ = lead::caller;
+    line_.collect_if_stale(held);
+    lead_ = lead::nobody;
+  }
+  unattended_.start(flow, boottime_now());
+  line_.flush(held);
+  conclude_ended(held);
+  pass_lead_on();
+  wake_driver_if_sooner();
+}
+
+void command_connection::cancel(async_call& what) {
+  auto held = locked();
+  const auto found = async_calls_.find(&what.flow());
+  if (found == async_calls_.end()) return;
+  found->second->cancel(boottime_now());
+  unattended_.look_at(found->second->flow());
+  conclude_ended(held);
+}
+
+void command_connection::cancel_all_async() {
+  auto held = locked();
+  const time_point now = boottime_now();
+  for (const auto& [flow, what] : async_calls_) {
+    what->cancel(now);
+    unattended_.look_at(what->flow());
+  }
+  conclude_ended(held);
+}
+
+// The driver's.
+void command_connection::drive_async(connection::lock& held) {
+  if (async_calls_.empty()) return;
+  unattended_.step_due(boottime_now());
+  line_.flush(held);
+  conclude_ended(held);
+}
+
+void command_connection::conclude_ended(connection::lock& held) {
+  ended_calls ended;
+  for (const engine::call* flow : unattended_.take_over()) {
+    ended.push_back(std::move(async_calls_.extract(flow).mapped()));
+  }
+  if (ended.empty()) return;
+  held.unlock();
+  conclude_(std::move(ended));
+  held.lock();
 }
 
 }  // namespace detail

@@ -12,19 +12,25 @@
 // Who leads also reads the connection on which the line tells us to look: a waiting thread takes its hint from the
 // socket itself, without a switch of threads in between. It is opened with the first waiter.
 //
-// The keeper leads only when no caller waits but requests are unanswered: their late replies must be read (P31).
+// The keeper leads only when no caller waits but there is something to do: requests are unanswered, whose late replies
+// must be read (P31), or calls are open that no thread waits for. Those are stepped by whoever leads.
 #pragma once
 
+#include "client/async_call.hpp"
 #include "client/connection.hpp"
 #include "client/event_fd.hpp"
 #include "engine/acquire.hpp"
 #include "engine/caller.hpp"
 #include "engine/hints.hpp"
+#include "engine/unattended.hpp"
 
+#include <array>
 #include <condition_variable>
 #include <functional>
 #include <list>
+#include <memory>
 #include <stop_token>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -45,6 +51,12 @@ public:
   enum class wakeable { no, yes };
   void run_all(const std::vector<engine::call*>& all, wakeable how = wakeable::no);
 
+  // Runs a call without a thread that waits for it. When it is over it is handed to on_async_end's receiver, once, by
+  // whichever thread noticed, without our mutex.
+  void start(std::shared_ptr<async_call> what);
+  void cancel(async_call& what);  // Nothing, if it is over.
+  void cancel_all_async();
+
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }
   engine::hints& ear() { return ear_; }
@@ -59,10 +71,17 @@ public:
 
   // How the keeper is asked to lead. Set once, before the first call.
   void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
-  // The keeper's: what to poll for while it leads (fd -1 if it does not), and what to do when that happened.
-  pollfd keeper_poll_for();
-  time_point keeper_wake_at();
-  void keeper_collect(short happened);
+  // Who concludes the calls that no thread waits for. Set once, before the first of them.
+  using ended_calls = std::vector<std::shared_ptr<async_call>>;
+  void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }
+
+  // The keeper's: what to wait for while it leads (fds -1 if it does not), and what to do when it woke.
+  struct keeper_wait {
+    std::array<pollfd, 2> fds;
+    time_point until;
+  };
+  keeper_wait keeper_waits_for();
+  void keeper_collect(const pollfd& commands, const pollfd& ear);
 
 private:
   // One thread in run_all(). It is on the list while it is there, leading or not.
@@ -74,11 +93,16 @@ private:
   enum class lead { nobody, caller, keeper, keeper_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
+  void prepare(connection::lock& held);
+  time_point wake_at() const;
+  void wait_in_poll(connection::lock& held, time_point until);
+  void drive_async(connection::lock& held);
+  void conclude_ended(connection::lock& held);
   void take_lead_if_free(member& me);
   void lead_one_round(connection::lock& held, const member& me, time_point until);
   void leave(member& me);
   void pass_lead_on();
-  void wake_leader_if_sooner();
+  void wake_driver_if_sooner();
 
   event_fd wake_leader_{};
   std::mutex mutex_{};  // Of both connections.
@@ -86,10 +110,14 @@ private:
   connection line_;
   engine::hints ear_;
   connection ear_line_;
+  engine::unattended unattended_;
+  std::unordered_map<const engine::call*, std::shared_ptr<async_call>> async_calls_{};
   lead lead_ = lead::nobody;
   time_point leader_wakes_at_{};  // While it sleeps in poll, else past.
+  time_point keeper_wakes_at_{};  // Likewise.
   std::list<member*> members_{};
   std::function<void()> wake_keeper_{};
+  std::function<void(ended_calls)> conclude_{};
 };
 
 }  // namespace detail

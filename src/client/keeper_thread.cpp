@@ -63,6 +63,11 @@ void keeper_thread::release_later(engine::keeper::background_release what) {
   wake_if_sooner();
 }
 
+void keeper_thread::stand_by() {
+  const std::lock_guard held{line_.mutex()};
+  start();
+}
+
 void keeper_thread::close(duration at_most, bool wait) noexcept {
   std::thread ending;
   {
@@ -94,13 +99,13 @@ void keeper_thread::run() {
 // A timer on CLOCK_BOOTTIME, because ppoll's own time-out does not count a suspend (H2).
 void keeper_thread::wait_and_collect(connection::lock& held) {
   asleep_until_ = std::min(keeper_.wake_at(), close_at_);
-  std::array<pollfd, 4> fds{line_.poll_for(), pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_, POLLIN, 0},
-                            pollfd{-1, 0, 0}};
+  const pollfd own = line_.poll_for();
   const time_point own_until = asleep_until_;
   held.unlock();
 
-  fds[3] = commands_->keeper_poll_for();
-  const time_point until = std::min(own_until, commands_->keeper_wake_at());
+  const auto lead = commands_->keeper_waits_for();
+  std::array<pollfd, 5> fds{own, pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_, POLLIN, 0}, lead.fds[0], lead.fds[1]};
+  const time_point until = std::min(own_until, lead.until);
   itimerspec at{};
   if (until < never) {
     const auto since_boot = std::max(duration{1}, until.time_since_epoch());
@@ -110,7 +115,7 @@ void keeper_thread::wait_and_collect(connection::lock& held) {
   timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
   wait_for(fds.data(), fds.size(), never);
   if (fds[1].revents) wake_.clear();
-  commands_->keeper_collect(fds[3].revents);
+  commands_->keeper_collect(fds[3], fds[4]);
 
   held.lock();
   asleep_until_ = time_point{};

@@ -32,6 +32,8 @@ public:
   bool let_go(const engine::held_lease& lease);
   void release_later(engine::keeper::background_release what);
   void wake() noexcept { wake_.set(); }
+  // For what it shall lead: starts the thread if need be.
+  void stand_by();
 
   // Ends the thread: at once if nothing waits to be released, else when that is done or `at_most` has passed.
   // Leases still kept are kept no longer. `wait`: until it has ended; not on the thread itself.

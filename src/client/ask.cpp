@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_state's questions: what is asked once and read by the asker.
+#include "client/client_state.hpp"
+#include "net/clock.hpp"
+#include "script/server_error.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+
+resp::value client_state::ask(script::command what, engine::question::repeat how) {
+  engine::question call{commands_->channel(), std::move(what), how, boottime_now() + options_.timeout};
+  commands_->run(call);
+  return reply_of(call);
+}
+
+template <class Question>
+std::vector<resp::value> client_state::ask_together(std::vector<Question> what) {
+  const time_point give_up_at = boottime_now() + options_.timeout;
+  std::deque<engine::question> calls;  // They must not move.
+  std::vector<engine::call*> all;
+  for (auto& one : what) {
+    calls.emplace_back(commands_->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
+    all.push_back(&calls.back());
+  }
+  commands_->run_all(all);
+  std::vector<resp::value> replies;
+  replies.reserve(calls.size());
+  for (const auto& call : calls) replies.push_back(reply_of(call));
+  return replies;
+}
+
+std::vector<resp::value> client_state::ask_all(std::vector<std::string> encoded) {
+  return ask_together(std::move(encoded));
+}
+
+std::vector<resp::value> client_state::ask_all(std::vector<script::command> what) {
+  return ask_together(std::move(what));
+}
+
+resp::value client_state::reply_of(const engine::question& call) const {
+  if (call.reply()) return *call.reply();
+  error_detail detail;
+  detail.server_text = call.server_text();
+  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
+  detail.elapsed = options_.timeout;
+  fail(refined(call.failure()), std::move(detail));
+}
+
+void client_state::throw_if_error(const resp::value& reply, std::string subject) const {
+  const auto* refused = reply.as_error();
+  if (!refused) return;
+  error_detail detail;
+  detail.subject = std::move(subject);
+  detail.server_text = refused->text;
+  fail(script::classify(refused->text).code, std::move(detail));
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/async_call.hpp"
+
+#include "client/client_state.hpp"
+#include "client/fork_guard.hpp"
+#include "engine/release.hpp"
+#include "net/clock.hpp"
+
+#include <holdfast/start.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+
+// ---- acquire ----
+
+class async_acquire final : public async_call {
+public:
+  async_acquire(const std::shared_ptr<client_state>& of, client_state::planned wanted, renewal mode,
+                acquire_receiver to)
+      : of_{of},
+        commands_{of->commands()},
+        generation_{of->generation()},
+        name_{std::move(wanted.name)},
+        mode_{mode},
+        started_at_{boottime_now()},
+        flow_{commands_->channel(), commands_->ear(), std::move(wanted.what), started_at_, net::system_random()},
+        to_{std::move(to)} {}
+
+  engine::call& flow() override { return flow_; }
+  void cancel(time_point now) override { flow_.cancel(now); }
+
+  // From outside.
+  void cancel() noexcept {
+    if (generation_ != process_generation()) return;
+    try {
+      commands_->cancel(*this);
+    } catch (...) {
+      // No memory: it goes on.
+    }
+  }
+  // After the start: a stop that was asked for already cancels here and now.
+  void listen_to(const std::stop_token& stop) {
+    if (stop.stop_possible()) on_stop_.emplace(stop, canceller{this});
+  }
+
+  std::shared_ptr<client_state> conclude() noexcept override {
+    auto of = std::exchange(of_, nullptr);
+    try {
+      auto end = of->conclude(flow_, name_, mode_, started_at_);
+      // wait = 0: somebody held it for the whole of no time.
+      if (!end.got) code_ = end.code == errc{} ? errc::timed_out : end.code;
+      if (end.got) got_ = std::move(*end.got);
+    } catch (...) {
+      code_ = std::make_error_code(std::errc::not_enough_memory);
+    }
+    return of;
+  }
+  void tell() noexcept override {
+    try {
+      std::exchange(to_, nullptr)(code_, std::move(got_));
+    } catch (...) {
+      // As on_acquire's, say: an exception of the receiver is dropped.
+    }
+  }
+
+private:
+  struct canceller {
+    async_acquire* what;
+    void operator()() const noexcept { what->cancel(); }
+  };
+
+  std::shared_ptr<client_state> of_;  // Until it is concluded.
+  const std::shared_ptr<command_connection> commands_;
+  const unsigned long generation_;
+  const std::string name_;
+  const renewal mode_;
+  const time_point started_at_;
+  engine::acquire flow_;
+  acquire_receiver to_;
+  std::error_code code_{};
+  lease got_{};
+  std::optional<std::stop_callback<canceller>> on_stop_{};  // The last: its end waits for a canceller under way.
+};
+
+void cancel_handle::cancel() const noexcept {
+  if (const auto what = what_.lock()) what->cancel();
+}
+
+cancel_handle start_acquire(client& locks, std::string_view name, const acquire_options& options, acquire_receiver to) {
+  client_state& of = client_state::of(locks);
+  const auto call = std::make_shared<async_acquire>(
+      of.shared_from_this(), of.plan(name, options, client_state::patience::as_told), options.renew, std::move(to));
+  of.start(call);
+  call->listen_to(options.cancel);
+  return cancel_handle{call};
+}
+
+// ---- release ----
+
+namespace {
+
+class async_release final : public async_call {
+public:
+  async_release(std::unique_ptr<lease_handle> what, time_point deadline, release_receiver to)
+      : what_{std::move(what)},
+        commands_{what_->owner->commands()},
+        flow_{commands_->channel(),
+              what_->record->keys,
+              what_->record->owner,
+              what_->record->token,
+              deadline,
+              what_->owner->give_up_at(deadline)},
+        to_{std::move(to)} {}
+
+  engine::call& flow() override { return flow_; }
+  void cancel(time_point /*now*/) override {}
+
+  std::shared_ptr<client_state> conclude() noexcept override {
+    outcome_ = flow_.end();
+    const auto what = std::move(what_);
+    auto of = what->owner;
+    try {
+      what->owner->conclude(*what->record, outcome_);
+    } catch (...) {
+      // No memory: the ttl ends it.
+    }
+    return of;
+  }
+  void tell() noexcept override {
+    try {
+      std::exchange(to_, nullptr)(outcome_);
+    } catch (...) {
+      // As above.
+    }
+  }
+
+private:
+  std::unique_ptr<lease_handle> what_;  // Until it is concluded.
+  const std::shared_ptr<command_connection> commands_;
+  engine::release flow_;
+  release_receiver to_;
+  release_outcome outcome_ = release_outcome::unknown;
+};
+
+}  // namespace
+
+void require_releasable(const lease& what) {
+  if (!what) throw error{errc::empty_handle};
+  lease_handle::of(what).owner->require_ours();
+}
+
+void start_release(lease what, release_receiver to) {
+  require_releasable(what);
+  auto handle = lease_handle::taken_from(what);
+  const auto of = handle->owner;
+  if (const auto deadline = of->let_go(*handle->record)) {
+    return of->start(std::make_shared<async_release>(std::move(handle), *deadline, std::move(to)));
+  }
+  of->conclude(*handle->record, release_outcome::already_lost);
+  of->callbacks().post([to = std::move(to)] { to(release_outcome::already_lost); });
+}
+
+// ---- both ----
+
+void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept {
+  std::shared_ptr<client_state> of;  // The same for all.
+  for (const auto& call : ended) of = call->conclude();
+  // In portions, so that a lost() need not wait for ten thousand that were cancelled together (C4).
+  constexpr std::ptrdiff_t portion = 100;
+  try {
+    for (auto from = ended.begin(); from != ended.end();) {
+      const auto to = from + std::min(portion, ended.end() - from);
+      callbacks.post([some = std::vector(std::make_move_iterator(from), std::make_move_iterator(to))] {
+        for (const auto& call : some) call->tell();
+      });
+      from = to;
+    }
+  } catch (...) {
+    // No memory to tell anybody anything.
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

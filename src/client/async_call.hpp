@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// An acquire or a release that no thread waits for: the engine's call, and what is done when it is over. A blocking
+// caller keeps all this on its stack; here it must live by itself until somebody has been told.
+#pragma once
+
+#include "base/time.hpp"
+#include "engine/call.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+class callback_thread;
+class client_state;
+
+//  where             | what is called          | on which thread
+//  ------------------+-------------------------+----------------------------------------
+//  under way         | flow(), cancel()        | any, under the connection's mutex
+//  its flow is over  | conclude(), once        | the one that noticed, without the mutex
+//  concluded         | tell(), once            | the callback thread
+class async_call {
+public:
+  async_call() = default;
+  virtual ~async_call() = default;
+  async_call(const async_call&) = delete;
+  async_call& operator=(const async_call&) = delete;
+
+  virtual engine::call& flow() = 0;
+  virtual void cancel(time_point now) = 0;
+  // What the client must do about it: keep the lease, clean up. It does not wait. Gives the client, which this call has
+  // kept until now and which must live until tell() is on its way; its end ends the callback thread.
+  virtual std::shared_ptr<client_state> conclude() noexcept = 0;
+  virtual void tell() noexcept = 0;
+};
+
+// Concludes them here and now, and has them told on the callback thread, in order.
+void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept;
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
