@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library target `holdfast`, what a consumer sees of it, and how it is installed.
 #
-# A consumer sees include/ and C++20, nothing else: Boost, fmt, hiredis and OpenSSL are ours alone. A shared library
+# A consumer sees include/ and C++20, nothing else: Boost, fmt, hiredis and OpenSSL are ours alone. (Who includes
+# holdfast/asio.hpp brings Boost's headers along; the package does not look for them.) A shared library
 # has them inside or names them in its own dynamic section; only a static one needs hiredis and OpenSSL to be linked.
 include(CMakePackageConfigHelpers)
 

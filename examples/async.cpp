@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many jobs in one process, each in its own coroutine, and no thread waits. Which of them run at the same time is the
+// lock's business: those of one tenant follow each other, on however many machines this program runs.
+//
+//   HOLDFAST_URI=redis://db1 async TENANT...
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <holdfast/asio.hpp>
+#include <holdfast/holdfast.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+#ifdef BOOST_ASIO_HAS_CO_AWAIT
+namespace {
+
+asio::awaitable<void> bill(holdfast::client& locks, std::string tenant) {
+  try {
+    auto lease =
+        co_await holdfast::async_acquire(locks, "bill:" + tenant, {.ttl = 10s, .wait = 1min}, asio::use_awaitable);
+    std::printf("%s: my turn, with fencing token %s\n", tenant.c_str(), lease.token().to_string().c_str());
+    asio::steady_timer work{co_await asio::this_coro::executor, 10ms};  // Stands for your work.
+    co_await work.async_wait(asio::use_awaitable);
+    co_await holdfast::async_release(std::move(lease), asio::use_awaitable);
+  } catch (const boost::system::system_error& e) {
+    std::fprintf(stderr, "%s: %s\n", tenant.c_str(), e.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    holdfast::client locks;
+    asio::io_context io;
+    for (int i = 1; i < argc; ++i) asio::co_spawn(io, bill(locks, argv[i]), asio::detached);
+    io.run();
+  } catch (const holdfast::error& e) {
+    return std::fprintf(stderr, "async: %s\n", e.what()), 1;
+  }
+}
+#else
+int main() { return std::fputs("async: this compiler has no coroutines that Boost.Asio 1.81 can use\n", stderr), 0; }
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an operation of holdfast/asio.hpp ends early: cancelled at every stage, and with what ends under it.
+#include "integration/asio_fixture.hpp"
+#include "support/fault_proxy.hpp"
+
+#include <boost/asio/use_future.hpp>
+
+#include <future>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+class asynchronous_end : public on_asio {};
+
+// ---- Cancellation, by slot, at every stage ----
+
+TEST_F(asynchronous_end, acquire_cancelled_before_there_is_a_connection) {
+  server_.pause();
+  auto locks = make_client();
+  EXPECT_EQ(end_when_cancelled(locks, [] {}), errc::cancelled);
+  server_.resume();
+}
+
+TEST_F(asynchronous_end, acquire_cancelled_with_its_request_unanswered_is_unknown_and_cleaned_up) {
+  auto locks = make_client();
+  EXPECT_TRUE(locks.try_acquire("y"));  // Connected.
+  server_.pause();
+  EXPECT_EQ(end_when_cancelled(locks, [] {}), errc::cancelled_in_flight);
+  server_.resume();
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}") && make_client().try_acquire("x"); }));
+}
+
+TEST_F(asynchronous_end, acquire_cancelled_in_line_leaves_it_whatever_the_type) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  for (const auto type : {asio::cancellation_type::terminal, asio::cancellation_type::partial,
+                          asio::cancellation_type::total, asio::cancellation_type::all}) {
+    EXPECT_TRUE(is_cancelled(end_when_cancelled(
+        locks, [&] { EXPECT_TRUE(waits_for(1)); }, type)));
+    EXPECT_TRUE(waits_for(0));
+  }
+  EXPECT_TRUE(held.valid());
+}
+
+// The grant and the cancellation cross: either there is a lease in the handler, or the lock is free soon.
+TEST_F(asynchronous_end, acquire_cancelled_while_it_is_granted_is_one_or_the_other) {
+  auto locks = make_client();
+  auto other = make_client();
+  for (int i = 0; i < scaled(200 * 6) / 6; ++i) {
+    auto held = std::optional{other.acquire("x")};
+    asio::cancellation_signal cancel;
+    std::optional<error_code> end;
+    lease got;
+    async_acquire(locks, "x", {}, asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code ec, lease l) {
+                                                                 end = ec;
+                                                                 got = std::move(l);
+                                                               })));
+    ASSERT_TRUE(waits_for(1));
+    std::jthread releasing{[&] { held.reset(); }};
+    cancel.emit(asio::cancellation_type::terminal);
+    run();
+    ASSERT_TRUE(end);
+    EXPECT_EQ(static_cast<bool>(got), !*end);
+    if (!*end) got.release();
+    got = lease{};
+    releasing.join();
+    ASSERT_TRUE(eventually([&] { return other.try_acquire("x").has_value(); })) << "round " << i;
+    ASSERT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+  }
+}
+
+TEST_F(asynchronous_end, cancellation_after_the_end_does_nothing) {
+  auto locks = make_client();
+  asio::cancellation_signal cancel;
+  lease got;
+  async_acquire(locks, "x", {},
+                asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code, lease l) { got = std::move(l); })));
+  run();
+  cancel.emit(asio::cancellation_type::terminal);
+  EXPECT_TRUE(got.valid());
+}
+
+TEST_F(asynchronous_end, acquire_is_cancelled_by_a_stop_token_too) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  std::stop_source stop;
+  const acquire_options options{.cancel = stop.get_token()};
+  auto waiting = async_acquire(locks, "x", options, asio::use_future);
+  ASSERT_TRUE(waits_for(1));
+  stop.request_stop();
+  EXPECT_TRUE(is_cancelled(code_of_future(waiting)));
+  EXPECT_TRUE(waits_for(0));
+  auto at_once = async_acquire(locks, "x", options, asio::use_future);
+  EXPECT_TRUE(code_of_future(at_once));
+}
+
+// ---- What ends under it ----
+
+TEST_F(asynchronous_end, operations_of_a_client_that_ends_are_cancelled) {
+  auto holder = make_client();
+  auto held = holder.acquire("x");
+  std::vector<std::future<lease>> waiting;
+  {
+    auto locks = make_client();
+    for (int i = 0; i < 20; ++i) waiting.push_back(async_acquire(locks, "x", {}, asio::use_future));
+    ASSERT_TRUE(waits_for(20));
+  }
+  for (auto& one : waiting) EXPECT_TRUE(is_cancelled(code_of_future(one)));
+  EXPECT_TRUE(waits_for(0));
+}
+
+TEST_F(asynchronous_end, release_goes_on_when_its_client_ends) {
+  std::future<release_outcome> giving_back;
+  {
+    auto locks = make_client();
+    giving_back = async_release(locks.acquire("x"), asio::use_future);
+  }
+  EXPECT_EQ(giving_back.get(), release_outcome::released);
+}
+
+TEST_F(asynchronous_end, operations_of_a_context_that_ends_are_dropped_and_leave_the_line) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  const auto witness = std::make_shared<int>();
+  {
+    asio::io_context ending;
+    for (int i = 0; i < 20; ++i) {
+      async_acquire(locks, "x", {},
+                    asio::bind_executor(ending, [witness](error_code, const lease&) { ADD_FAILURE(); }));
+    }
+    ASSERT_TRUE(waits_for(20));
+  }
+  EXPECT_EQ(witness.use_count(), 1) << "a handler is left";
+  EXPECT_TRUE(waits_for(0));
+  held.release();
+  EXPECT_TRUE(locks.try_acquire("x"));
+}
+
+// Granted, posted, and never run: the lease is in a handler that Asio destroys.
+TEST_F(asynchronous_end, lease_that_nobody_took_is_released) {
+  auto locks = make_client();
+  {
+    asio::io_context ending;
+    async_acquire(locks, "x", {}, asio::bind_executor(ending, [](error_code, const lease&) { ADD_FAILURE(); }));
+    EXPECT_TRUE(eventually([&] { return exists("hf:{x}"); }));
+    let_pass(20ms);
+  }
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+}
+
+TEST_F(asynchronous_end, contexts_may_end_while_leases_are_granted) {
+  auto locks = make_client();
+  for (int i = 0; i < scaled(6000) / 60; ++i) {
+    asio::io_context ending;
+    for (int k = 0; k < 5; ++k) {
+      async_acquire(locks, "x" + std::to_string(k), {}, asio::bind_executor(ending, [](error_code, const lease&) {}));
+    }
+    ending.poll();
+  }
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x0}") && !exists("hf:{x4}"); }));
+}
+
+TEST_F(asynchronous_end, waiters_survive_a_connection_that_is_cut) {
+  fault_proxy proxy{server_.socket()};
+  auto locks = make_client_at(proxy.uri());
+  auto held = make_client().acquire("x");
+  std::vector<std::future<lease>> waiting;
+  for (int i = 0; i < 20; ++i) waiting.push_back(async_acquire(locks, "x", {}, asio::use_future));
+  ASSERT_TRUE(waits_for(20));
+  proxy.cut_all();
+  held.release();
+  for (auto& one : waiting) {
+    ASSERT_EQ(one.wait_for(30s), std::future_status::ready);
+    one.get().release();
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

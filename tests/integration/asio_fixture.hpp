@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A test of holdfast/asio.hpp: a server, an io_context, and who waits for the lock "x".
+#pragma once
+
+#include "integration/fixture.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#include <holdfast/asio.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace holdfast::test {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+class on_asio : public on_redis {
+protected:
+  template <class Handler>
+  auto bound(Handler handler) {
+    return asio::bind_executor(io, std::move(handler));
+  }
+  // Until nothing is under way.
+  void run() {
+    io.restart();
+    EXPECT_GT(io.run_for(60s), 0u);
+    EXPECT_TRUE(io.stopped()) << "something is under way after a minute";
+  }
+
+  std::int64_t waiting() { return server_("ZCARD", "hf:{x}:line").number; }
+  bool waits_for(std::int64_t count, std::chrono::nanoseconds deadline = 20s) {
+    return eventually([&] { return waiting() == count; }, deadline);
+  }
+
+  // How an acquire of "x" ends; the lease, if there is one, with it.
+  error_code end_of(client& locks, const async_options& options) {
+    std::optional<error_code> end;
+    async_acquire(locks, "x", options, bound([&](error_code ec, const lease&) { end = ec; }));
+    run();
+    EXPECT_TRUE(end);
+    return end.value_or(error_code{});
+  }
+
+  // The same, cancelled by its slot once `ready` has returned.
+  template <class Ready>
+  error_code end_when_cancelled(client& locks, Ready ready,
+                                asio::cancellation_type type = asio::cancellation_type::terminal) {
+    asio::cancellation_signal cancel;
+    std::optional<error_code> end;
+    async_acquire(locks, "x", {}, asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code ec, const lease& l) {
+                                                                 end = ec;
+                                                                 EXPECT_EQ(static_cast<bool>(l), !ec);
+                                                               })));
+    ready();
+    EXPECT_FALSE(end);
+    cancel.emit(type);
+    EXPECT_FALSE(end) << "called in place";
+    run();
+    return end.value_or(error_code{});
+  }
+
+  // Whoever stands in line may have a look under way, whose answer is then not waited for.
+  static bool is_cancelled(const error_code& ec) { return ec == errc::cancelled || ec == errc::cancelled_in_flight; }
+
+  template <class Future>
+  static error_code code_of_future(Future& one) {
+    try {
+      one.get();
+    } catch (const boost::system::system_error& e) {
+      return e.code();
+    }
+    return {};
+  }
+
+  asio::io_context io;
+};
+
+}  // namespace holdfast::test

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast/asio.hpp with every kind of completion token, and every outcome.
+#include "integration/asio_fixture.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class asynchronous : public on_asio {};
+
+// ---- Every kind of token ----
+
+TEST_F(asynchronous, callback_gets_the_lease_in_its_executor) {
+  auto locks = make_client();
+  std::optional<lease> got;
+  async_acquire(locks, "x", {}, bound([&](error_code ec, lease l) {
+                  EXPECT_FALSE(ec) << ec.message();
+                  EXPECT_TRUE(io.get_executor().running_in_this_thread());
+                  got = std::move(l);
+                }));
+  EXPECT_FALSE(got) << "called in place";
+  run();
+  ASSERT_TRUE(got);
+  EXPECT_TRUE(got->valid());
+  EXPECT_TRUE(got->token());
+  EXPECT_EQ(got->name(), "x");
+  EXPECT_FALSE(make_client().try_acquire("x"));
+}
+
+TEST_F(asynchronous, callback_without_an_executor_is_called_in_the_system_executor) {
+  auto locks = make_client();
+  std::promise<bool> done;
+  async_acquire(locks, "x", {}, [&](error_code ec, const lease& l) { done.set_value(!ec && l.valid()); });
+  EXPECT_TRUE(done.get_future().get());
+}
+
+TEST_F(asynchronous, callback_runs_in_its_strand_and_in_a_pool) {
+  auto locks = make_client();
+  asio::thread_pool pool{2};
+  auto strand = asio::make_strand(pool);
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 20; ++i) {
+    async_acquire(locks, "x" + std::to_string(i), {}, asio::bind_executor(strand, [&](error_code ec, const lease&) {
+                    if (!ec && strand.running_in_this_thread()) ++right;
+                  }));
+  }
+  pool.join();
+  EXPECT_EQ(right, 20);
+}
+
+TEST_F(asynchronous, future_gives_the_lease_or_throws) {
+  auto locks = make_client();
+  auto held = async_acquire(locks, "x", {}, asio::use_future).get();
+  EXPECT_TRUE(held.valid());
+  auto second = async_acquire(locks, "x", {.wait = 20ms}, asio::use_future);
+  try {
+    second.get();
+    FAIL() << "two holders";
+  } catch (const boost::system::system_error& e) {
+    EXPECT_EQ(e.code(), errc::timed_out);
+    EXPECT_EQ(e.code(), outcome::timed_out);
+  }
+  EXPECT_EQ(async_release(std::move(held), asio::use_future).get(), release_outcome::released);
+  EXPECT_TRUE(locks.try_acquire("x"));
+}
+
+TEST_F(asynchronous, deferred_operation_begins_when_it_is_called) {
+  auto locks = make_client();
+  auto operation = async_acquire(locks, "x", {}, asio::deferred);
+  EXPECT_TRUE(make_client().try_acquire("x"));
+  auto held = std::move(operation)(asio::use_future).get();
+  auto giving_back = async_release(std::move(held), asio::deferred);
+  EXPECT_FALSE(make_client().try_acquire("x"));
+  EXPECT_EQ(std::move(giving_back)(asio::use_future).get(), release_outcome::released);
+}
+
+#ifdef BOOST_ASIO_HAS_CO_AWAIT
+TEST_F(asynchronous, coroutine_gets_the_lease_or_throws) {
+  auto locks = make_client();
+  bool is_through = false;
+  const auto body = [&]() -> asio::awaitable<void> {
+    auto one = co_await async_acquire(locks, "x", {}, asio::use_awaitable);
+    EXPECT_TRUE(one.valid());
+    error_code ec;
+    try {
+      auto two = co_await async_acquire(locks, "x", {.ttl = 1s, .wait = 20ms, .owner = "two"}, asio::use_awaitable);
+    } catch (const boost::system::system_error& e) {
+      ec = e.code();
+    }
+    EXPECT_EQ(ec, outcome::timed_out);
+    EXPECT_EQ(co_await async_release(std::move(one), asio::use_awaitable), release_outcome::released);
+    const acquire_options named{.ttl = 1s, .wait = 5s, .owner = std::string(100, 'o')};
+    auto three = co_await async_acquire(locks, "x", named, asio::use_awaitable);
+    EXPECT_EQ(three.name(), "x");
+    is_through = true;
+  };
+  asio::co_spawn(io, body, asio::detached);
+  run();
+  EXPECT_TRUE(is_through);
+}
+#endif
+
+// ---- Outcomes ----
+
+TEST_F(asynchronous, acquire_without_a_wait_is_timed_out_at_once_when_it_is_held) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  std::error_code blocking;
+  EXPECT_FALSE(make_client().acquire("x", {.wait = 0ms}, blocking));
+  EXPECT_EQ(end_of(locks, {.wait = 0ms}), blocking);
+  EXPECT_EQ(blocking, errc::timed_out);
+}
+
+TEST_F(asynchronous, acquire_with_a_bad_name_or_option_completes_and_is_not_thrown) {
+  auto locks = make_client();
+  EXPECT_EQ(end_of(locks, {.ttl = 1ms}), errc::invalid_option);
+  error_code ec;
+  async_acquire(locks, "", {}, bound([&](error_code e, const lease&) { ec = e; }));
+  EXPECT_FALSE(ec);
+  run();
+  EXPECT_EQ(ec, errc::invalid_name);
+}
+
+TEST_F(asynchronous, acquire_from_an_unreachable_server_says_so) {
+  client locks{"redis+unix:///nowhere/at/all", {.timeout = 200ms}};
+  EXPECT_EQ(end_of(locks, {}), outcome::unreachable);
+}
+
+TEST_F(asynchronous, release_of_an_empty_lease_is_thrown_at_once) {
+  EXPECT_EQ(code_of([&] { (void)async_release(lease{}, asio::deferred); }), errc::empty_handle);
+}
+
+TEST_F(asynchronous, release_of_a_lost_lease_says_so) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  server_("DEL", "hf:{x}");
+  EXPECT_EQ(async_release(std::move(held), asio::use_future).get(), release_outcome::already_lost);
+}
+
+TEST_F(asynchronous, lease_is_renewed_like_any_other) {
+  auto locks = make_client();
+  auto held = async_acquire(locks, "x", {.ttl = 300ms}, asio::use_future).get();
+  let_pass(1s);
+  EXPECT_TRUE(held.valid());
+}
+
+TEST_F(asynchronous, and_blocking_calls_of_one_client_do_not_disturb_each_other) {
+  auto locks = make_client();
+  auto held = locks.acquire("x");
+  std::vector<std::future<lease>> waiting;
+  for (int i = 0; i < 3; ++i) waiting.push_back(async_acquire(locks, "x", {.wait = 20s}, asio::use_future));
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(locks.acquire("other").release(), release_outcome::released);
+  std::jthread blocking{[&] { EXPECT_EQ(locks.acquire("x", {.wait = 20s}).release(), release_outcome::released); }};
+  held.release();
+  for (auto& one : waiting) one.get().release();
+}
+
+}  // namespace
+}  // namespace holdfast::test
