@@ -94,12 +94,14 @@ TEST_F(asynchronous_end, acquire_is_cancelled_by_a_stop_token_too) {
   auto held = locks.acquire("x");
   std::stop_source stop;
   const acquire_options options{.cancel = stop.get_token()};
-  auto waiting = async_acquire(locks, "x", options, asio::use_future);
+  auto waiting = async_acquire(locks, "x", options, asio::bind_executor(io, asio::use_future));
   ASSERT_TRUE(waits_for(1));
   stop.request_stop();
+  run();
   EXPECT_TRUE(is_cancelled(code_of_future(waiting)));
   EXPECT_TRUE(waits_for(0));
-  auto at_once = async_acquire(locks, "x", options, asio::use_future);
+  auto at_once = async_acquire(locks, "x", options, asio::bind_executor(io, asio::use_future));
+  run();
   EXPECT_TRUE(code_of_future(at_once));
 }
 
@@ -111,9 +113,11 @@ TEST_F(asynchronous_end, operations_of_a_client_that_ends_are_cancelled) {
   std::vector<std::future<lease>> waiting;
   {
     auto locks = make_client();
-    for (int i = 0; i < 20; ++i) waiting.push_back(async_acquire(locks, "x", {}, asio::use_future));
+    for (int i = 0; i < 20; ++i)
+      waiting.push_back(async_acquire(locks, "x", {}, asio::bind_executor(io, asio::use_future)));
     ASSERT_TRUE(waits_for(20));
   }
+  run();
   for (auto& one : waiting) EXPECT_TRUE(is_cancelled(code_of_future(one)));
   EXPECT_TRUE(waits_for(0));
 }

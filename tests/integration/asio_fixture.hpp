@@ -68,6 +68,7 @@ protected:
   // Whoever stands in line may have a look under way, whose answer is then not waited for.
   static bool is_cancelled(const error_code& ec) { return ec == errc::cancelled || ec == errc::cancelled_in_flight; }
 
+  // Of one that was made ready by run(): ThreadSanitizer does not see the counts of an exception that changes threads.
   template <class Future>
   static error_code code_of_future(Future& one) {
     try {

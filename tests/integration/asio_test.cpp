@@ -65,7 +65,8 @@ TEST_F(asynchronous, future_gives_the_lease_or_throws) {
   auto locks = make_client();
   auto held = async_acquire(locks, "x", {}, asio::use_future).get();
   EXPECT_TRUE(held.valid());
-  auto second = async_acquire(locks, "x", {.wait = 20ms}, asio::use_future);
+  auto second = async_acquire(locks, "x", {.wait = 20ms}, asio::bind_executor(io, asio::use_future));
+  run();
   try {
     second.get();
     FAIL() << "two holders";
