@@ -70,6 +70,12 @@ struct client_options {
   // Use the same on every client. 100 ms to 24 h.
   std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
 
+  // How often threads of this process may hand an exclusive lock on to each other, without Redis, before the line
+  // outside gets its turn; and for how long since the server granted it, whichever comes first. More is faster where
+  // many threads want one lock, and lets other processes wait longer. 0 times: never. 0 to 1000; 0 to 1 s.
+  int hand_overs = 16;
+  std::chrono::milliseconds hand_over_span = std::chrono::milliseconds{20};
+
   // How far apart the rates of our clock and the server's may be, as a fraction: lease deadlines are shortened by
   // it (docs/lease_time.md). 0.001 to 0.2.
   double clock_drift = 0.01;

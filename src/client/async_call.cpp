@@ -118,7 +118,7 @@ public:
         flow_{commands_->channel(),
               what_->record->keys,
               what_->record->owner,
-              what_->record->token,
+              what_->record->grant,
               deadline,
               what_->owner->give_up_at(deadline)},
         to_{std::move(to)} {}

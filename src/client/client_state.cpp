@@ -63,7 +63,9 @@ client_state::client_state(const settings& from)
       commands_{std::make_shared<command_connection>(from.server.where, channel_settings(from), net::system_random(),
                                                      hooks_for(reporter_), ear_name(options_.prefix))},
       keeper_{std::make_shared<keeper_thread>(from.server.where, channel_settings(from), drift_, net::system_random(),
-                                              reporter_, commands_)} {
+                                              reporter_, commands_)},
+      line_{{from.options.hand_overs, from.options.hand_over_span},
+            [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
   commands_->on_async_end([callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); });
   commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
     if (const auto k = keeper.lock()) k->wake();
@@ -179,13 +181,104 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
 
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
-  auto [name, wanted] = plan(text, what, how, part);
+  auto intent = plan(text, what, how, part);
   const time_point started_at = boottime_now();
+  if (line_.is_used() && !intent.what.keys.is_counted && !intent.what.settings.only_once) {
+    return acquire_in_turn(intent, what, started_at);
+  }
+  auto& [name, wanted] = intent;
   engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), started_at, net::system_random()};
   commands_->run(call, what.cancel);
   auto end = conclude(call, name, what.renew, started_at);
   if (end.code != errc{}) fail(end.code, call, name, started_at);
   return std::move(end.got);
+}
+
+namespace {
+
+// Says how it ended to those who wait behind it, also if it ends by an exception.
+class asking {
+public:
+  asking(local_line& line, const std::string& key) : line_{line}, key_{key} {}
+  ~asking() {
+    if (!is_told_) line_.failed(key_, true);
+  }
+  asking(const asking&) = delete;
+  asking& operator=(const asking&) = delete;
+
+  void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
+           const core::hand_over_wish& wish) {
+    line_.got(record, block, granted_at, wish);
+    is_told_ = true;
+  }
+  void failed(errc code) {
+    line_.failed(key_, code != errc::timed_out && code != errc::cancelled && code != errc::cancelled_in_flight);
+    is_told_ = true;
+  }
+
+private:
+  local_line& line_;
+  const std::string key_;
+  bool is_told_ = false;
+};
+
+}  // namespace
+
+std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
+                                                   time_point started_at) {
+  auto& [name, wanted] = what;
+  auto& rules = wanted.settings;
+  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic};
+  const time_point until = rules.wait ? started_at + *rules.wait : never;
+  auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
+  if (turn.what == local_line::turn::given) {
+    report_end(name, acquire_result::acquired, started_at, 0);
+    return handle_of(std::move(turn.given));
+  }
+  if (turn.what != local_line::turn::ask) {
+    // Behind a thread that reaches nobody, it is not somebody else's hold that our time went to.
+    const auto trouble = commands_->trouble();
+    const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
+                      : trouble.second > 0                     ? trouble.first.code
+                                                               : errc::timed_out;
+    report_end(name, result_of(code), started_at, 0);
+    error_detail detail;
+    detail.subject = "'" + name + "'";
+    detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+    fail(code, std::move(detail));
+  }
+
+  asking ours{line_, wanted.keys.holder};
+  const time_point now = boottime_now();
+  if (rules.wait) rules.wait = std::max(duration{1}, until - now);
+  wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
+  wanted.part.permits = options_.hand_overs;
+  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), now, net::system_random()};
+  commands_->run(call, options.cancel);
+  auto end = conclude(call, name, options.renew, started_at);
+  if (end.code != errc{}) {
+    ours.failed(end.code);
+    fail(end.code, call, name, started_at);
+  }
+  const auto& record = lease_handle::of(*end.got).record;
+  // A copy that may still arrive is cleaned up by its owner id, whoever has the lease then.
+  const bool has_copies = record->unsettled_until.not_after != server_time{};
+  ours.got(record, has_copies ? 0 : call.reserved(),
+           std::get<core::got_lease>(call.end()).deadline - core::usable(record->ttl, drift_), wish);
+  return std::move(end.got);
+}
+
+lease client_state::handle_of(std::shared_ptr<lease_record> record) {
+  return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+}
+
+std::shared_ptr<lease_record> client_state::hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token) {
+  const time_point now = boottime_now();
+  const time_point deadline = now + giver->deadline.left(now);
+  auto next = std::make_shared<lease_record>(*giver, token, now, deadline);
+  if (!keeper_->hand_on(*giver, next, now, deadline, next->mode)) return nullptr;
+  giver->deadline.end();
+  return next;
 }
 
 // What is still in line, or may yet lock or queue, is let go in the background, whatever the call's own end is.
@@ -215,9 +308,10 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
   if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
     auto record = std::make_shared<lease_record>(name, call.wanted().keys, got->owner, got->token,
                                                  call.wanted().settings.ttl, started_at, got->deadline);
+    record->mode = mode;
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     keeper_->keep(record, boottime_now(), got->deadline, mode, commands_->server_clock());
-    end.got = lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+    end.got = handle_of(std::move(record));
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
     end.code = refined(failure->code);
     result = result_of(end.code);
@@ -269,15 +363,29 @@ time_point client_state::give_up_at(time_point deadline) const {
 void client_state::conclude(const lease_record& record, release_outcome outcome) {
   if (outcome == release_outcome::unknown) release_in_background(record);
   forget_copies(record);
+  line_.ended(record);
   const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record.granted_at);
   reporter_->tell([=, name = record.name](observer& o) { o.on_released(name, outcome, held); });
 }
 
+// To the next thread of this process, without the server.
+bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
+  const time_point now = boottime_now();
+  const duration left = record->deadline.left(now);
+  if (left <= duration{0} || !line_.hand_on(record, now + left)) return false;
+  const auto held = duration_cast<std::chrono::microseconds>(now - record->granted_at);
+  reporter_->tell([=](observer& o) { o.on_released(record->name, release_outcome::released, held); });
+  return true;
+}
+
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
+  record->is_let_go = true;
+  if (pass_on(record)) return release_outcome::released;
   auto outcome = release_outcome::already_lost;
   if (const auto deadline = let_go(*record)) {
+    line_.ended(*record);  // Who asks now comes right behind our release.
     engine::release call{commands_->channel(), record->keys, record->owner,
-                         record->token,        *deadline,    give_up_at(*deadline)};
+                         record->grant,        *deadline,    give_up_at(*deadline)};
     commands_->run(call);
     outcome = call.end();
   }
@@ -288,17 +396,19 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
 void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
   try {
     record->is_let_go = true;
+    if (pass_on(record)) return;
     keeper_->let_go(*record);
     record->deadline.end();
     release_in_background(*record);
     forget_copies(*record);
+    line_.ended(*record);
   } catch (...) {
     // No memory: the ttl ends it.
   }
 }
 
 void client_state::release_in_background(const lease_record& record) {
-  keeper_->release_later({record.keys, record.owner, record.token, {}, {}, boottime_now() + record.ttl + after_ttl});
+  keeper_->release_later({record.keys, record.owner, record.grant, {}, {}, boottime_now() + record.ttl + after_ttl});
 }
 
 // An unanswered copy of the acquire that led to this lease could lock again after we released (P9).

@@ -5,6 +5,7 @@
 #include "client/callback_thread.hpp"
 #include "client/command_connection.hpp"
 #include "client/keeper_thread.hpp"
+#include "client/local_line.hpp"
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
 #include "engine/question.hpp"
@@ -103,6 +104,11 @@ public:
 
 private:
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
+  // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
+  std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
+  std::shared_ptr<lease_record> hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token);
+  bool pass_on(const std::shared_ptr<lease_record>& record);
+  lease handle_of(std::shared_ptr<lease_record> record);
   void settle(engine::acquire& call);
   void release_in_background(const lease_record& record);
   void forget_copies(const lease_record& record);
@@ -123,6 +129,7 @@ private:
   const std::shared_ptr<reporter> reporter_;
   const std::shared_ptr<command_connection> commands_;
   const std::shared_ptr<keeper_thread> keeper_;
+  local_line line_;
 };
 
 // What a lease holds. Empty leases have none.

@@ -56,6 +56,15 @@ bool keeper_thread::let_go(const engine::held_lease& lease) {
   return keeper_.let_go(lease);
 }
 
+bool keeper_thread::hand_on(const engine::held_lease& giver, std::shared_ptr<engine::held_lease> next, time_point now,
+                            time_point deadline, renewal mode) {
+  const std::lock_guard held{line_.mutex()};
+  if (!keeper_.let_go(giver)) return false;
+  keeper_.keep(std::move(next), now, deadline, mode);
+  wake_if_sooner();
+  return true;
+}
+
 void keeper_thread::release_later(engine::keeper::background_release what) {
   const std::lock_guard held{line_.mutex()};
   start();

@@ -30,6 +30,9 @@ public:
   void keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline, renewal mode,
             const core::server_clock& seen);
   bool let_go(const engine::held_lease& lease);
+  // Lets `giver` go and keeps `next`, which has its lease from now on. False if the giver's was lost before.
+  bool hand_on(const engine::held_lease& giver, std::shared_ptr<engine::held_lease> next, time_point now,
+               time_point deadline, renewal mode);
   void release_later(engine::keeper::background_release what);
   void wake() noexcept { wake_.set(); }
   // For what it shall lead: starts the thread if need be.

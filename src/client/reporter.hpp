@@ -24,9 +24,16 @@ struct lease_record final : engine::held_lease {
   lease_record(std::string n, script::lock_keys k, owner_id o, fencing_token t, std::chrono::milliseconds lasts,
                time_point granted, time_point ends)
       : held_lease{std::move(k), o, t, lasts, ends}, name{std::move(n)}, granted_at{granted} {}
+  // What `giver` had, under its next token.
+  lease_record(const lease_record& giver, fencing_token t, time_point granted, time_point ends)
+      : held_lease{giver.keys, giver.owner, giver.grant, t, giver.ttl, ends},
+        name{giver.name},
+        granted_at{granted},
+        mode{giver.mode} {}
 
   const std::string name;
   const time_point granted_at;
+  renewal mode = renewal::automatic;  // Set before anybody else has it.
   std::stop_source lost{};
   std::stop_source at_risk{};
   std::atomic<errc> lost_reason{errc{}};

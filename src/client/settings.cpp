@@ -84,6 +84,10 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   check_prefix(options.prefix);
   check_span("timeout", options.timeout, 10ms, 1h);
   check_span("max_ttl", options.max_ttl, 100ms, 24h);
+  check_span("hand_over_span", options.hand_over_span, 0ms, 1s);
+  if (options.hand_overs < 0 || options.hand_overs > 1000) {
+    refuse(errc::invalid_option, fmt::format("hand_overs = {}", options.hand_overs), "it must be 0 to 1000");
+  }
   check_label("owner", options.owner);
   if (!(options.clock_drift >= 0.001 && options.clock_drift <= 0.2)) {
     refuse(errc::invalid_option, fmt::format("clock_drift = {}", options.clock_drift), "it must be 0.001 to 0.2");

@@ -69,7 +69,7 @@ void shared_mutex::downgrade(lease& held) {
   held.check();
   const auto& record = *held.handle_->record;
   const auto& keys = record.keys;
-  const auto reply = state.ask(script::downgrade(keys, record.owner, record.token), engine::question::repeat::allowed);
+  const auto reply = state.ask(script::downgrade(keys, record.owner, record.grant), engine::question::repeat::allowed);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_release(reply);
   if (!parsed) state.fail(errc::unexpected_reply, {});

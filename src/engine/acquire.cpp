@@ -55,10 +55,11 @@ server_time acquire::not_after(time_point now, duration may_take) {
 void acquire::send(time_point now, const core::ask& what) {
   const auto until = not_after(now, what.may_take);
   if (!what_.keys.is_counted) {
-    to().send(
-        now,
-        script::acquire(what_.keys, what.owner, what_.settings.ttl, until, what_.max_ttl, what_.label, what_.min_fence),
-        *this);
+    reserved_ = what_.block_at_once;
+    to().send(now,
+              script::acquire(what_.keys, what.owner, what_.settings.ttl, until, what_.max_ttl, what_.label,
+                              what_.min_fence, what_.block_at_once),
+              *this);
     return;
   }
   const script::line_entry entry{.ttl = what_.settings.ttl,
@@ -73,6 +74,7 @@ void acquire::send(time_point now, const core::ask& what) {
 }
 
 void acquire::send(time_point now, const core::stand& what) {
+  if (!what_.keys.is_counted) reserved_ = what_.part.permits;
   expect_hints_as(what.owner);  // A hint may arrive before the answer (P6).
   script::line_entry entry{.ttl = what_.settings.ttl,
                            .label = what_.label,

@@ -32,7 +32,8 @@ public:
     std::chrono::milliseconds max_ttl;
     fencing_token min_fence;
     core::acquire_settings settings;
-    script::part part{};  // What it wants of the lock: all of it, unless the keys are of a counted kind.
+    script::part part{};    // What it wants of the lock: all of it, unless the keys are of a counted kind.
+    int block_at_once = 0;  // Tokens to reserve if the first request gets it; from then on part.permits (P14).
   };
 
   // `ear`: how the line tells us to look; it outlives the call.
@@ -58,6 +59,8 @@ public:
   bool wants_hints() const { return flow_.wants_hints(); }
   // The latest not_after of all requests that went out.
   server_time last_not_after() const { return last_not_after_; }
+  // So many tokens behind the granted one are ours too.
+  int reserved() const { return reserved_; }
   const std::string& found_kind() const { return found_kind_; }
   int found_size() const { return found_size_; }
   const request& wanted() const { return what_; }
@@ -75,6 +78,7 @@ private:
   server_time last_not_after_{};
   std::string found_kind_;
   int found_size_ = 0;
+  int reserved_ = 0;
 };
 
 }  // namespace holdfast::engine

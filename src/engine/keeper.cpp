@@ -44,7 +44,7 @@ public:
     if (what.lost) return of().report_loss(*this, *what.lost);
     if (what.at_risk) of().listener_->on_at_risk(lease_);
     if (what.renew) {
-      of().channel_.send(now, script::renew(lease_->keys, lease_->owner, lease_->token, lease_->ttl), *this);
+      of().channel_.send(now, script::renew(lease_->keys, lease_->owner, lease_->grant, lease_->ttl), *this);
     }
     if (!of().channel_.is_ready() && plan_.waits_for_connection()) of().is_waiting_for_connection_ = true;
     of().schedule(*this, what.wake_at);

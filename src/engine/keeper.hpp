@@ -24,14 +24,19 @@ namespace holdfast::engine {
 
 // What a lease's handle and its keeper share. `deadline` may be read by any thread; the rest never changes.
 struct held_lease {
+  // `g`: the token of the server's grant; `t`: this lease's own, a larger one if it was handed on in the process (P14).
+  held_lease(script::lock_keys k, owner_id o, fencing_token g, fencing_token t, std::chrono::milliseconds lasts,
+             time_point ends)
+      : keys{std::move(k)}, owner{o}, grant{g}, token{t}, ttl{lasts}, deadline{ends} {}
   held_lease(script::lock_keys k, owner_id o, fencing_token t, std::chrono::milliseconds lasts, time_point ends)
-      : keys{std::move(k)}, owner{o}, token{t}, ttl{lasts}, deadline{ends} {}
+      : held_lease{std::move(k), o, t, t, lasts, ends} {}
   virtual ~held_lease() = default;
   held_lease(const held_lease&) = delete;
   held_lease& operator=(const held_lease&) = delete;
 
   const script::lock_keys keys;
   const owner_id owner;
+  const fencing_token grant;  // What the server compares.
   const fencing_token token;
   const std::chrono::milliseconds ttl;
   core::lease_deadline deadline;

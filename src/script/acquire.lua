@@ -8,7 +8,9 @@
 -- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
 -- ARGV[4]  max_ttl in milliseconds
 -- ARGV[5]  owner label, escaped
--- ARGV[6]  min_fence: grant only a token above it (left out when there is no demand)
+-- ARGV[6]  min_fence: grant only a token above it; 0 or left out when there is no demand
+-- ARGV[7]  block: so many tokens behind the granted one are the caller's too, to hand the lock on in its process; left
+--          out when there are none
 --
 -- Returns  now                         granted; the token is now (16 digits, microseconds)
 --          {0, now, token}             granted with a token ahead of the clock
@@ -39,6 +41,7 @@ local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
 local owner, ttl, not_after, max_ttl, label, min_fence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local block = ARGV[7]
 if #owner ~= 32 then
   return {10, now, 'owner id'}
 end
@@ -48,6 +51,9 @@ if not ttl_ms or not most_ms or ttl_ms < 1 or ttl_ms > most_ms or ttl_ms % 1 ~= 
 end
 if #label > 768 then
   return {10, now, 'owner label'}
+end
+if block and (#block > 4 or string.find(block, '%D')) then
+  return {10, now, 'block'}
 end
 if not_after ~= '0' then
   if #not_after ~= 16 then
@@ -104,7 +110,7 @@ else
     return {9, now, kind}
   end
 end
-if min_fence then
+if min_fence and min_fence ~= '0' then
   local floor = tonumber(min_fence)
   if not floor or #min_fence > 16 or string.find(min_fence, '%D') then
     return {10, now, 'min_fence'}
@@ -122,10 +128,12 @@ if not call('SET', KEYS[1], grant, 'NX', 'PX', ttl) then
   return {9, now, call('TYPE', KEYS[1]).ok}
 end
 -- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.
-if stamp == now then
+if stamp == now and not block then
   call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', '604800000')
   return now
 end
-local ahead = math.ceil((tonumber(stamp) - tonumber(now)) / 1000)
-call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', string.format('%.0f', 604800000 + ahead))
-return {0, now, stamp}
+-- The last stamp is the end of the block: whoever comes next is above all of it (P14).
+local final = block and string.format('%.0f', tonumber(stamp) + tonumber(block)) or stamp
+local ahead = math.ceil((tonumber(final) - tonumber(now)) / 1000)
+call('SET', KEYS[2], final .. '|' .. owner, 'PX', string.format('%.0f', 604800000 + ahead))
+return stamp == now and now or {0, now, stamp}

@@ -10,8 +10,8 @@
 --                  standby  -> `now_us|owner id|at_us|owner id|at_us`: who was told to look when, at the last grant
 --
 -- A process is named by its channel; `s`: it has subscribed to it and the server said so (P1). A member of one key
--- without its entry in the other is dead. Both live a minute after the last touch. The mode is `x`, or `r`, `w` or `p`
--- and the permits that it takes (counted.lua).
+-- without its entry in the other is dead. Both live a minute after the last touch. The mode is `x` and perhaps a block
+-- of tokens (acquire.lua), or `r`, `w` or `p` and the permits that it takes (counted.lua).
 --
 -- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only its expiry is
 -- the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
@@ -87,7 +87,9 @@ grant = function(entry, lives_ms)
   if call('EXISTS', KEYS[3]) == 0 then
     call('DEL', KEYS[4])
   end
-  write_fence(stamp, entry.id)
+  -- The last stamp is the end of the block: whoever comes next is above all of it (P14).
+  local has_block = entry.mode == 'x' and entry.permits > 0
+  write_fence(has_block and string.format('%.0f', tonumber(stamp) + entry.permits) or stamp, entry.id)
   return stamp
 end
 

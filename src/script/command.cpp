@@ -57,10 +57,8 @@ command stand(const lock_keys& keys, const owner_id& owner, const line_entry& en
                                 time_field(entry.wait_until),
                                 entry.ticket ? digits16(entry.ticket) : "0",
                                 std::string{entry.what.mode}};
-  if (keys.is_counted) {
-    args.push_back(std::to_string(entry.what.permits));
-    args.push_back(kind_field(entry.what));
-  }
+  if (entry.what.permits > 0) args.push_back(std::to_string(entry.what.permits));
+  if (keys.is_counted) args.push_back(kind_field(entry.what));
   return with_line(id::wait, id::wait_counted, keys, std::move(args));
 }
 
@@ -77,11 +75,12 @@ void append(std::string& out, const command& what, call how) {
 }
 
 command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
-                std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence) {
+                std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, int block) {
   command out{id::acquire,
               {keys.holder, keys.fence},
               {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label)}};
-  if (min_fence) out.args.push_back(token_field(min_fence));
+  if (min_fence || block > 0) out.args.push_back(min_fence ? token_field(min_fence) : "0");
+  if (block > 0) out.args.push_back(std::to_string(block));
   return out;
 }
 

@@ -30,7 +30,7 @@ void append(std::string& out, const command& what, call how);
 // `label` is cut at 256 bytes; `|` and control bytes in it are percent-escaped.
 // `not_after` is the server time after which this copy must have no effect; zero (the epoch) means none.
 command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
-                std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence);
+                std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, int block = 0);
 command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl);
 
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token);
@@ -40,8 +40,8 @@ command inspect(const lock_keys& keys);
 struct part {
   // x: all of an exclusive lock; r, w: to read or write under a shared lock; p: permits of a semaphore.
   char mode = 'x';
-  int permits = 0;
-  int size = 0;  // Of the semaphore, or of the room in which a reader takes one and a writer all.
+  int permits = 0;  // Of x: the block, how many tokens behind the granted one are reserved (P14).
+  int size = 0;     // Of the semaphore, or of the room in which a reader takes one and a writer all.
 };
 inline constexpr int most_permits = 1'000'000;
 

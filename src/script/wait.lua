@@ -18,7 +18,7 @@
 -- ARGV[10] wait_until: server time, 16 digits, after which it must not be granted any more; 0 for none
 -- ARGV[11] the ticket that it had before; 0 for none
 -- ARGV[12] x: all of an exclusive lock; r: to read, w: to write, p: permits of a semaphore
--- ARGV[13] how many permits that is, 1 to the size (of a counted kind)
+-- ARGV[13] how many permits that is, 1 to the size; of an exclusive lock the block, as in acquire.lua, or empty
 -- ARGV[14] KIND, as in counted.lua: what the caller takes the name for (of a counted kind)
 --
 -- Returns  {0, now, token}             granted

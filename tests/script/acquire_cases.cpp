@@ -15,6 +15,11 @@ step acquire_above(const std::string& who, const std::string& min_fence, shape e
 step acquire_before(const std::string& who, const std::string& not_after, shape expected) {
   return acquire_with({who, "10000", not_after, "60000", "ann"}, std::move(expected));
 }
+step last_stamp_is_above(const std::string& token, std::int64_t by) {
+  return send(
+      {"EVAL", "return tonumber(string.sub(redis.call('GET', KEYS[1]), 1, 16)) - tonumber(ARGV[1])", "1", fence, token},
+      number(by));
+}
 step seeded_fence(const std::string& value) { return send({"SET", fence, value, "PX", "600000"}); }
 
 const shape late = list({number(3), now()});
@@ -25,6 +30,12 @@ shape bad(const std::string& what) { return list({number(10), now(), text(what)}
 
 std::vector<script_case> grant_cases() {
   return {
+      {"reserves_a_block_of_tokens_behind_its_own_P14",
+       {acquire_with({"<A>", "10000", "0", "60000", "ann", "0", "16"}, now("t")), last_stamp_is_above("<t>", 16),
+        left_is(fence, week_ms - 5000, week_ms + 1)}},
+      {"checks_the_block",
+       {acquire_with({"<A>", "10000", "0", "60000", "ann", "0", "x"}, bad("block")),
+        acquire_with({"<A>", "10000", "0", "60000", "ann", "0", "10000"}, bad("block")), is_absent(holder)}},
       {"grants_a_free_lock_and_writes_all_of_it",
        {acquire("<A>", now("t")), value_is(holder, text("v1|<A>|<t>|10000|<t>|ann")), left_is(holder, 5000, 10000),
         value_is(fence, text("<t>|<A>")), left_is(fence, week_ms - 5000, week_ms)}},

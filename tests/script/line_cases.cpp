@@ -11,6 +11,7 @@ const std::string other_ear = "hf:wake:q";
 const std::string silent_ear = "hf:wake:silent";
 
 struct entry {
+  std::string block{};
   std::string ttl = "10000";
   std::string not_after = "0";
   std::string min_fence = "0";
@@ -22,6 +23,12 @@ struct entry {
 };
 
 step wait(const std::string& who, shape expected, const entry& e = {}) {
+  if (!e.block.empty()) {
+    return run(id::wait, {holder, fence, line, waiters},
+               {who, e.ttl, e.not_after, "60000", "ann", e.min_fence, e.process, e.told, e.window, e.wait_until,
+                e.ticket, "x", e.block},
+               std::move(expected));
+  }
   return run(
       id::wait, {holder, fence, line, waiters},
       {who, e.ttl, e.not_after, "60000", "ann", e.min_fence, e.process, e.told, e.window, e.wait_until, e.ticket, "x"},
@@ -58,6 +65,11 @@ step held_by(const std::string& who) {
 }
 step hears_something() { return hears({shape::kind::anything}); }
 
+entry with_block(std::string block) {
+  entry e;
+  e.block = std::move(block);
+  return e;
+}
 entry with_ticket(std::string ticket) {
   entry e;
   e.ticket = std::move(ticket);
@@ -108,6 +120,14 @@ step wait_deaf(const std::string& who, shape expected) {
 
 std::vector<script_case> order_cases() {
   return {
+      {"a_grant_of_the_line_reserves_its_block_P14",
+       {listen(ear), acquire("<A>", now("t")), wait("<B>", queued("q", 0), with_block("16")),
+        release_with_line("<A>", "<t>"), hears_something(), held_by("<B>"),
+        send({"EVAL",
+              "return tonumber(string.sub(redis.call('GET', KEYS[1]), 1, 16)) - "
+              "tonumber(string.sub(redis.call('GET', KEYS[2]), 37, 52))",
+              "2", fence, holder},
+             number(16))}},
       {"wait_takes_a_free_lock_and_leaves_no_line",
        {wait("<A>", granted("t")), value_is(holder, text("v1|<A>|<t>|10000|<t>|ann")), left_is(holder, 9000, 10000),
         value_is(fence, text("<t>|<A>")), nobody_waits(), is_absent(waiters)}},

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of this process that want the same exclusive lock. Only the first of them stands at the server, so a
+// process has one entry in a line, however many threads wait; and a release hands the lease on to the next thread
+// without Redis, within bounds (core/hand_over.hpp).
+//
+//  a thread that enters             | and then
+//  ---------------------------------+---------------------------------------------------------------------
+//  nobody before it                 | asks the server
+//  behind others                    | waits here: until it is given the lease; until it is the first, and nobody asks
+//                                   | and nothing is handed on any more: then it asks the server; or until its time
+//                                   | is over or it is cancelled
+//  its answer is a grant            | holds; the chain begins, if the server reserved tokens
+//  its answer is anything else      | the next one asks; where the server is in trouble, all do, each in its own time
+//
+// A chain ends by itself after hand_over_span, so nobody depends on a holder that never gives back.
+#pragma once
+
+#include "client/reporter.hpp"
+#include "core/hand_over.hpp"
+
+#include <holdfast/options.hpp>
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+class local_line {
+public:
+  // `pass_on(giver, token)` makes the lease of the receiver out of the giver's and keeps it from then on; null when the
+  // giver's was lost meanwhile. Called under our mutex, and must not call back.
+  using pass_on = std::function<std::shared_ptr<lease_record>(const std::shared_ptr<lease_record>&, fencing_token)>;
+
+  local_line(const core::hand_over_limits& limits, pass_on give) : limits_{limits}, give_{std::move(give)} {}
+
+  bool is_used() const { return limits_.most > 0; }
+
+  enum class turn { ask, given, timed_out, cancelled };
+  struct outcome {
+    turn what;
+    std::shared_ptr<lease_record> given{};
+    bool others_wait = false;  // Behind a thread that is to ask.
+  };
+  // `until`: when its wait is over; `never` for no bound. Who is told to ask says `got` or `failed` afterwards.
+  outcome enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
+                const std::stop_token& cancel);
+
+  // The server granted `record`, with so many tokens more.
+  void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
+           const core::hand_over_wish& wish);
+  // It did not. `is_trouble`: not for somebody else's sake, but because it could not be asked.
+  void failed(const std::string& key, bool is_trouble);
+
+  // A lease is given back. True: the next thread has it now, and there is nothing to release.
+  bool hand_on(const std::shared_ptr<lease_record>& record, time_point deadline);
+  // It is given back without that: whoever waits here goes to the server.
+  void ended(const lease_record& record);
+
+private:
+  struct waiter {
+    std::condition_variable news{};
+    core::hand_over_wish wish{};
+    std::shared_ptr<lease_record> given{};
+    bool is_told_to_ask = false;
+    bool is_cancelled = false;
+  };
+  struct queue {
+    std::list<waiter*> waiting{};
+    int asking = 0;
+    const lease_record* holder = nullptr;  // Of the chain.
+    std::optional<core::hand_over_chain> chain{};
+  };
+  static bool is_open(const queue& q, time_point now);
+  static void tell_first(queue& q);
+  void forget_if_idle(const std::string& key);
+
+  const core::hand_over_limits limits_;
+  const pass_on give_;
+  std::mutex mutex_{};
+  std::unordered_map<std::string, queue> queues_{};  // By holder key.
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

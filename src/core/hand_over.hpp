@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides whether a lock that one thread gives back goes to the next thread of its process without Redis (P14, P14b).
+// Pure: who waits, and who is told, is client/'s.
+#pragma once
+
+#include "base/time.hpp"
+#include "core/lease_time.hpp"
+
+#include <holdfast/names.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace holdfast::core {
+
+// What others of this process may do with one grant of the server, before the line outside gets its turn.
+struct hand_over_limits {
+  int most = 0;
+  duration longest{0};
+};
+
+// What a thread asks for.
+struct hand_over_wish {
+  std::chrono::milliseconds ttl{0};
+  fencing_token min_fence{};
+  bool renews = true;
+};
+
+// One grant of the server, and how often it has been handed on. Its bounds do not depend on knowing that somebody waits
+// outside: a holder hears of that only with its next reply (P14).
+class hand_over_chain {
+public:
+  // `block`: the tokens base + 1 to base + block are reserved by the server. `granted_at`: not later than the grant.
+  hand_over_chain(fencing_token base, int block, time_point granted_at, const hand_over_wish& first,
+                  const hand_over_limits& limits)
+      : base_{base}, first_{first}, ends_at_{granted_at + limits.longest}, left_{std::min(block, limits.most)} {}
+
+  // `deadline`: the giver's. Who would have little of the ttl left, wants another ttl, or demands a token above the
+  // next one, asks the server instead.
+  bool can_pass(time_point now, time_point deadline, const hand_over_wish& to) const {
+    return left_ > 0 && now < ends_at_ && deadline - now >= least_useful(first_.ttl) && to.ttl == first_.ttl &&
+           to.renews == first_.renews && to.min_fence.value() <= base_.value() + passed_;
+  }
+  fencing_token pass() {
+    --left_;
+    return fencing_token{base_.value() + ++passed_};
+  }
+
+  // From here on nothing is handed on, so whoever waits goes to the server.
+  time_point ends_at() const { return ends_at_; }
+
+private:
+  fencing_token base_;
+  hand_over_wish first_;
+  time_point ends_at_;
+  int left_;
+  std::uint64_t passed_ = 0;
+};
+
+}  // namespace holdfast::core

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hand_over.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class hand_over : public testing::Test {
+protected:
+  const time_point granted_at{100s};
+  const hand_over_wish wish{.ttl = 10s};
+  const hand_over_limits limits{.most = 3, .longest = 20ms};
+  hand_over_chain chain{fencing_token{1000}, 16, granted_at, wish, limits};
+  const time_point now = granted_at + 1ms;
+  const time_point deadline = granted_at + 9s;
+};
+
+TEST_F(hand_over, gives_each_a_larger_token_of_the_block_P14b) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(chain.can_pass(now, deadline, wish));
+    EXPECT_EQ(chain.pass().value(), 1000 + i);
+  }
+}
+
+TEST_F(hand_over, ends_after_so_many_times_P14) {
+  for (int i = 0; i < 3; ++i) chain.pass();
+  EXPECT_FALSE(chain.can_pass(now, deadline, wish));
+}
+
+TEST_F(hand_over, ends_with_the_block) {
+  hand_over_chain small{fencing_token{1000}, 1, granted_at, wish, limits};
+  small.pass();
+  EXPECT_FALSE(small.can_pass(now, deadline, wish));
+  const hand_over_chain none{fencing_token{1000}, 0, granted_at, wish, limits};
+  EXPECT_FALSE(none.can_pass(now, deadline, wish));
+}
+
+TEST_F(hand_over, ends_so_long_after_the_servers_grant_P14) {
+  EXPECT_TRUE(chain.can_pass(chain.ends_at() - 1ns, deadline, wish));
+  EXPECT_FALSE(chain.can_pass(chain.ends_at(), deadline, wish));
+  EXPECT_EQ(chain.ends_at(), granted_at + 20ms);
+}
+
+TEST_F(hand_over, wants_30_percent_of_the_ttl_left_for_the_receiver_P14b) {
+  EXPECT_TRUE(chain.can_pass(now, now + 3s, wish));
+  EXPECT_FALSE(chain.can_pass(now, now + 3s - 1ns, wish));
+}
+
+TEST_F(hand_over, is_for_the_same_ttl_and_renewal_only_P13_P14b) {
+  EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 9s}));
+  EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 11s}));
+  EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .renews = false}));
+}
+
+TEST_F(hand_over, meets_a_demand_for_a_token_or_is_none_P14b) {
+  EXPECT_TRUE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1000}}));
+  EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1001}}));
+  chain.pass();
+  EXPECT_TRUE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1001}}));
+}
+
+}  // namespace
+
+}  // namespace holdfast::core

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads of one process hand a lock on without Redis (P14, P14b): each with a token of its own, within bounds, and
+// with no more than one entry in the server's line.
+#include "integration/fixture.hpp"
+#include "support/child_process.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <sstream>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+class hand_over : public on_redis {
+protected:
+  client make(int most, std::chrono::milliseconds span = 20ms) {
+    client_options how = options();
+    how.hand_overs = most;
+    how.hand_over_span = span;
+    return make_client(how);
+  }
+  std::string holder() { return server_("GET", "hf:{x}").text; }
+  std::string owner_id() { return holder().substr(3, 32); }
+  // How many scripts the server has run.
+  std::int64_t scripts() {
+    std::istringstream lines{server_("INFO", "commandstats").text};
+    std::int64_t calls = 0;
+    for (std::string one; std::getline(lines, one);) {
+      if (one.starts_with("cmdstat_eval")) calls += std::stoll(one.substr(one.find("calls=") + 6));
+    }
+    return calls;
+  }
+  std::int64_t in_line() { return server_("ZCARD", "hf:{x}:line").number; }
+
+  // A thread that stands behind others in this process; `with` runs when it has the lease.
+  template <class With>
+  std::thread behind(client& locks, acquire_options how, With with) {
+    std::thread t{[this, &locks, how = std::move(how), with] {
+      ++started_;
+      auto held = locks.acquire("x", how);
+      with(held);
+    }};
+    const int want = ++wanted_;
+    EXPECT_TRUE(eventually([&] { return started_ == want; }));
+    let_pass(3ms);  // It is on its way; whatever comes first, the assertions hold.
+    return t;
+  }
+
+  std::atomic<int> started_{0};
+  int wanted_ = 0;
+};
+
+TEST_F(hand_over, among_threads_costs_the_server_little_and_keeps_them_apart_C1_C2) {
+  auto locks = make(16);
+  constexpr int threads = 8;
+  constexpr int rounds = scaled(2000);
+  const auto before = scripts();
+  int inside = 0;
+  int overlaps = 0;
+  std::uint64_t last_token = 0;
+  int regressions = 0;
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < rounds / threads; ++i) {
+        auto held = locks.acquire("x");
+        if (++inside != 1) ++overlaps;
+        if (held.token().value() <= last_token) ++regressions;
+        last_token = held.token().value();
+        EXPECT_TRUE(held.valid());
+        --inside;
+        EXPECT_EQ(held.release(), release_outcome::released);
+        EXPECT_FALSE(held.valid());
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(overlaps, 0);
+  EXPECT_EQ(regressions, 0);
+  EXPECT_FALSE(exists("hf:{x}"));
+  EXPECT_EQ(in_line(), 0);
+  // Through the server each round costs two scripts at least, and most of them a place in line.
+  EXPECT_LT(scripts() - before, rounds * 3 / 2);
+}
+
+TEST_F(hand_over, is_never_when_the_option_says_so) {
+  auto locks = make(0);
+  auto first = locks.acquire("x");
+  const auto giver = owner_id();
+  auto next = behind(locks, {}, [&](lease&) { EXPECT_NE(owner_id(), giver); });
+  first.release();
+  next.join();
+}
+
+TEST_F(hand_over, ends_after_so_many_times_P14) {
+  auto locks = make(3, 1s);
+  std::vector<std::string> owners;
+  std::vector<std::thread> all;
+  auto first = locks.acquire("x");
+  // The first grant was made before anybody waited, so it has no tokens to give. The next one has.
+  for (int i = 0; i < 9; ++i) {
+    all.push_back(behind(locks, {}, [&](lease& held) {
+      owners.push_back(owner_id());
+      held.release();
+    }));
+  }
+  first.release();
+  for (auto& t : all) t.join();
+  ASSERT_EQ(owners.size(), 9u);
+  int run = 0;
+  int longest = 0;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    run = i > 0 && owners[i] == owners[i - 1] ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  EXPECT_EQ(longest, 3) << "hand-overs in a row";
+}
+
+// The lease that a thread was given, by another thread of its process.
+class given : public hand_over {
+protected:
+  // Two threads line up behind `first`, so that the one in front asks for tokens; it gives to the second.
+  template <class With>
+  void give(client& locks, acquire_options how, With with) {
+    auto first = locks.acquire("x", how);
+    std::string granted;
+    auto giver = behind(locks, how, [&](lease& held) {
+      granted = owner_id();
+      held.release();
+    });
+    auto receiver = behind(locks, how, [&](lease& held) {
+      EXPECT_EQ(owner_id(), granted) << "it was not handed on";
+      with(held);
+    });
+    first.release();
+    giver.join();
+    receiver.join();
+  }
+};
+
+TEST_F(given, is_renewed_and_released_as_any_other_C6) {
+  auto locks = make(16, 1s);
+  give(locks, {.ttl = 300ms}, [&](lease& held) {
+    let_pass(700ms);
+    EXPECT_TRUE(held.valid());
+    EXPECT_EQ(held.release(), release_outcome::released);
+  });
+  EXPECT_FALSE(exists("hf:{x}"));
+}
+
+TEST_F(given, is_told_of_its_loss_P14b) {
+  auto locks = make(16, 1s);
+  give(locks, {.ttl = 300ms}, [&](lease& held) {
+    server_("DEL", "hf:{x}");
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s));
+    EXPECT_FALSE(held.valid());
+    EXPECT_EQ(held.release(), release_outcome::already_lost);
+  });
+}
+
+TEST_F(given, is_broken_by_its_own_token_P14b) {
+  auto locks = make(16, 1s);
+  give(locks, {.ttl = 300ms}, [&](lease& held) {
+    auto other = make_client();
+    const auto base = other.inspect("x").token;
+    EXPECT_GT(held.token(), base);
+    EXPECT_EQ(code_of([&] { other.break_lock("x", fencing_token{base.value() - 1}); }), errc::changed_hands);
+    EXPECT_EQ(code_of([&] { other.break_lock("x", fencing_token{base.value() + 1000}); }), errc::changed_hands);
+    other.break_lock("x", held.token());
+    EXPECT_TRUE(other.inspect("x").breaking);
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s));
+    EXPECT_EQ(held.lost_reason(), errc::lease_broken);
+  });
+}
+
+TEST_F(given, has_a_token_below_whatever_comes_after_the_block_C2) {
+  auto locks = make(16, 1s);
+  std::uint64_t token = 0;
+  give(locks, {}, [&](lease& held) {
+    token = held.token().value();
+    held.release();
+  });
+  EXPECT_GT(make_client().acquire("x").token().value(), token);
+}
+
+TEST_F(hand_over, of_a_dropped_lease_too) {
+  auto locks = make(16, 1s);
+  auto first = std::optional{locks.acquire("x")};
+  std::string granted;
+  auto giver = behind(locks, {}, [&](lease& held) {
+    granted = owner_id();
+    const lease dropped = std::move(held);
+  });
+  auto receiver = behind(locks, {}, [&](lease&) { EXPECT_EQ(owner_id(), granted); });
+  first->release();
+  giver.join();
+  receiver.join();
+}
+
+TEST_F(hand_over, is_not_made_to_another_ttl_P13) {
+  auto locks = make(16, 1s);
+  auto first = locks.acquire("x");
+  std::string granted;
+  auto giver = behind(locks, {}, [&](lease& held) {
+    granted = owner_id();
+    held.release();
+  });
+  auto receiver = behind(locks, {.ttl = 7s}, [&](lease&) { EXPECT_NE(owner_id(), granted); });
+  first.release();
+  giver.join();
+  receiver.join();
+}
+
+TEST_F(hand_over, meets_a_demand_for_a_token) {
+  auto locks = make(16, 1s);
+  auto first = locks.acquire("x");
+  const fencing_token floor{first.token().value() + 60'000'000};
+  auto giver = behind(locks, {}, [&](lease& held) { held.release(); });
+  auto receiver = behind(locks, {.min_fence = floor}, [&](lease& held) { EXPECT_GT(held.token(), floor); });
+  first.release();
+  giver.join();
+  receiver.join();
+}
+
+TEST_F(hand_over, leaves_one_entry_in_the_line_however_many_threads_wait) {
+  auto other = make_client();
+  auto held = other.acquire("x");
+  auto locks = make(16);
+  std::atomic<int> inside{0};
+  std::vector<std::thread> all;
+  for (int i = 0; i < 10; ++i) {
+    all.push_back(behind(locks, {}, [&](lease& mine) {
+      ++inside;
+      mine.release();
+    }));
+  }
+  EXPECT_TRUE(eventually([&] { return in_line() == 1; }));
+  EXPECT_EQ(inside, 0);
+  held.release();
+  for (auto& t : all) t.join();
+  EXPECT_EQ(inside, 10);
+}
+
+TEST_F(hand_over, does_not_wait_for_a_holder_that_never_gives_back) {
+  auto locks = make(16);
+  auto first = locks.acquire("x");
+  auto giver = behind(locks, {.ttl = 1s}, [&](lease& held) {
+    let_pass(1s);  // Past the span: nobody waits here for it any more.
+    EXPECT_EQ(in_line(), 1);
+    held.release();
+  });
+  auto next = behind(locks, {.ttl = 1s}, [&](lease&) {});
+  first.release();
+  giver.join();
+  next.join();
+}
+
+TEST_F(hand_over, lets_go_whoever_is_cancelled_or_out_of_time) {
+  auto locks = make(16);
+  auto first = locks.acquire("x");
+  auto front = behind(locks, {}, [&](lease& held) { held.release(); });
+  const auto before = boottime();
+  EXPECT_EQ(code_of([&] { (void)locks.acquire("x", {.wait = 50ms}); }), errc::timed_out);
+  EXPECT_LT(boottime() - before, 1s);
+  std::stop_source stop;
+  std::thread canceller{[&] {
+    let_pass(20ms);
+    stop.request_stop();
+  }};
+  EXPECT_EQ(code_of([&] { (void)locks.acquire("x", {.cancel = stop.get_token()}); }), errc::cancelled);
+  canceller.join();
+  first.release();
+  front.join();
+  EXPECT_TRUE(locks.try_acquire("x"));
+}
+
+TEST_F(hand_over, ends_in_trouble_for_all_when_the_server_is_gone_P30) {
+  client_options how = options();
+  how.timeout = 300ms;
+  auto locks = make_client(how);
+  auto first = locks.acquire("x", {.ttl = 1s});
+  server_.pause();
+  std::vector<std::thread> all;
+  const auto before = boottime();
+  for (int i = 0; i < 6; ++i) {
+    all.emplace_back([&, i] {
+      acquire_options mine;
+      if (i % 2) mine.wait = 400ms;
+      EXPECT_TRUE(code_of([&] { (void)locks.acquire("x", mine); }));
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_LT(boottime() - before, 3s);
+  server_.resume();
+}
+
+// The 9, second half: another process gets its turn, although 32 threads here would go on for ever.
+TEST_F(hand_over, leaves_another_process_its_turn_P14_C7) {
+  auto locks = make(16);
+  std::atomic<bool> stop{false};
+  std::atomic<int> holds{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 32; ++t) {
+    all.emplace_back([&] {
+      while (!stop) {
+        auto held = locks.acquire("x");
+        ++holds;
+        held.release();
+      }
+    });
+  }
+  auto other = make_client();
+  (void)other.try_acquire("y");
+  std::vector<std::chrono::nanoseconds> waits;
+  for (int i = 0; i < 100; ++i) {
+    const auto before = boottime();
+    auto held = other.acquire("x");
+    waits.push_back(boottime() - before);
+    held.release();
+  }
+  stop = true;
+  for (auto& t : all) t.join();
+  std::sort(waits.begin(), waits.end());
+  EXPECT_LT(waits[waits.size() / 2], 25ms);
+  EXPECT_LT(waits[waits.size() * 9 / 10], 100ms);
+  EXPECT_GT(holds, 200);
+  RecordProperty("median_us", static_cast<int>(waits[waits.size() / 2].count() / 1000));
+  RecordProperty("longest_us", static_cast<int>(waits.back().count() / 1000));
+}
+
+}  // namespace
+}  // namespace holdfast::test
