@@ -5,6 +5,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/info.hpp>
 #include <holdfast/lease.hpp>
+#include <holdfast/lease_set.hpp>
 #include <holdfast/options.hpp>
 
 #include <concepts>
@@ -64,13 +65,13 @@ public:
   [[nodiscard]] std::optional<lease> acquire(std::string_view name, const acquire_options& options,
                                              std::error_code& ec);
 
-  // Several locks, all or nothing: taken one after the other in the order of their bytes, so that two callers
-  // cannot wait for each other; one deadline for all; on failure what was taken is released. Duplicates are
-  // errc::invalid_option. The leases come back in the order of `names`.
-  [[nodiscard]] std::vector<lease> acquire_all(const std::vector<std::string>& names,
-                                               const acquire_options& options = {});
-  [[nodiscard]] std::vector<lease> acquire_all(const std::vector<std::string>& names, const acquire_options& options,
-                                               std::error_code& ec);
+  // Several locks as one, all or nothing: waited for one after the other in the order of their bytes, so that two
+  // callers cannot wait for each other, and renewed while the next one is waited for; one deadline for all. On failure
+  // what was taken is released; that one of them was lost meanwhile ends the wait with its lease_* code. No names and
+  // duplicates are errc::invalid_option. Otherwise as acquire.
+  [[nodiscard]] lease_set acquire_all(const std::vector<std::string>& names, const acquire_options& options = {});
+  [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& names,
+                                                     const acquire_options& options, std::error_code& ec);
 
   // Runs `body(lease&)` under the lock and releases it also when the body throws. The body's result is returned and
   // its exceptions pass unchanged. The body should watch lease.lost(); that the lease was lost meanwhile is not
@@ -126,6 +127,7 @@ public:
 
 private:
   friend class detail::client_state;
+  friend class mutex;
   friend class semaphore;
   friend class shared_mutex;
 

@@ -6,6 +6,7 @@
 #include <holdfast/error.hpp>            // IWYU pragma: export
 #include <holdfast/info.hpp>             // IWYU pragma: export
 #include <holdfast/lease.hpp>            // IWYU pragma: export
+#include <holdfast/lease_set.hpp>        // IWYU pragma: export
 #include <holdfast/local.hpp>            // IWYU pragma: export
 #include <holdfast/mutex.hpp>            // IWYU pragma: export
 #include <holdfast/names.hpp>            // IWYU pragma: export

@@ -10,13 +10,15 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace holdfast {
 inline namespace v0 {
 
-// Lockable and TimedLockable. Threads of one mutex object exclude each other too. Not recursive: a second lock() by
+// Lockable and TimedLockable. Threads of one mutex object exclude each other too, even after its lease was lost under
+// one of them, and hand the lock on to each other (client_options::hand_overs). Not recursive: a second lock() by
 // the holder waits for itself. `locks` must outlive it. Unlocking what is not locked is undefined, as in std.
 class HOLDFAST_EXPORT mutex {
 public:
@@ -47,12 +49,13 @@ public:
 
 private:
   friend class recursive_mutex;
-  class turn;
   bool lock_within(std::chrono::milliseconds wait);
-  void give_back() noexcept;
+  // False when the turn of another thread of ours is not over within that; no value: however long.
+  bool enter(lease got, std::optional<std::chrono::nanoseconds> within);
 
   client& locks_;
-  // Threads of this process come one by one, so that unlock() always gives back the lease of its own lock().
+  // One thread of this process is inside at a time, also when its lease was lost, and unlock() gives back the lease of
+  // its own lock().
   // Not a std::timed_mutex: g++ 12's ThreadSanitizer does not see pthread_mutex_clocklock, and would cry wolf at you.
   std::mutex guard_{};
   std::condition_variable freed_{};

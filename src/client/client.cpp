@@ -4,13 +4,12 @@
 
 #include "client/client_state.hpp"
 #include "client/diagnose.hpp"
+#include "client/lease_set.hpp"
 #include "client/settings.hpp"
 #include "client/survey.hpp"
 #include "client/with_code.hpp"
 #include "local/local_server.hpp"
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace holdfast {
@@ -82,13 +81,13 @@ std::optional<lease> client::acquire_in_time(std::string_view name, const acquir
   }
 }
 
-std::vector<lease> client::acquire_all(const std::vector<std::string>& names, const acquire_options& options) {
+lease_set client::acquire_all(const std::vector<std::string>& names, const acquire_options& options) {
   return detail::acquire_all(*state_, names, options);
 }
 
-std::vector<lease> client::acquire_all(const std::vector<std::string>& names, const acquire_options& options,
-                                       std::error_code& ec) {
-  return with_code(ec, [&] { return acquire_all(names, options); });
+std::optional<lease_set> client::acquire_all(const std::vector<std::string>& names, const acquire_options& options,
+                                             std::error_code& ec) {
+  return with_code(ec, [&]() -> std::optional<lease_set> { return acquire_all(names, options); });
 }
 
 lock_info client::inspect(std::string_view name) { return detail::inspect(*state_, name); }

@@ -31,6 +31,8 @@ public:
   client_state(const client_state&) = delete;
   client_state& operator=(const client_state&) = delete;
 
+  // Redis may keep a key a moment longer than its ttl by our clock.
+  static constexpr duration after_ttl = std::chrono::seconds{1};
   // How long a process that ends waits for its background releases (H48).
   static constexpr std::chrono::milliseconds farewell{200};
   // The client is gone and no lease is left: as the destructor, but waits, at most `farewell`.
@@ -39,7 +41,7 @@ public:
   const client_options& options() const { return options_; }
   const std::string& endpoint() const { return display_; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
-  const std::string& owner();
+  const std::shared_ptr<const std::string>& owner();
   const std::shared_ptr<command_connection>& commands() { return commands_; }
   keeper_thread& keeper() { return *keeper_; }
   callback_thread& callbacks() { return *callbacks_; }
@@ -91,6 +93,14 @@ public:
   void start(std::shared_ptr<async_call> what);
   void cancel_async() noexcept;
 
+  // Several leases of ours as one, under new records. The records given are no longer kept, and their handles are to be
+  // forgotten. Throws the reason, with the name, when one of them was lost before; then nothing has changed.
+  using records = std::vector<std::shared_ptr<lease_record>>;
+  records join(const records& several);
+  // As release and drop, for what was joined.
+  release_outcome release_all(const records& several);
+  void drop_all(const records& several) noexcept;
+
   // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
   resp::value ask(script::command what, engine::question::repeat how);
   // Asks several in one go. The replies are in order.
@@ -107,6 +117,7 @@ private:
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
   std::shared_ptr<lease_record> hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token);
+  std::optional<time_point> let_go_all(const records& several);
   bool pass_on(const std::shared_ptr<lease_record>& record);
   lease handle_of(std::shared_ptr<lease_record> record);
   void settle(engine::acquire& call);
@@ -122,7 +133,7 @@ private:
   const client_options options_;
   const std::string display_;
   std::once_flag owner_is_known_{};
-  std::string owner_;
+  std::shared_ptr<const std::string> owner_{};
   const std::string user_;
   const core::clock_drift drift_;
   const std::shared_ptr<callback_thread> callbacks_;

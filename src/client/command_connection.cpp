@@ -16,10 +16,11 @@ using net::boottime_now;
 
 command_connection::command_connection(const net::endpoint& where, const engine::channel::settings& settings,
                                        base::random_source& rng, engine::caller::hooks tell, std::string ear_name)
-    : caller_{settings, rng, std::move(tell)},
+    : caller_{settings, rng, with_ear(std::move(tell))},
       line_{where, caller_.wire(), mutex_},
       ear_{settings,
            std::move(ear_name),
+           caller_.wire(),
            rng,
            {[this](time_point now, std::string_view owner, server_time said_at, duration look_in) {
               caller_.on_hint(now, owner, said_at, look_in);
@@ -27,6 +28,18 @@ command_connection::command_connection(const net::endpoint& where, const engine:
             [this](time_point now) { caller_.on_hearing_changed(now); }}},
       ear_line_{where, ear_.wire(), mutex_},
       unattended_{caller_} {}
+
+// Called when a connection stands, which is long after our construction.
+engine::caller::hooks command_connection::with_ear(engine::caller::hooks tell) {
+  tell.on_up = [this, up = std::move(tell.on_up)](time_point now) {
+    if (up) up(now);
+    ear_.compare(now);
+  };
+  tell.on_stray_hint = [this](std::string_view owner) {
+    if (tell_of_stray_hint_) tell_of_stray_hint_(owner);
+  };
+  return tell;
+}
 
 void command_connection::run(engine::call& what) { run_all({&what}); }
 
@@ -182,10 +195,18 @@ void command_connection::pass_lead_on() {
   if (lead_ != lead::nobody) return;
   if (!members_.empty()) {
     members_.front()->news.notify_one();
-  } else if ((channel().has_open_requests() || !async_calls_.empty()) && wake_keeper_) {
+  } else if ((channel().has_open_requests() || !async_calls_.empty() || boottime_now() < listen_until_) &&
+             wake_keeper_) {
     lead_ = lead::keeper;
     wake_keeper_();
   }
+}
+
+void command_connection::listen_until(time_point at) {
+  const auto held = locked();
+  if (!ear_.is_wanted()) return;
+  listen_until_ = std::max(listen_until_, at);
+  pass_lead_on();
 }
 
 bool command_connection::had_contact() {
@@ -220,6 +241,9 @@ command_connection::keeper_wait command_connection::keeper_waits_for() {
   const pollfd nothing{-1, 0, 0};
   if (lead_ != lead::keeper) return {{nothing, nothing}, never};
   keeper_wakes_at_ = wake_at();
+  if (!channel().has_open_requests() && async_calls_.empty()) {
+    keeper_wakes_at_ = std::min(keeper_wakes_at_, listen_until_);
+  }
   return {{line_.poll_for(), ear_.is_wanted() ? ear_line_.poll_for() : nothing}, keeper_wakes_at_};
 }
 

@@ -13,7 +13,8 @@
 // socket itself, without a switch of threads in between. It is opened with the first waiter.
 //
 // The keeper leads only when no caller waits but there is something to do: requests are unanswered, whose late replies
-// must be read (P31), or calls are open that no thread waits for. Those are stepped by whoever leads.
+// must be read (P31), or calls are open that no thread waits for. Those are stepped by whoever leads. And for a while
+// after somebody left the line unanswered, whom the line may still call (P5).
 #pragma once
 
 #include "client/async_call.hpp"
@@ -30,6 +31,7 @@
 #include <list>
 #include <memory>
 #include <stop_token>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -66,11 +68,15 @@ public:
   // before on that connection.
   void send_and_forget(const script::command& what);
   core::server_clock server_clock();
+  // Somebody left whom the line may call until then.
+  void listen_until(time_point at);
   // What the last connection failed of, and how often in a row.
   std::pair<engine::connection_failure, int> trouble();
 
   // How the keeper is asked to lead. Set once, before the first call.
   void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
+  // Who hears of a hint for somebody whom no call waits as. Set once, before the first call; called under our mutex.
+  void on_stray_hint(std::function<void(std::string_view owner)> tell) { tell_of_stray_hint_ = std::move(tell); }
   // Who concludes the calls that no thread waits for. Set once, before the first of them.
   using ended_calls = std::vector<std::shared_ptr<async_call>>;
   void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }
@@ -93,6 +99,7 @@ private:
   enum class lead { nobody, caller, keeper, keeper_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
+  engine::caller::hooks with_ear(engine::caller::hooks tell);
   void prepare(connection::lock& held);
   time_point wake_at() const;
   void wait_in_poll(connection::lock& held, time_point until);
@@ -115,8 +122,10 @@ private:
   lead lead_ = lead::nobody;
   time_point leader_wakes_at_{};  // While it sleeps in poll, else past.
   time_point keeper_wakes_at_{};  // Likewise.
+  time_point listen_until_{};
   std::list<member*> members_{};
   std::function<void()> wake_keeper_{};
+  std::function<void(std::string_view)> tell_of_stray_hint_{};
   std::function<void(ended_calls)> conclude_{};
 };
 

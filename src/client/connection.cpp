@@ -15,7 +15,15 @@ using namespace std::chrono_literals;
 
 namespace {
 constexpr duration stale_after = 1s;
+
+// What ten thousand requests at once needed is not kept for ever.
+void empty(std::string& buffer) {
+  constexpr std::size_t worth_keeping = 64 * 1024;
+  buffer.clear();
+  if (buffer.capacity() > worth_keeping) std::string{}.swap(buffer);
 }
+
+}  // namespace
 
 engine::connection_failure connection::silent_handshake() {
   return {errc::tls_failed, "the handshake got no answer; that port probably speaks plain Redis", false, false};
@@ -27,7 +35,7 @@ void connection::flush(lock& held) {
       std::swap(outgoing_, channel_->output());
     } else {
       outgoing_.append(channel_->output());
-      channel_->output().clear();
+      empty(channel_->output());
     }
     is_writing_ = true;
     held.unlock();
@@ -38,6 +46,7 @@ void connection::flush(lock& held) {
     // A failed write is found out by the reader, which also knows what the server said before.
     if (result == net::link::written::failed) return outgoing_.clear();
     wants_write_ = result == net::link::written::some;
+    if (outgoing_.empty()) empty(outgoing_);
   }
 }
 
@@ -104,6 +113,7 @@ void connection::take_in(lock& held, bool is_alive) {
   if (!incoming_.empty()) channel_->on_bytes(now, incoming_);
   if (!is_alive) channel_->on_closed(now, link_.failure());
   if (!is_alive || channel_->must_close()) close_link(held);
+  empty(incoming_);
 }
 
 void connection::collect_if_stale(lock& held) {

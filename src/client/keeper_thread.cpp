@@ -65,10 +65,28 @@ bool keeper_thread::hand_on(const engine::held_lease& giver, std::shared_ptr<eng
   return true;
 }
 
+std::optional<std::size_t> keeper_thread::join(const engine::keeper::leases& each, engine::keeper::leases as_one,
+                                               time_point deadline, renewal mode) {
+  const std::lock_guard held{line_.mutex()};
+  const auto gone = std::find_if(each.begin(), each.end(), [&](const auto& one) { return !keeper_.is_kept(*one); });
+  if (gone != each.end()) return static_cast<std::size_t>(gone - each.begin());
+  for (const auto& one : each) keeper_.let_go(*one);
+  // Counted from where the earliest of them counts.
+  keeper_.keep_as_one(std::move(as_one), never, deadline, mode);
+  wake_if_sooner();
+  return std::nullopt;
+}
+
 void keeper_thread::release_later(engine::keeper::background_release what) {
   const std::lock_guard held{line_.mutex()};
   start();
   keeper_.release_later(boottime_now(), std::move(what));
+  wake_if_sooner();
+}
+
+void keeper_thread::on_stray_hint(std::string_view owner) {
+  const std::lock_guard held{line_.mutex()};
+  keeper_.on_stray_hint(boottime_now(), owner);
   wake_if_sooner();
 }
 

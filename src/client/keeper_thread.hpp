@@ -12,6 +12,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <thread>
 
 namespace holdfast {
@@ -33,7 +35,12 @@ public:
   // Lets `giver` go and keeps `next`, which has its lease from now on. False if the giver's was lost before.
   bool hand_on(const engine::held_lease& giver, std::shared_ptr<engine::held_lease> next, time_point now,
                time_point deadline, renewal mode);
+  // Lets `each` go and keeps `as_one` instead. Nothing of it, but the index of one that was lost before, if there is
+  // one.
+  std::optional<std::size_t> join(const engine::keeper::leases& each, engine::keeper::leases as_one,
+                                  time_point deadline, renewal mode);
   void release_later(engine::keeper::background_release what);
+  void on_stray_hint(std::string_view owner);
   void wake() noexcept { wake_.set(); }
   // For what it shall lead: starts the thread if need be.
   void stand_by();

@@ -3,7 +3,6 @@
 
 #include "net/clock.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace holdfast {
@@ -17,84 +16,54 @@ mutex::mutex(client& locks, std::string_view name, acquire_options options)
 
 mutex::~mutex() = default;
 
-// Taken in this process; given back unless the lock follows.
-class mutex::turn {
-public:
-  explicit turn(mutex& of) : of_{of} {}
-  ~turn() {
-    if (!is_kept_) of_.give_back();
+// The lease comes first, so that it can be handed on from thread to thread of this process; its holder's turn after it.
+// Only when the lease was lost under a thread that still works is there a wait between the two.
+bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
+  std::unique_lock held{guard_};
+  const auto is_free = [this] { return !is_taken_; };
+  if (!within) {
+    freed_.wait(held, is_free);
+  } else if (!freed_.wait_for(held, *within, is_free)) {
+    return false;
   }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
-
-  void keep() { is_kept_ = true; }
-
-private:
-  mutex& of_;
-  bool is_kept_ = false;
-};
-
-void mutex::give_back() noexcept {
-  {
-    const std::lock_guard held{guard_};
-    is_taken_ = false;
-  }
-  freed_.notify_one();
+  is_taken_ = true;
+  held_ = std::move(got);
+  return true;
 }
 
-void mutex::lock() {
-  {
-    std::unique_lock held{guard_};
-    freed_.wait(held, [this] { return !is_taken_; });
-    is_taken_ = true;
-  }
-  turn ours{*this};
-  held_ = locks_.acquire(name_, options_);
-  ours.keep();
-}
+void mutex::lock() { enter(locks_.acquire(name_, options_), std::nullopt); }
 
 bool mutex::try_lock() {
   {
     const std::lock_guard held{guard_};
-    if (std::exchange(is_taken_, true)) return false;
+    if (is_taken_) return false;
   }
-  turn ours{*this};
   auto got = locks_.try_acquire(name_, options_);
-  if (!got) return false;
-  held_ = std::move(*got);
-  ours.keep();
-  return true;
+  return got && enter(std::move(*got), duration{0});
 }
 
 bool mutex::lock_within(std::chrono::milliseconds wait) {
   if (wait <= std::chrono::milliseconds{0}) return try_lock();
   const time_point until = net::boottime_now() + wait;
-  {
-    std::unique_lock held{guard_};
-    if (!freed_.wait_for(held, wait, [this] { return !is_taken_; })) return false;
-    is_taken_ = true;
-  }
-  turn ours{*this};
   acquire_options bounded = options_;
-  bounded.wait =
-      std::max(std::chrono::milliseconds{1}, std::chrono::ceil<std::chrono::milliseconds>(until - net::boottime_now()));
-  std::error_code ec;
-  auto got = locks_.acquire(name_, bounded, ec);
-  if (ec == outcome::timed_out) return false;
-  if (ec) throw error{ec};
-  held_ = std::move(*got);
-  ours.keep();
-  return true;
+  bounded.wait = wait;
+  auto got = locks_.acquire_in_time(name_, bounded);
+  return got && enter(std::move(*got), until - net::boottime_now());
 }
 
 void mutex::unlock() noexcept {
+  lease ending;
+  {
+    const std::lock_guard held{guard_};
+    ending = std::move(held_);
+    is_taken_ = false;
+  }
+  freed_.notify_one();
   try {
-    lease ending = std::move(held_);
     ending.release();
   } catch (...) {
     // Empty, or a forked child's: there is nothing to give back, and no way to say so.
   }
-  give_back();
 }
 
 }  // namespace v0

@@ -30,6 +30,15 @@ struct lease_record final : engine::held_lease {
         name{giver.name},
         granted_at{granted},
         mode{giver.mode} {}
+  // `one` as a part of several that are lost together and told so once.
+  lease_record(const lease_record& one, time_point ends, std::stop_source lost_with, std::stop_source at_risk_with)
+      : held_lease{one.keys, one.owner, one.grant, one.token, one.ttl, ends},
+        name{one.name},
+        granted_at{one.granted_at},
+        mode{one.mode},
+        lost{std::move(lost_with)},
+        at_risk{std::move(at_risk_with)},
+        unsettled_until{one.unsettled_until} {}
 
   const std::string name;
   const time_point granted_at;
@@ -39,10 +48,11 @@ struct lease_record final : engine::held_lease {
   std::atomic<errc> lost_reason{errc{}};
   // Until when an unanswered copy of its acquire may still take effect, by the server's clock and by ours; the epoch
   // when there is none.
-  struct {
+  struct unsettled {
     server_time not_after{};
     time_point not_after_local{};
-  } unsettled_until{};
+  };
+  unsettled unsettled_until{};
   std::atomic<bool> is_let_go{false};  // Released or dropped: no callback may fire any more.
 };
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 namespace holdfast {
@@ -86,38 +85,6 @@ std::pair<std::vector<std::string>, std::string> scan(client_state& state, const
 
 }  // namespace
 
-std::vector<lease> acquire_all(client_state& state, const std::vector<std::string>& names,
-                               const acquire_options& options) {
-  std::vector<std::size_t> order(names.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return names[a] < names[b]; });
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (names[order[i]] != names[order[i - 1]]) continue;
-    error_detail detail;
-    detail.subject = "'" + names[order[i]] + "'";
-    detail.why = "it is named twice; taking it again would wait for itself";
-    throw error{errc::invalid_option, std::move(detail)};
-  }
-
-  const time_point started_at = net::boottime_now();
-  std::vector<lease> held(names.size());
-  for (const std::size_t i : order) {
-    acquire_options left = options;
-    if (options.wait && options.wait->count() > 0) {
-      const auto spent = duration_cast<milliseconds>(net::boottime_now() - started_at);
-      left.wait = std::max(milliseconds{1}, *options.wait - spent);
-    }
-    auto got = state.acquire(names[i], left, client_state::patience::as_told);
-    if (!got) {
-      error_detail detail;
-      detail.subject = "'" + names[i] + "'";
-      throw error{errc::timed_out, std::move(detail)};  // What is held is released by its destructors.
-    }
-    held[i] = std::move(*got);
-  }
-  return held;
-}
-
 lock_info inspect(client_state& state, std::string_view text) {
   state.require_ours();
   const lock_name name = state.name_of(text);
@@ -171,7 +138,7 @@ namespace {
 
 script::break_answer ask_to_break(client_state& state, const script::lock_keys& keys, fencing_token seen,
                                   const break_options& options) {
-  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, state.owner(), options.why),
+  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, *state.owner(), options.why),
                                engine::question::repeat::refused);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_break(reply);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that look at locks, or take or break several, on top of client_state's acquire and ask.
+// The calls that look at locks, or break one, on top of client_state's ask.
 #pragma once
 
 #include "client/client_state.hpp"
@@ -8,7 +8,6 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
-std::vector<lease> acquire_all(client_state&, const std::vector<std::string>& names, const acquire_options&);
 lock_info inspect(client_state&, std::string_view name);
 std::vector<lock_info> list(client_state&, std::string_view glob);
 void break_lock(client_state&, std::string_view name, fencing_token seen, const break_options&);

@@ -29,6 +29,9 @@ public:
     return true;
   }
 
+  // There are signs that a copy took effect: does not wait for the last not_after with the next release (P5).
+  void hurry(time_point now) { send_at_ = std::min(send_at_, now); }
+
   bool is_over(time_point now) const { return is_done_ || now >= give_up_at_; }
   time_point wake_at(bool can_send) const {
     if (is_done_) return never;

@@ -59,6 +59,21 @@ TEST_F(clean_up_test, the_first_answer_after_not_after_ends_it_P10) {
   EXPECT_FALSE(c.on_wake(t0 + 2s, true));
 }
 
+// P5: the line called somebody whom nobody knows any more. The last not_after still decides when it is over.
+TEST_F(clean_up_test, hurries_when_a_copy_took_effect_P5) {
+  auto c = of_a_copy();
+  EXPECT_TRUE(c.on_wake(t0, true));
+  c.hurry(t0 + 1ms);
+  EXPECT_FALSE(c.on_wake(t0 + 1ms, true)) << "one is under way";
+  c.on_definite(t0 + 2ms, s0, rng);
+  EXPECT_FALSE(c.on_wake(t0 + 100ms, true));
+  c.hurry(t0 + 100ms);
+  EXPECT_EQ(c.wake_at(true), t0 + 100ms);
+  EXPECT_TRUE(c.on_wake(t0 + 100ms, true));
+  c.on_definite(t0 + 101ms, s0 + 1ms, rng);
+  EXPECT_FALSE(c.is_over(t0 + 101ms));
+}
+
 // P11: the server's clock stepped back by an hour, so no answer is after not_after.
 TEST_F(clean_up_test, a_server_clock_far_behind_is_not_a_storm) {
   auto c = of_a_copy();

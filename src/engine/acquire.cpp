@@ -57,13 +57,13 @@ void acquire::send(time_point now, const core::ask& what) {
   if (!what_.keys.is_counted) {
     reserved_ = what_.block_at_once;
     to().send(now,
-              script::acquire(what_.keys, what.owner, what_.settings.ttl, until, what_.max_ttl, what_.label,
+              script::acquire(what_.keys, what.owner, what_.settings.ttl, until, what_.max_ttl, *what_.label,
                               what_.min_fence, what_.block_at_once),
               *this);
     return;
   }
   const script::line_entry entry{.ttl = what_.settings.ttl,
-                                 .label = what_.label,
+                                 .label = *what_.label,
                                  .min_fence = what_.min_fence,
                                  .window = what_.settings.ttl,
                                  .wait_until = {},
@@ -77,7 +77,7 @@ void acquire::send(time_point now, const core::stand& what) {
   if (!what_.keys.is_counted) reserved_ = what_.part.permits;
   expect_hints_as(what.owner);  // A hint may arrive before the answer (P6).
   script::line_entry entry{.ttl = what_.settings.ttl,
-                           .label = what_.label,
+                           .label = *what_.label,
                            .min_fence = what_.min_fence,
                            .window = what.window,
                            .wait_until = {},

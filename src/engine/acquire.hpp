@@ -12,6 +12,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ class acquire final : public call {
 public:
   struct request {
     script::lock_keys keys;
-    std::string label;
+    std::shared_ptr<const std::string> label;  // Of the client, for all that do not have their own.
     std::chrono::milliseconds max_ttl;
     fencing_token min_fence;
     core::acquire_settings settings;

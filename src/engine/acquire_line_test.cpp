@@ -40,7 +40,8 @@ protected:
     ear.wire().on_connecting(server.now);
     ear.wire().on_connected(server.now);
     ear.wire().output().clear();
-    ear.wire().on_bytes(server.now, hello("master", "standalone", "7.0.15") + time_of_day(server.clock));
+    ear.wire().on_bytes(server.now,
+                        hello("master", "standalone", "7.0.15") + time_of_day(server.clock) + info("a run"));
     ear.wire().on_bytes(server.now, list({bulk("subscribe"), bulk("hf:wake:me"), integer(1)}));
     ASSERT_EQ(ear.hearing(), core::hearing::yes);
     calls.on_hearing_changed(server.now);
@@ -78,7 +79,7 @@ TEST_F(waiting_test, wait_says_the_whole_entry_and_that_it_is_heard) {
   ASSERT_EQ(stood.size(), 1u);
   ASSERT_EQ(named(stood[0]), "wait");
   EXPECT_THAT(words_of(stood[0]),
-              ElementsAre("4", keys.holder, keys.fence, keys.line, keys.waiters, call_owner(stood[0]), "10000",
+              ElementsAre("4", keys.holder, keys.fence(), keys.line(), keys.waiters(), call_owner(stood[0]), "10000",
                           digits(server.clock + timeout), "60000", "ann", "0000000000000007", "hf:wake:me", "s", "1000",
                           digits(server.clock + 30s), "0", "x"));
   EXPECT_NE(call_owner(stood[0]), owner_of(asked[0]));
@@ -144,7 +145,7 @@ TEST_F(waiting_test, look_says_who_looks_and_whether_it_hears) {
   const auto looked = server.take();
   ASSERT_EQ(looked.size(), 1u) << "H18: it looks as soon as it hears";
   ASSERT_EQ(named(looked[0]), "look");
-  EXPECT_THAT(words_of(looked[0]), ElementsAre("4", keys.holder, keys.fence, keys.line, keys.waiters, owner,
+  EXPECT_THAT(words_of(looked[0]), ElementsAre("4", keys.holder, keys.fence(), keys.line(), keys.waiters(), owner,
                                                digits(server.clock + timeout), "60000", "hf:wake:me", "s"));
 }
 

@@ -204,9 +204,10 @@ TEST(caller, tells_of_the_connection_and_of_the_clock) {
   core::seeded_random rng;
   std::vector<std::string> news;
   caller::hooks tell;
-  tell.on_up = [&] { news.push_back("up"); };
+  tell.on_up = [&](time_point) { news.push_back("up"); };
   tell.on_down = [&](const connection_failure& f) { news.push_back(to_string(f.code)); };
   tell.on_clock_step = [&](duration) { news.push_back("step"); };
+  tell.on_stray_hint = [&](std::string_view owner) { news.push_back(std::string{owner}); };
   caller calls{{}, rng, tell};
   peer server{calls.wire()};
   question q{calls.wire(), script::inspect(keys), question::repeat::allowed, server.now + 2s};
@@ -216,7 +217,8 @@ TEST(caller, tells_of_the_connection_and_of_the_clock) {
   server.connect();
   calls.wire().observe_clock(server.clock + 1h, server.now, server.now);
   server.cut();
-  EXPECT_THAT(news, ElementsAre("up", "step", "connection_lost"));
+  calls.on_hint(server.now, "nobody", server.clock, 0s);
+  EXPECT_THAT(news, ElementsAre("up", "step", "connection_lost", "nobody"));
   calls.stop(q);
 }
 

@@ -10,11 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 namespace holdfast::engine::call_testing {
 
-inline const script::lock_keys keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"};
+inline const script::lock_keys keys{"hf:{x}"};
 inline const owner_id somebody{std::array<unsigned char, 16>{}};
 constexpr fencing_token token{1'795'212'800'000'042};
 constexpr auto timeout = std::chrono::milliseconds{500};
@@ -23,12 +24,12 @@ class call_test : public testing::Test {
 protected:
   core::seeded_random rng;
   caller calls{{}, rng, {}};
-  hints ear{{}, "hf:wake:me", rng, {}};
+  hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
   peer server{calls.wire()};
 
   acquire::request wants(bool only_once = true) {
     return {keys,
-            "ann",
+            std::make_shared<const std::string>("ann"),
             std::chrono::seconds{60},
             {},
             {std::chrono::seconds{10}, core::clock_drift{10'000}, only_once, {}, timeout, true}};

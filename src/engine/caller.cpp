@@ -37,14 +37,18 @@ void caller::expect_many(time_point now) {
 }
 
 void caller::on_ready(time_point now) {
+  if (tell_.on_up) tell_.on_up(now);
+  if (!channel_.is_ready()) return;  // It was not what it should be.
   if (expects_many_) expect_many(now);
-  if (tell_.on_up) tell_.on_up();
   tell_all([&](call& c) { c.on_connected(now); });
 }
 
 void caller::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
   call* const found = expected_.find(owner);
-  if (!found || found->is_over()) return;
+  if (!found || found->is_over()) {
+    if (tell_.on_stray_hint) tell_.on_stray_hint(owner);
+    return;
+  }
   found->on_hint(now, owner, said_at, look_in);
   if (found->on_news) found->on_news();
 }

@@ -15,11 +15,14 @@ namespace holdfast::engine {
 // The calls of one connection: hands the connection's news to each of them.
 class caller final : public channel_listener {
 public:
-  // What the client wants to know for its observer. Called under the driver's mutex; must not call back.
+  // What the client wants to know. Called under the driver's mutex; must not call back, but that on_up may end the
+  // connection.
   struct hooks {
-    std::function<void()> on_up{};
+    std::function<void(time_point now)> on_up{};
     std::function<void(const connection_failure&)> on_down{};
     std::function<void(duration)> on_clock_step{};
+    // A hint for an owner id that no call of ours waits as.
+    std::function<void(std::string_view owner)> on_stray_hint{};
   };
 
   caller(channel::settings settings, base::random_source& rng, hooks tell)

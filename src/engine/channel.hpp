@@ -106,6 +106,9 @@ public:
   const connection_failure& last_failure() const { return last_failure_; }
   int connect_attempts() const { return connect_attempts_; }
 
+  // Of the server that was greeted last. Empty where it does not say.
+  const std::string& run_id() const { return greeting_.run_id(); }
+
   // The server's time at `now`; only when is_ready().
   server_time server_now(time_point now) const { return clock_.at(now); }
   // Silence is called after max(3 x p99, this).

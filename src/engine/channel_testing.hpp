@@ -57,7 +57,7 @@ struct channel_news final : channel_listener {
 };
 
 inline const owner_id somebody{std::array<unsigned char, 16>{}};
-inline const script::lock_keys keys{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:break"};
+inline const script::lock_keys keys{"hf:{x}"};
 inline script::command a_release() { return script::release(keys, somebody, fencing_token{7}); }
 
 class channel_test : public testing::Test {

@@ -50,6 +50,7 @@ void greeting::begin(std::string& out, const credentials& who, int database, boo
   const std::string number = std::to_string(database);
   if (database != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});
   resp::append_request(out, std::array<std::string_view, 1>{"TIME"});
+  resp::append_request(out, std::array<std::string_view, 2>{"INFO", "server"});
   if (!loads_scripts) return;
   for (const auto& source : script::usual()) {
     resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
@@ -58,7 +59,13 @@ void greeting::begin(std::string& out, const credentials& who, int database, boo
 
 std::optional<connection_failure> greeting::on_reply(const resp::value& reply) {
   HOLDFAST_ASSERT(!is_done());
-  if (const auto* error = reply.as_error()) return refused(error->text);
+  if (const auto* error = reply.as_error()) {
+    auto failure = refused(error->text);
+    // Nothing depends on INFO but the comparison of run ids.
+    if (step_ != step::info || failure.code != errc::no_permission) return failure;
+    advance();
+    return std::nullopt;
+  }
   std::optional<connection_failure> failure;
   switch (step_) {
     case step::hello: failure = on_hello(reply); break;
@@ -66,6 +73,7 @@ std::optional<connection_failure> greeting::on_reply(const resp::value& reply) {
       if (!reply.as_status()) failure = nonsense("SELECT");
       break;
     case step::time: failure = on_time(reply); break;
+    case step::info: failure = on_info(reply); break;
     case step::scripts: failure = on_script(reply); break;
     case step::done: break;
   }
@@ -77,7 +85,8 @@ void greeting::advance() {
   switch (step_) {
     case step::hello: step_ = database_ != 0 ? step::select : step::time; break;
     case step::select: step_ = step::time; break;
-    case step::time: step_ = loads_scripts_ ? step::scripts : step::done; break;
+    case step::time: step_ = step::info; break;
+    case step::info: step_ = loads_scripts_ ? step::scripts : step::done; break;
     case step::scripts:
       if (++scripts_seen_ == script::usual().size()) step_ = step::done;
       break;
@@ -118,6 +127,17 @@ std::optional<connection_failure> greeting::on_time(const resp::value& reply) {
     if (read.ec != std::errc{} || numbers[i] < 0 || numbers[i] > 1'000'000'000'000) return nonsense("TIME");
   }
   now_ = server_time{std::chrono::seconds{numbers[0]} + std::chrono::microseconds{numbers[1]}};
+  return std::nullopt;
+}
+
+std::optional<connection_failure> greeting::on_info(const resp::value& reply) {
+  constexpr std::string_view field = "\nrun_id:";
+  const auto* text = reply.as_bulk();
+  if (!text) return nonsense("INFO");
+  if (const auto at = text->find(field); at != std::string::npos) {
+    const auto begin = at + field.size();
+    run_id_ = text->substr(begin, text->find_first_of("\r\n", begin) - begin);
+  }
   return std::nullopt;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first words on a new connection: HELLO with AUTH, SELECT, TIME, and the usual scripts with their digests checked,
-// in one write. Its own file, because what each refusal means is a table of its own.
+// The first words on a new connection: HELLO with AUTH, SELECT, TIME, INFO for the run id, and the usual scripts with
+// their digests checked, in one write. Its own file, because what each refusal means is a table of its own.
 #pragma once
 
 #include "base/time.hpp"
@@ -37,13 +37,16 @@ public:
   bool is_done() const { return step_ == step::done; }
   server_time now() const { return now_; }  // What TIME said.
   const std::string& server_version() const { return version_; }
+  // Which run of which server this is. Empty where INFO is denied.
+  const std::string& run_id() const { return run_id_; }
 
 private:
-  enum class step { hello, select, time, scripts, done };
+  enum class step { hello, select, time, info, scripts, done };
 
   std::optional<connection_failure> on_hello(const resp::value&);
   std::optional<connection_failure> on_time(const resp::value&);
   std::optional<connection_failure> on_script(const resp::value&);
+  std::optional<connection_failure> on_info(const resp::value&);
   void advance();
 
   step step_ = step::hello;
@@ -52,6 +55,7 @@ private:
   std::size_t scripts_seen_ = 0;
   server_time now_{};
   std::string version_{};
+  std::string run_id_{};
 };
 
 }  // namespace holdfast::engine

@@ -35,7 +35,8 @@ struct outcome_of {
 };
 
 constexpr std::size_t nowhere = 100;
-constexpr std::size_t steps_with_select = 3 + 3;
+constexpr std::size_t steps_with_select = 4 + 3;
+constexpr std::size_t info_with_select = 3;
 
 TEST(greeting, says_everything_in_one_write) {
   std::string out;
@@ -45,8 +46,9 @@ TEST(greeting, says_everything_in_one_write) {
   EXPECT_EQ(said[0], (words{"HELLO", "2"}));
   EXPECT_EQ(said[1], (words{"SELECT", "15"}));
   EXPECT_EQ(said[2], (words{"TIME"}));
+  EXPECT_EQ(said[3], (words{"INFO", "server"}));
   for (std::size_t i = 0; i < script::usual().size(); ++i) {
-    EXPECT_EQ(said[3 + i], (words{"SCRIPT", "LOAD", std::string{script::usual()[i].text}}));
+    EXPECT_EQ(said[4 + i], (words{"SCRIPT", "LOAD", std::string{script::usual()[i].text}}));
   }
 }
 
@@ -55,10 +57,11 @@ TEST(greeting, loads_no_scripts_when_told_so) {
   std::string out;
   greeting g;
   g.begin(out, {}, 0, false);
-  EXPECT_EQ(requests_in(out).size(), 2u);
+  EXPECT_EQ(requests_in(out).size(), 3u);
   EXPECT_FALSE(g.on_reply(parsed(hello("master", "standalone", "7.0.15"))));
   EXPECT_FALSE(g.is_done());
   EXPECT_FALSE(g.on_reply(parsed(time_of_day(server_time{std::chrono::hours{500'000}}))));
+  EXPECT_FALSE(g.on_reply(parsed(info("a run"))));
   EXPECT_TRUE(g.is_done());
 }
 
@@ -84,6 +87,18 @@ TEST(greeting, ends_with_the_time_and_the_version) {
     EXPECT_TRUE(all_well.g.is_done());
     EXPECT_EQ(all_well.g.now(), s0);
     EXPECT_EQ(all_well.g.server_version(), "7.0.15");
+  }
+}
+
+// P6: which run of which server it is. Who may not ask for it is served all the same.
+TEST(greeting, learns_the_run_id_where_info_is_allowed_P6) {
+  const outcome_of allowed{0, nowhere, ""};
+  EXPECT_EQ(allowed.g.run_id(), "a run");
+  for (const auto& instead : {refusal("NOPERM this user has no permissions to run the 'info' command"), bulk(""),
+                              bulk("# Server\r\nredis_version:7.0.15\r\n")}) {
+    const outcome_of denied{0, 2, instead};
+    EXPECT_FALSE(denied.failure) << instead;
+    EXPECT_EQ(denied.g.run_id(), "");
   }
 }
 
@@ -119,6 +134,7 @@ TEST(greeting, every_error_word_at_every_step_ends_it_as_itself) {
   };
   for (const auto& row : table) {
     for (std::size_t at = 0; at < steps_with_select; ++at) {
+      if (at == info_with_select && row.code == errc::no_permission) continue;  // It may be denied.
       const outcome_of failed{15, at, refusal(row.text)};
       ASSERT_TRUE(failed.failure) << row.text << " at step " << at;
       EXPECT_EQ(failed.steps, at);
@@ -133,6 +149,7 @@ TEST(greeting, every_error_word_at_every_step_ends_it_as_itself) {
 TEST(greeting, every_reply_of_a_wrong_type_ends_it) {
   for (const auto& wrong : {integer(1), std::string{"$-1\r\n"}, list({}), list({integer(1), integer(2)}), bulk("OK")}) {
     for (std::size_t at = 0; at < steps_with_select; ++at) {
+      if (at == info_with_select && wrong == bulk("OK")) continue;
       const outcome_of failed{15, at, wrong};
       ASSERT_TRUE(failed.failure) << wrong << " at step " << at;
       EXPECT_EQ(failed.steps, at);
@@ -186,7 +203,7 @@ TEST(greeting, a_cluster_node_is_welcome) {
 // B58: redsync hashed with SHA-256 for a while, and every call was NOSCRIPT.
 TEST(greeting, a_digest_that_differs_ends_it_at_each_script_B58) {
   for (std::size_t i = 0; i < script::usual().size(); ++i) {
-    const outcome_of failed{0, 2 + i, bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")};
+    const outcome_of failed{0, 3 + i, bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")};
     ASSERT_TRUE(failed.failure);
     EXPECT_EQ(failed.failure->code, errc::script_mismatch);
     EXPECT_NE(failed.failure->text.find(script::usual()[i].name), std::string::npos);

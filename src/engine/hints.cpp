@@ -20,8 +20,10 @@ channel::settings for_listening(channel::settings s) {
 
 }  // namespace
 
-hints::hints(channel::settings settings, std::string channel_name, base::random_source& rng, hooks tell)
+hints::hints(channel::settings settings, std::string channel_name, channel& commands, base::random_source& rng,
+             hooks tell)
     : name_{std::move(channel_name)},
+      commands_{&commands},
       tell_{std::move(tell)},
       channel_{for_listening(std::move(settings)), rng, *this} {}
 
@@ -36,7 +38,19 @@ void hints::doubt(time_point now) {
   channel_.hang_up(now, {errc::connection_lost, "a turn was missed", false, false});
 }
 
+void hints::compare(time_point now) {
+  if (!channel_.is_ready() || !commands_->is_ready()) return;
+  const auto& here = channel_.run_id();
+  const auto& there = commands_->run_id();
+  if (here.empty() || there.empty() || here == there) return;
+  const connection_failure why{errc::connection_lost, "two connections reached two servers", false, false};
+  channel_.hang_up(now, why);
+  commands_->hang_up(now, why);
+}
+
 void hints::on_ready(time_point now) {
+  compare(now);
+  if (!channel_.is_ready()) return;
   std::string bytes;
   resp::append_request(bytes, std::array<std::string_view, 2>{"SUBSCRIBE", name_});
   channel_.send_raw(now, bytes, *this);

@@ -20,6 +20,8 @@ namespace holdfast::engine {
 //  yes     | -           | -                      | -> pending       | -      | hint
 //  no      | -> yes      | no                     | no               | -      | -
 //
+// Subscribed counts only while the command connection has reached the same server.
+//
 // `no` is kept until a connection of its own comes up again: who may not subscribe should not be waited for each time.
 class hints final : public channel_listener, public reply_sink {
 public:
@@ -29,7 +31,8 @@ public:
     std::function<void(time_point now)> on_hearing_changed{};
   };
 
-  hints(channel::settings settings, std::string channel_name, base::random_source& rng, hooks tell);
+  // `commands`: on which the entries are sent that name our channel.
+  hints(channel::settings settings, std::string channel_name, channel& commands, base::random_source& rng, hooks tell);
 
   channel& wire() { return channel_; }
   const std::string& channel_name() const { return name_; }
@@ -40,6 +43,9 @@ public:
   // A turn was missed that should have been said here. A connection that was cut off silently looks well from this end
   // and subscribed from the other: it is made anew, or each turn would be missed.
   void doubt(time_point now);
+  // One of the two connections is ready. Both must have reached the same run of the same server, or what is queued on
+  // one would be told on none: else both end, to be made anew (P6).
+  void compare(time_point now);
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
@@ -52,6 +58,7 @@ private:
   void set(time_point now, core::hearing what);
 
   std::string name_;
+  channel* commands_;
   hooks tell_;
   core::hearing hearing_ = core::hearing::pending;
   bool is_wanted_ = false;

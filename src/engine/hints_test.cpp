@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/hints.hpp"
 
+#include "engine/caller.hpp"
 #include "engine/peer_testing.hpp"
 
 #include "core/random_testing.hpp"
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::engine {
@@ -25,12 +27,12 @@ protected:
   hints_test() { ear.want(); }
 
   // The other end of a connection that only listens: its greeting loads no scripts.
-  void connect() {
+  void connect(std::string_view run_id = "a run") {
     ASSERT_TRUE(ear.wire().wants_connection(server.now));
     ear.wire().on_connecting(server.now);
     ear.wire().on_connected(server.now);
     greeted = server.take();
-    server.say(hello("master", "standalone", "7.0.15") + time_of_day(server.clock));
+    server.say(hello("master", "standalone", "7.0.15") + time_of_day(server.clock) + info(run_id));
   }
   void subscribe() {
     connect();
@@ -42,8 +44,10 @@ protected:
   core::seeded_random rng;
   std::vector<std::chrono::milliseconds> heard;
   int changes = 0;
+  caller calls{{}, rng, {.on_up = [this](time_point now) { ear.compare(now); }}};
   hints ear{{},
             "hf:wake:me",
+            calls.wire(),
             rng,
             {[this](time_point, std::string_view who, server_time at, duration look_in) {
                EXPECT_EQ(who, owner);
@@ -52,6 +56,7 @@ protected:
              },
              [this](time_point) { ++changes; }}};
   peer server{ear.wire()};
+  peer commands{calls.wire()};
   std::vector<request> greeted;
   const std::string owner = std::string(32, 'b');
 };
@@ -59,7 +64,8 @@ protected:
 // A process that never waits costs the server no second connection.
 TEST(hints, wants_no_connection_before_the_first_waiter) {
   core::seeded_random rng;
-  hints unused{{}, "hf:wake:me", rng, {}};
+  caller calls{{}, rng, {}};
+  hints unused{{}, "hf:wake:me", calls.wire(), rng, {}};
   EXPECT_FALSE(unused.is_wanted());
   EXPECT_FALSE(unused.wire().wants_connection(time_point{1h}));
   unused.want();
@@ -68,7 +74,7 @@ TEST(hints, wants_no_connection_before_the_first_waiter) {
 
 TEST_F(hints_test, subscribes_when_it_is_wanted_and_loads_no_scripts) {
   connect();
-  EXPECT_EQ(greeted.size(), 2u);
+  EXPECT_EQ(greeted.size(), 3u);
   EXPECT_THAT(server.take(), ElementsAre(request{"SUBSCRIBE", "hf:wake:me"}));
   EXPECT_EQ(ear.hearing(), hearing::pending) << "the server has not said so yet (P1)";
   EXPECT_EQ(changes, 0);
@@ -172,15 +178,47 @@ TEST_F(hints_test, a_server_that_cannot_be_reached_is_tried_again_and_told_once_
   EXPECT_EQ(changes, 2) << "yes, and pending";
 }
 
+// P6: while one connection is still with the old server, what is queued on the other would be told to nobody.
+TEST_F(hints_test, ends_both_connections_when_they_reached_two_servers_P6) {
+  calls.wire().set_demand(true);
+  commands.connect();
+  connect("another run");
+  EXPECT_TRUE(ear.wire().must_close());
+  EXPECT_TRUE(calls.wire().must_close());
+  EXPECT_EQ(ear.hearing(), hearing::pending);
+  EXPECT_EQ(calls.wire().last_failure().text, "two connections reached two servers");
+  // The other way round: the commands come back elsewhere.
+  subscribe();
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  commands.connect();
+  EXPECT_TRUE(calls.wire().is_ready());
+  commands.cut();
+  commands.run_id = "another run";
+  commands.pass(1s);
+  commands.greet();
+  EXPECT_TRUE(calls.wire().is_closed());
+  EXPECT_TRUE(ear.wire().is_closed());
+  EXPECT_EQ(ear.hearing(), hearing::pending);
+}
+
+TEST_F(hints_test, takes_a_server_that_does_not_say_who_it_is_for_the_same_P6) {
+  calls.wire().set_demand(true);
+  commands.run_id = "";
+  commands.connect();
+  connect();
+  EXPECT_TRUE(ear.wire().is_ready());
+  EXPECT_TRUE(calls.wire().is_ready());
+}
+
 TEST_F(hints_test, an_acknowledgement_that_is_none_is_not_believed_P1) {
   for (const auto& wrong : {list({bulk("unsubscribe"), bulk("hf:wake:me"), integer(0)}), integer(1), bulk("subscribe"),
                             list({bulk("subscribe"), bulk("hf:wake:me")})}) {
-    hints other{{}, "hf:wake:me", rng, {}};
+    hints other{{}, "hf:wake:me", calls.wire(), rng, {}};
     peer its_server{other.wire()};
     other.want();
     other.wire().on_connecting(its_server.now);
     other.wire().on_connected(its_server.now);
-    its_server.say(hello("master", "standalone", "7.0.15") + time_of_day(its_server.clock) + wrong);
+    its_server.say(hello("master", "standalone", "7.0.15") + time_of_day(its_server.clock) + info("a run") + wrong);
     EXPECT_NE(other.hearing(), hearing::yes) << wrong;
   }
 }

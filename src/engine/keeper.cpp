@@ -7,18 +7,19 @@
 #include "script/server_error.hpp"
 
 #include <algorithm>
+#include <list>
+#include <utility>
 #include <vector>
 
 namespace holdfast::engine {
 
 // Something that the keeper has to do at a certain time.
-class keeper::task : public reply_sink {
+class keeper::task {
 public:
   explicit task(keeper& of) : of_{&of} {}
-  virtual ~task() {
-    of_->unschedule(*this);
-    of_->channel_.forget(*this);
-  }
+  task(const task&) = delete;
+  task& operator=(const task&) = delete;
+  virtual ~task() { of_->unschedule(*this); }
 
   virtual void run(time_point now) = 0;
   virtual void on_ready(time_point now) = 0;
@@ -32,20 +33,20 @@ private:
   keeper* of_;
 };
 
+// One lease, or several that are kept as one. Each of them has its own request and its own answer in a renewal.
 class keeper::renewing final : public task {
 public:
-  renewing(keeper& of, std::shared_ptr<held_lease> lease, core::lease_keeper plan)
-      : task{of}, lease_{std::move(lease)}, plan_{plan} {}
-
-  const std::shared_ptr<held_lease>& lease() const { return lease_; }
+  renewing(keeper& of, leases several, time_point renewed_from, core::lease_keeper plan) : task{of}, plan_{plan} {
+    for (auto& lease : several) parts_.emplace_back(*this, std::move(lease), renewed_from);
+  }
 
   void run(time_point now) override {
     const auto what = plan_.on_wake(now, of().channel_.is_ready());
-    if (what.lost) return of().report_loss(*this, *what.lost);
-    if (what.at_risk) of().listener_->on_at_risk(lease_);
-    if (what.renew) {
-      of().channel_.send(now, script::renew(lease_->keys, lease_->owner, lease_->grant, lease_->ttl), *this);
+    if (what.lost) return lose(*what.lost);
+    for (const auto& p : parts_) {
+      if (what.at_risk) of().listener_->on_at_risk(p.lease);
     }
+    if (what.renew) send(now);
     if (!of().channel_.is_ready() && plan_.waits_for_connection()) of().is_waiting_for_connection_ = true;
     of().schedule(*this, what.wake_at);
   }
@@ -55,56 +56,103 @@ public:
     run(now);
   }
 
-  void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
+private:
+  struct part final : reply_sink {
+    part(renewing& r, std::shared_ptr<held_lease> l, time_point from)
+        : whole{&r}, lease{std::move(l)}, renewed_from{from} {}
+    ~part() { whole->of().channel_.forget(*this); }
+    part(const part&) = delete;
+    part& operator=(const part&) = delete;
+
+    void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
+      whole->on_reply(*this, now, sent_at, reply);
+    }
+    void on_cut(time_point now) override { whole->fail(*this, now, whole->of().channel_.last_failure().code); }
+
+    renewing* whole;
+    std::shared_ptr<held_lease> lease;
+    time_point renewed_from;
+  };
+
+  void send(time_point now) {
+    has_failed_ = false;
+    for (auto& p : parts_) {
+      of().channel_.send(now, script::renew(p.lease->keys, p.lease->owner, p.lease->grant, p.lease->ttl), p);
+    }
+  }
+
+  void on_reply(part& to, time_point now, time_point sent_at, const resp::value& reply) {
     if (const auto* error = reply.as_error()) {
       const auto what = script::classify(error->text);
       channel& from = of().channel_;
-      fail(now, what.code);  // May end our own life.
+      fail(to, now, what.code);  // May end our own life.
       if (what.what == script::reaction::reconnect) from.hang_up(now, {what.code, error->text, false, false});
       return;
     }
     const auto parsed = script::parse_renew(reply);
-    if (!parsed) return fail(now, errc::unexpected_reply);
+    if (!parsed) return fail(to, now, errc::unexpected_reply);
     of().channel_.observe_clock(parsed->now, sent_at, now);
     switch (parsed->what) {
-      case script::renew_answer::renewed: return renewed(now, sent_at);
-      case script::renew_answer::gone: plan_.on_refused(errc::lease_gone); break;
-      case script::renew_answer::taken: plan_.on_refused(errc::lease_taken); break;
-      case script::renew_answer::broken: plan_.on_refused(errc::lease_broken); break;
+      case script::renew_answer::renewed: return renewed(to, now, sent_at);
+      case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
+      case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
+      case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
     }
-    run(now);
   }
 
-  void on_cut(time_point now) override { fail(now, of().channel_.last_failure().code); }
-
-private:
-  void renewed(time_point now, time_point sent_at) {
+  // Holds from the instant from which all of them are renewed.
+  void renewed(part& one, time_point now, time_point sent_at) {
+    one.renewed_from = std::max(one.renewed_from, sent_at);
+    const auto oldest = std::min_element(parts_.begin(), parts_.end(),
+                                         [](const part& a, const part& b) { return a.renewed_from < b.renewed_from; });
     const duration margin = plan_.deadline() - now;
-    if (plan_.on_renewed(now, sent_at, *of().rng_)) {
-      if (lease_->deadline.extend(now, plan_.deadline())) {
-        of().listener_->on_renewed(lease_, margin);
-      } else {
+    if (plan_.on_renewed(now, oldest->renewed_from, *of().rng_)) {
+      for (auto& p : parts_) {
         // A reader saw the old deadline pass and was told "not valid": that stands.
-        plan_.on_refused(errc::lease_expired);
+        if (!p.lease->deadline.extend(now, plan_.deadline())) return refuse(p, now, errc::lease_expired);
       }
+      for (const auto& p : parts_) of().listener_->on_renewed(p.lease, margin);
     }
     run(now);
   }
 
-  void fail(time_point now, errc reason) {
-    plan_.on_failed(now, *of().rng_);
-    of().listener_->on_renew_failed(lease_, reason);
+  void refuse(const part& one, time_point now, errc reason) {
+    refused_ = &one;
+    plan_.on_refused(reason);
     run(now);
   }
 
-  std::shared_ptr<held_lease> lease_;
+  void fail(part& one, time_point now, errc reason) {
+    // One cut fails all that was sent with it, and is one failure.
+    if (!std::exchange(has_failed_, true)) plan_.on_failed(now, *of().rng_);
+    of().listener_->on_renew_failed(one.lease, reason);
+    run(now);
+  }
+
+  void lose(errc reason) {
+    leases lost;
+    for (auto& p : parts_) {
+      p.lease->deadline.end();
+      if (!refused_ || refused_ == &p) lost.push_back(p.lease);
+    }
+    keeper_listener& listener = *of().listener_;
+    of().leases_.erase(parts_.front().lease.get());  // Ends our own life.
+    for (const auto& lease : lost) listener.on_lost(lease, reason);
+  }
+
+  std::list<part> parts_;  // They must not move.
   core::lease_keeper plan_;
+  const part* refused_ = nullptr;
+  bool has_failed_ = false;  // Since the last renewal was sent.
 };
 
-class keeper::releasing final : public task {
+class keeper::releasing final : public task, public reply_sink {
 public:
   releasing(keeper& of, time_point now, background_release what)
       : task{of}, what_{std::move(what)}, plan_{now, what_.not_after, what_.not_after_local, what_.give_up_at} {}
+  ~releasing() override { of().channel_.forget(*this); }
+  releasing(const releasing&) = delete;
+  releasing& operator=(const releasing&) = delete;
 
   void run(time_point now) override {
     const bool can_send = of().channel_.is_ready();
@@ -123,6 +171,12 @@ public:
   }
 
   void on_ready(time_point now) override { run(now); }
+
+  bool is_of(std::string_view owner) const { return what_.owner.hex() == owner; }
+  void hurry(time_point now) {
+    plan_.hurry(now);
+    of().schedule(*this, now);
+  }
 
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
     if (const auto parsed = script::parse_release(reply)) {
@@ -158,14 +212,20 @@ keeper::~keeper() {
 }
 
 void keeper::keep(std::shared_ptr<held_lease> lease, time_point granted_at, time_point deadline, renewal mode) {
-  const held_lease* key = lease.get();
-  const std::chrono::milliseconds ttl = lease->ttl;
+  leases one;
+  one.push_back(std::move(lease));
+  keep_as_one(std::move(one), granted_at, deadline, mode);
+}
+
+void keeper::keep_as_one(leases several, time_point granted_at, time_point deadline, renewal mode) {
+  const held_lease* key = several.front().get();
+  const std::chrono::milliseconds ttl = key->ttl;
   // A silent connection must be given up while there is time for another.
   if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
   least_silence_ = std::min(least_silence_, duration{ttl} / 4);
   channel_.set_least_silence(least_silence_);
   const core::lease_keeper plan{deadline, ttl, mode, drift_, granted_at};
-  auto kept = std::make_unique<renewing>(*this, std::move(lease), plan);
+  auto kept = std::make_unique<renewing>(*this, std::move(several), deadline - core::usable(ttl, drift_), plan);
   schedule(*kept, std::min(deadline - core::risk_lead(ttl), plan.next_send_at()));
   leases_.emplace(key, std::move(kept));
 }
@@ -181,6 +241,12 @@ void keeper::release_later(time_point now, background_release what) {
   const releasing* key = background.get();
   auto& started = *releases_.emplace(key, std::move(background)).first->second;
   schedule(started, now);
+}
+
+void keeper::on_stray_hint(time_point now, std::string_view owner) {
+  for (auto& [key, background] : releases_) {
+    if (background->is_of(owner)) background->hurry(now);
+  }
 }
 
 void keeper::on_wake(time_point now) {
@@ -208,14 +274,6 @@ void keeper::unschedule(task& what) {
   if (what.scheduled_at == never) return;
   agenda_.erase({what.scheduled_at, &what});
   what.scheduled_at = never;
-}
-
-void keeper::report_loss(renewing& what, errc reason) {
-  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): what it refers to ends below.
-  const std::shared_ptr<held_lease> lease = what.lease();
-  lease->deadline.end();
-  leases_.erase(lease.get());  // Ends the life of `what`.
-  listener_->on_lost(lease, reason);
 }
 
 void keeper::update_demand() {

@@ -17,8 +17,10 @@
 #include <chrono>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace holdfast::engine {
 
@@ -50,6 +52,7 @@ public:
   keeper_listener& operator=(const keeper_listener&) = delete;
 
   virtual void on_at_risk(const std::shared_ptr<held_lease>&) = 0;
+  // Of several that are kept as one: the one that the server refused, or all of them when the deadline came.
   virtual void on_lost(const std::shared_ptr<held_lease>&, errc reason) = 0;
   // `margin`: what was left of the old deadline when the answer was read.
   virtual void on_renewed(const std::shared_ptr<held_lease>&, duration margin) = 0;
@@ -70,8 +73,14 @@ public:
   // Renews it from now on, until let_go or its loss. Granted by a request sent at `granted_at`, holds until `deadline`.
   void keep(std::shared_ptr<held_lease> lease, time_point granted_at, time_point deadline, renewal mode);
 
+  // Several of one ttl as one: renewed together, in one write; their deadline is the earliest of theirs, and no renewal
+  // moves it before the last of them was renewed; a loss of one is a loss of all. Let go by the first of them.
+  using leases = std::vector<std::shared_ptr<held_lease>>;
+  void keep_as_one(leases several, time_point granted_at, time_point deadline, renewal mode);
+
   // Ends the keeping: nothing is renewed and nothing is reported any more (C6). False if it was lost before.
   bool let_go(const held_lease& lease);
+  bool is_kept(const held_lease& lease) const { return leases_.contains(&lease); }
 
   // Releases in the background: at once, and again until the first answer after `not_after` (core/clean_up.hpp).
   struct background_release {
@@ -83,6 +92,9 @@ public:
     time_point give_up_at;       // When it has expired by itself.
   };
   void release_later(time_point now, background_release what);
+  // The line called `owner`, 32 hex digits, whom nobody waits as: if it is one that is released in the background, it
+  // was queued after all, and leaves now (P5).
+  void on_stray_hint(time_point now, std::string_view owner);
 
   // Does what is due.
   void on_wake(time_point now);
@@ -102,7 +114,6 @@ private:
 
   void schedule(task& what, time_point at);
   void unschedule(task& what);
-  void report_loss(renewing& what, errc reason);
   void update_demand();
 
   core::clock_drift drift_;

@@ -27,10 +27,7 @@ constexpr core::clock_drift drift{10'000};
 constexpr fencing_token token{1'795'212'800'000'042};
 inline const owner_id somebody{std::array<unsigned char, 16>{}};
 
-inline script::lock_keys keys_of(int i) {
-  const auto stem = "hf:{" + std::to_string(i) + "}";
-  return {stem, stem + ":fence", stem + ":line", stem + ":waiters", stem + ":break"};
-}
+inline script::lock_keys keys_of(int i) { return {"hf:{" + std::to_string(i) + "}"}; }
 
 struct lease_news final : keeper_listener {
   void on_at_risk(const std::shared_ptr<held_lease>&) override { news.push_back("at_risk"); }

@@ -183,6 +183,30 @@ TEST_F(keeper_test, repeats_a_background_release_until_after_not_after_P10_H12) 
   EXPECT_LE(asked.size(), 4u);
 }
 
+// P5: a copy was queued after we left, and now it is its turn.
+TEST_F(keeper_test, leaves_at_once_when_the_line_calls_one_who_left_P5) {
+  auto what = a_release();
+  what.token = {};
+  what.not_after = server.clock + 5s;
+  what.not_after_local = server.now + 5s;
+  keeps.release_later(server.now, what);
+  wake();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+  server.say(not_mine());
+  wake_after(1s);
+  EXPECT_THAT(server.take_names(), IsEmpty());
+  keeps.on_stray_hint(server.now, std::string(32, 'f'));
+  wake();
+  EXPECT_THAT(server.take_names(), IsEmpty()) << "that one is a stranger";
+  keeps.on_stray_hint(server.now, std::string(32, '0'));
+  EXPECT_LE(keeps.wake_at(), server.now);
+  wake();
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+  server.say(done());
+  EXPECT_FALSE(keeps.is_idle()) << "and once more after its not_after";
+}
+
 TEST_F(keeper_test, a_background_release_survives_cuts_and_refusals) {
   keeps.release_later(server.now, a_release());
   int asked = 0;

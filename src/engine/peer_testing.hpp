@@ -40,11 +40,17 @@ inline std::string time_of_day(server_time at) {
   return list({bulk(std::to_string(us / 1'000'000)), bulk(std::to_string(us % 1'000'000))});
 }
 
+inline std::string info(std::string_view run_id) {
+  return bulk(fmt::format("# Server\r\nredis_version:7.0.15\r\nrun_id:{}\r\ntcp_port:6379\r\n", run_id));
+}
+
 // One reply for each request of the greeting.
-inline std::vector<std::string> greeting_replies(server_time at, bool with_select = false) {
+inline std::vector<std::string> greeting_replies(server_time at, bool with_select = false,
+                                                 std::string_view run_id = "a run") {
   std::vector<std::string> all{hello("master", "standalone", "7.0.15")};
   if (with_select) all.push_back(simple("OK"));
   all.push_back(time_of_day(at));
+  all.push_back(info(run_id));
   for (const auto& source : script::usual()) all.push_back(bulk(source.sha1));
   return all;
 }
@@ -101,13 +107,18 @@ public:
     clock += std::chrono::duration_cast<server_time::duration>(time);
   }
 
+  std::string run_id = "a run";
+
   void connect() {
+    greet();
+    ASSERT_TRUE(wire_->is_ready());
+  }
+  void greet() {
     ASSERT_TRUE(wire_->wants_connection(now));
     wire_->on_connecting(now);
     wire_->on_connected(now);
     wire_->output().clear();
-    for (const auto& reply : greeting_replies(clock)) say(reply);
-    ASSERT_TRUE(wire_->is_ready());
+    for (const auto& reply : greeting_replies(clock, false, run_id)) say(reply);
   }
   void refuse(connection_failure why = {errc::cannot_connect, "Connection refused", false, true}) {
     ASSERT_TRUE(wire_->wants_connection(now));

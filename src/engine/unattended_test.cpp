@@ -24,7 +24,7 @@ class unattended_test : public call_testing::call_test {
 protected:
   acquire& start(bool only_once = false) {
     auto what = wants(only_once);
-    what.label = std::to_string(all.size());
+    what.label = std::make_shared<const std::string>(std::to_string(all.size()));
     all.emplace_back(calls.wire(), ear, std::move(what), server.now, rng);
     crowd.start(all.back(), server.now);
     return all.back();

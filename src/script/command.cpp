@@ -38,8 +38,8 @@ std::string kind_field(const part& what) { return (what.mode == 'p' ? "s" : "w")
 
 // Of all scripts that know the line: the counted ones keep their holders in one key more.
 command with_line(id exclusive, id counted, const lock_keys& keys, std::vector<std::string> args) {
-  std::vector<std::string> all{keys.holder, keys.fence, keys.line, keys.waiters};
-  if (keys.is_counted) all.push_back(keys.holders);
+  std::vector<std::string> all{keys.holder, keys.fence(), keys.line(), keys.waiters()};
+  if (keys.is_counted) all.push_back(keys.holders());
   return {keys.is_counted ? counted : exclusive, std::move(all), std::move(args)};
 }
 
@@ -77,7 +77,7 @@ void append(std::string& out, const command& what, call how) {
 command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
                 std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, int block) {
   command out{id::acquire,
-              {keys.holder, keys.fence},
+              {keys.holder, keys.fence()},
               {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label)}};
   if (min_fence || block > 0) out.args.push_back(min_fence ? token_field(min_fence) : "0");
   if (block > 0) out.args.push_back(std::to_string(block));
@@ -86,7 +86,7 @@ command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milli
 
 command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl) {
   return {keys.is_counted ? id::renew_counted : id::renew,
-          {keys.holder, keys.is_counted ? keys.holders : keys.broken},
+          {keys.holder, keys.is_counted ? keys.holders() : keys.broken()},
           {std::string{owner.hex()}, token_field(token), ms_field(ttl)}};
 }
 
@@ -125,7 +125,7 @@ command resize(const lock_keys& keys, int size) {
 }
 
 command inspect(const lock_keys& keys) {
-  return {id::inspect, {keys.holder, keys.broken, keys.line, keys.waiters, keys.holders, keys.fence}, {}};
+  return {id::inspect, {keys.holder, keys.broken(), keys.line(), keys.waiters(), keys.holders(), keys.fence()}, {}};
 }
 
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
@@ -133,7 +133,7 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
   auto out = with_line(
       id::break_lock, id::break_counted, keys,
       {token_field(seen), mode == break_mode::immediately ? "now" : "expiry", label_field(by), label_field(why)});
-  out.keys.push_back(keys.broken);
+  out.keys.push_back(keys.broken());
   return out;
 }
 

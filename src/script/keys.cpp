@@ -3,16 +3,13 @@
 
 #include "script/field.hpp"
 
+#include <utility>
+
 namespace holdfast::script {
 
 namespace {
 
 constexpr std::string_view braces = "{}";
-
-lock_keys beside(std::string holder, const std::string& stem, bool is_counted) {
-  return {std::move(holder), stem + ":fence",   stem + ":line", stem + ":waiters",
-          stem + ":break",   stem + ":holders", is_counted};
-}
 
 // What a cluster hashes of `key`: between the first `{` and the next `}`, if there is something; else all of it.
 std::string hash_tag(std::string_view key) {
@@ -30,10 +27,10 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counte
   std::string stem{prefix};
   if (name.how() == naming::plain) {
     stem += "plain:{" + hash_tag(name.text()) + "}:" + escape(name.text(), braces);
-    return beside(name.text(), stem, is_counted);
+    return {name.text(), std::move(stem), is_counted};
   }
   stem += "{" + escape(name.text(), braces) + "}";
-  return beside(stem, stem, is_counted);
+  return {std::move(stem), {}, is_counted};
 }
 
 std::string holder_pattern(std::string_view glob, std::string_view prefix) {

@@ -10,21 +10,25 @@
 
 namespace holdfast::script {
 
-// holdfast naming: hf:{NAME}, hf:{NAME}:fence, :line, :waiters, :break and :holders with `%`, `{`, `}` and control
-// bytes of NAME
-//                  as %XX.
+// holdfast naming: hf:{NAME}, and hf:{NAME}:fence, :line, :waiters, :break and :holders, with `%`, `{`, `}` and control
+//                  bytes of NAME as %XX.
 // plain naming:    KEY as it is; hf:plain:{TAG}:ESCAPED-WHOLE-KEY:fence and so on, where TAG is KEY's own hash tag
 //                  (the whole key, escaped, if it has none that the server would use): same slot as KEY on a cluster
 //                  unless escaping had to change the tag.
 struct lock_keys {
+  std::string fence() const { return beside(":fence"); }      // The last stamp and the owner id that got it.
+  std::string line() const { return beside(":line"); }        // Who waits, by ticket.
+  std::string waiters() const { return beside(":waiters"); }  // What each of them wants; when its process last looked.
+  std::string broken() const { return beside(":break"); }     // The last break, kept for a week.
+  std::string holders() const { return beside(":holders"); }  // Of a counted kind: how much each holder has of it.
+
   std::string holder;
-  std::string fence;      // The last stamp and the owner id that got it.
-  std::string line;       // Who waits, by ticket.
-  std::string waiters;    // What each of them wants, and when its process last looked.
-  std::string broken;     // The last break, kept for a week.
-  std::string holders{};  // Of a counted kind: how much each holder has of it.
+  std::string stem{};  // Of the keys beside it. Empty: the holder key.
   // Which scripts serve it: false for a lock with one holder, true for semaphores and shared locks.
   bool is_counted = false;
+
+private:
+  std::string beside(const char* suffix) const { return (stem.empty() ? holder : stem) + suffix; }
 };
 
 lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counted = false);

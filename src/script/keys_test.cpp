@@ -35,10 +35,10 @@ std::string any_bytes() {
 TEST(keys, of_a_simple_name) {
   const auto k = keys("nightly");
   EXPECT_EQ(k.holder, "hf:{nightly}");
-  EXPECT_EQ(k.fence, "hf:{nightly}:fence");
-  EXPECT_EQ(k.line, "hf:{nightly}:line");
-  EXPECT_EQ(k.waiters, "hf:{nightly}:waiters");
-  EXPECT_EQ(k.broken, "hf:{nightly}:break");
+  EXPECT_EQ(k.fence(), "hf:{nightly}:fence");
+  EXPECT_EQ(k.line(), "hf:{nightly}:line");
+  EXPECT_EQ(k.waiters(), "hf:{nightly}:waiters");
+  EXPECT_EQ(k.broken(), "hf:{nightly}:break");
 }
 
 TEST(keys, escape_what_would_move_the_hash_tag_H70_B67) {
@@ -49,28 +49,29 @@ TEST(keys, escape_what_would_move_the_hash_tag_H70_B67) {
 
 TEST(keys, all_follow_the_prefix_B29_B97_B99) {
   const auto k = keys("x", naming::holdfast, "app1/");
-  for (const auto& key : {k.holder, k.fence, k.line, k.waiters, k.broken})
+  for (const auto& key : {k.holder, k.fence(), k.line(), k.waiters(), k.broken()})
     EXPECT_TRUE(key.starts_with("app1/{x}")) << key;
 }
 
 TEST(keys, plain_leaves_the_key_and_keeps_side_keys_under_our_prefix) {
   const auto k = keys("REDIS_LOCK_20171228", naming::plain);
   EXPECT_EQ(k.holder, "REDIS_LOCK_20171228");
-  EXPECT_EQ(k.fence, "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:fence");
-  EXPECT_EQ(k.line, "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:line");
-  EXPECT_EQ(k.waiters, "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:waiters");
-  EXPECT_EQ(k.broken, "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:break");
+  EXPECT_EQ(k.fence(), "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:fence");
+  EXPECT_EQ(k.line(), "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:line");
+  EXPECT_EQ(k.waiters(), "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:waiters");
+  EXPECT_EQ(k.broken(), "hf:plain:{REDIS_LOCK_20171228}:REDIS_LOCK_20171228:break");
 }
 
 TEST(keys, plain_uses_the_hash_tag_of_the_key) {
-  EXPECT_EQ(keys("user:{42}:lock", naming::plain).fence, "hf:plain:{42}:user:%7B42%7D:lock:fence");
+  EXPECT_EQ(keys("user:{42}:lock", naming::plain).fence(), "hf:plain:{42}:user:%7B42%7D:lock:fence");
 }
 
 // On a cluster all keys of one call must be in one slot. Only a `}` outside of a tag makes that impossible.
 TEST(keys, plain_side_keys_share_the_slot_of_the_key_B67) {
   for (const auto& key : {"k"s, "a{b}c"s, "{a{b}"s, "a{b"s, "a%b"s, "{{x}}"s, "a\nb"s, "x{%7D}"s}) {
     const auto k = keys(key, naming::plain);
-    for (const auto& side : {k.fence, k.line, k.waiters, k.broken}) EXPECT_EQ(slot_part(side), slot_part(key)) << key;
+    for (const auto& side : {k.fence(), k.line(), k.waiters(), k.broken()})
+      EXPECT_EQ(slot_part(side), slot_part(key)) << key;
   }
 }
 
@@ -80,8 +81,8 @@ TEST(keys, of_any_name_share_one_slot_B67) {
     const auto name = lock_name::parse(any_bytes(), naming::plain, ec);
     RC_PRE(name.has_value());
     const auto k = keys_of(*name, "hf:");
-    for (const auto& side : {k.line, k.waiters, k.broken}) RC_ASSERT(slot_part(side) == slot_part(k.fence));
-    RC_ASSERT(!slot_part(k.fence).empty());
+    for (const auto& side : {k.line(), k.waiters(), k.broken()}) RC_ASSERT(slot_part(side) == slot_part(k.fence()));
+    RC_ASSERT(!slot_part(k.fence()).empty());
   }));
 }
 
@@ -93,7 +94,8 @@ TEST(keys, of_two_names_are_all_different_H72) {
     RC_PRE(a != b && a.size() <= 512 && b.size() <= 512);
     const auto ka = keys(a, naming::plain);
     const auto kb = keys(b, naming::plain);
-    const std::set<std::string> all{ka.fence, ka.line, ka.waiters, ka.broken, kb.fence, kb.line, kb.waiters, kb.broken};
+    const std::set<std::string> all{ka.fence(), ka.line(), ka.waiters(), ka.broken(),
+                                    kb.fence(), kb.line(), kb.waiters(), kb.broken()};
     RC_ASSERT(all.size() == 8u);
   }));
 }
@@ -102,7 +104,7 @@ TEST(keys, a_name_can_never_be_a_side_key_of_another_H72_B95) {
   const auto x = keys("x");
   for (const auto& name : {"x}:fence"s, "x:fence"s, "x}:break"s, "x%7D:fence"s, "x}:line"s, "x}:waiters"s}) {
     const auto k = keys(name);
-    for (const auto& side : {x.fence, x.line, x.waiters, x.broken}) EXPECT_NE(k.holder, side);
+    for (const auto& side : {x.fence(), x.line(), x.waiters(), x.broken()}) EXPECT_NE(k.holder, side);
   }
 }
 

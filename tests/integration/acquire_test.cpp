@@ -170,42 +170,6 @@ TEST_F(acquire, keeps_no_lock_without_expiry_at_any_time) {
   EXPECT_TRUE(server_.keys_without_expiry().empty());
 }
 
-TEST_F(acquire, all_takes_all_or_nothing) {
-  auto a = make_client();
-  auto b = make_client();
-  auto both = a.acquire_all({"b", "a"});
-  ASSERT_EQ(both.size(), 2u);
-  EXPECT_EQ(both[0].name(), "b");
-  EXPECT_EQ(both[1].name(), "a");
-  const auto code = code_of([&] { (void)b.acquire_all({"c", "a"}, {.wait = 100ms}); });
-  EXPECT_EQ(code, errc::timed_out);
-  EXPECT_TRUE(eventually([&] { return !exists("hf:{c}"); })) << "what was taken before is released";
-}
-
-TEST_F(acquire, all_refuses_the_same_name_twice) {
-  auto locks = make_client();
-  EXPECT_EQ(code_of([&] { (void)locks.acquire_all({"a", "b", "a"}); }), errc::invalid_option);
-  EXPECT_FALSE(exists("hf:{a}"));
-}
-
-// H66: two that take the same names in another order must not wait for each other.
-TEST_F(acquire, all_cannot_deadlock) {
-  auto a = make_client();
-  auto b = make_client();
-  std::atomic<int> rounds{0};
-  const auto work = [&](client& locks, const std::vector<std::string>& names) {
-    for (int i = 0; i < 25; ++i) {
-      auto held = locks.acquire_all(names, {.wait = 20s});
-      for (auto& one : held) one.release();
-      ++rounds;
-    }
-  };
-  std::thread other{[&] { work(b, {"y", "x"}); }};
-  work(a, {"x", "y"});
-  other.join();
-  EXPECT_EQ(rounds, 50);
-}
-
 TEST_F(acquire, synchronize_gives_the_bodys_result_and_releases) {
   auto locks = make_client();
   const int result = locks.synchronize("x", [&](lease& held) {

@@ -9,6 +9,64 @@
 namespace holdfast::test {
 namespace {
 
+class plain : public on_redis {};
+
+// One lock, many threads: they hand it on to each other, and the server hears little of it (P14).
+TEST_F(plain, mutex_is_handed_on_between_its_threads_P14) {
+  auto locks = make_client();
+  mutex m{locks, "x"};
+  constexpr int rounds = scaled(2000);
+  constexpr int threads = 8;
+  int inside = 0;
+  server_("CONFIG", "RESETSTAT");
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < rounds / threads; ++i) {
+        const std::lock_guard alone{m};
+        ++inside;  // Unprotected but for the mutex; tsan watches.
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(inside, rounds);
+  EXPECT_LT(server_.scripts_run(), rounds * 3 / 2);
+}
+
+// The lock went to somebody else, but no second thread of ours goes in before the first one is out.
+TEST_F(plain, mutex_keeps_its_threads_apart_even_when_the_lease_was_lost) {
+  auto locks = make_client();
+  mutex m{locks, "x", {.ttl = 300ms}};
+  m.lock();
+  server_("DEL", "hf:{x}");
+  std::atomic<bool> is_in{false};
+  std::thread second{[&] {
+    m.lock();
+    is_in = true;
+    m.unlock();
+  }};
+  EXPECT_TRUE(eventually([&] { return exists("hf:{x}"); })) << "the second one has the lock";
+  EXPECT_FALSE(m.try_lock());
+  let_pass(50ms);
+  EXPECT_FALSE(is_in);
+  m.unlock();
+  second.join();
+  EXPECT_TRUE(is_in);
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+}
+
+TEST_F(plain, mutex_that_is_waited_for_in_vain_gives_the_lease_back) {
+  auto locks = make_client();
+  mutex m{locks, "x", {.ttl = 300ms}};
+  m.lock();
+  server_("DEL", "hf:{x}");
+  std::thread{[&] { EXPECT_FALSE(m.try_lock_for(100ms)); }}.join();
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+  m.unlock();
+  EXPECT_TRUE(m.try_lock());
+  m.unlock();
+}
+
 class recursive : public on_redis {
 protected:
   bool is_free() { return make_client().try_acquire("x").has_value(); }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <sstream>
 #include <thread>
 
 namespace holdfast::test {
@@ -22,15 +21,6 @@ protected:
   }
   std::string holder() { return server_("GET", "hf:{x}").text; }
   std::string owner_id() { return holder().substr(3, 32); }
-  // How many scripts the server has run.
-  std::int64_t scripts() {
-    std::istringstream lines{server_("INFO", "commandstats").text};
-    std::int64_t calls = 0;
-    for (std::string one; std::getline(lines, one);) {
-      if (one.starts_with("cmdstat_eval")) calls += std::stoll(one.substr(one.find("calls=") + 6));
-    }
-    return calls;
-  }
   std::int64_t in_line() { return server_("ZCARD", "hf:{x}:line").number; }
 
   // A thread that stands behind others in this process; `with` runs when it has the lease.
@@ -55,7 +45,7 @@ TEST_F(hand_over, among_threads_costs_the_server_little_and_keeps_them_apart_C1_
   auto locks = make(16);
   constexpr int threads = 8;
   constexpr int rounds = scaled(2000);
-  const auto before = scripts();
+  const auto before = server_.scripts_run();
   int inside = 0;
   int overlaps = 0;
   std::uint64_t last_token = 0;
@@ -81,7 +71,7 @@ TEST_F(hand_over, among_threads_costs_the_server_little_and_keeps_them_apart_C1_
   EXPECT_FALSE(exists("hf:{x}"));
   EXPECT_EQ(in_line(), 0);
   // Through the server each round costs two scripts at least, and most of them a place in line.
-  EXPECT_LT(scripts() - before, rounds * 3 / 2);
+  EXPECT_LT(server_.scripts_run() - before, rounds * 3 / 2);
 }
 
 TEST_F(hand_over, is_never_when_the_option_says_so) {

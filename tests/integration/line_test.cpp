@@ -185,18 +185,9 @@ TEST_F(line, costs_a_look_per_process_and_5_s) {
   constexpr int count = 40;
   auto waiters = start_many(count);
   line_up(waiters);
-  const auto scripts = [&] {
-    const auto text = server_("INFO", "commandstats").text;
-    std::int64_t calls = 0;
-    for (const auto* name : {"cmdstat_evalsha:calls=", "cmdstat_eval:calls="}) {
-      const auto at = text.find(name);
-      if (at != std::string::npos) calls += std::stoll(text.substr(at + std::string{name}.size()));
-    }
-    return calls;
-  };
-  const auto before = scripts();
+  const auto before = server_.scripts_run();
   let_pass(12s);
-  const auto looks = scripts() - before;
+  const auto looks = server_.scripts_run() - before;
   EXPECT_LE(looks, count * 12 / 5 + 2 * 4);
   EXPECT_GE(looks, count) << "a heartbeat is missing";
 }

@@ -124,6 +124,15 @@ std::int64_t redis_server::info(const std::string& field) {
   return -1;
 }
 
+std::int64_t redis_server::scripts_run() {
+  std::istringstream lines{ask({"INFO", "commandstats"}).text};
+  std::int64_t calls = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("cmdstat_eval")) calls += std::stoll(line.substr(line.find("calls=") + 6));
+  }
+  return calls;
+}
+
 void redis_server::pause() {
   paused_ = true;
   process_.signal(SIGSTOP);

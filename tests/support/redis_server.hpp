@@ -49,6 +49,8 @@ public:
 
   // A number of INFO, "connected_clients".
   std::int64_t info(const std::string& field);
+  // How many scripts it has run since its start, or CONFIG RESETSTAT.
+  std::int64_t scripts_run();
 
   void pause();    // SIGSTOP, and waits until it stands still.
   void resume();   // SIGCONT.

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_state's acquire: planned, run behind the other threads of this process, and concluded.
+#include "client/client_state.hpp"
+#include "net/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+namespace {
+
+acquire_result result_of(errc code) {
+  const std::error_code ec = code;
+  if (ec == outcome::timed_out) return acquire_result::timed_out;
+  if (code == errc::cancelled || code == errc::cancelled_in_flight) return acquire_result::cancelled;
+  return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
+}
+
+}  // namespace
+
+client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
+                                         const script::part& part) {
+  require_ours();
+  const lock_name name = name_of(text);
+  const bool is_counted = part.mode != script::part{}.mode;
+  check(what, options_);
+  if (part.mode != 'p') check_no_permits(what);
+
+  core::acquire_settings rules;
+  rules.ttl = what.ttl;
+  rules.drift = drift_;
+  rules.only_once = how == patience::once || what.wait == milliseconds{0};
+  if (what.wait && !rules.only_once) rules.wait = *what.wait;
+  rules.timeout = options_.timeout;
+  rules.had_contact = commands_->had_contact();
+  auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
+  auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
+  return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, rules, part}};
+}
+
+lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part) {
+  auto got = acquire(name, what, patience::as_told, part);
+  if (got) return std::move(*got);
+  error_detail detail;
+  detail.subject = "'" + std::string{name} + "'";
+  throw error{errc::timed_out, std::move(detail)};
+}
+
+std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
+                                           const script::part& part) {
+  auto intent = plan(text, what, how, part);
+  const time_point started_at = boottime_now();
+  if (line_.is_used() && !intent.what.keys.is_counted && !intent.what.settings.only_once) {
+    return acquire_in_turn(intent, what, started_at);
+  }
+  auto& [name, wanted] = intent;
+  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), started_at, net::system_random()};
+  commands_->run(call, what.cancel);
+  auto end = conclude(call, name, what.renew, started_at);
+  if (end.code != errc{}) fail(end.code, call, name, started_at);
+  return std::move(end.got);
+}
+
+namespace {
+
+// Says how it ended to those who wait behind it, also if it ends by an exception.
+class asking {
+public:
+  asking(local_line& line, const std::string& key) : line_{line}, key_{key} {}
+  ~asking() {
+    if (!is_told_) line_.failed(key_, true);
+  }
+  asking(const asking&) = delete;
+  asking& operator=(const asking&) = delete;
+
+  void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
+           const core::hand_over_wish& wish) {
+    line_.got(record, block, granted_at, wish);
+    is_told_ = true;
+  }
+  void failed(errc code) {
+    line_.failed(key_, code != errc::timed_out && code != errc::cancelled && code != errc::cancelled_in_flight);
+    is_told_ = true;
+  }
+
+private:
+  local_line& line_;
+  const std::string key_;
+  bool is_told_ = false;
+};
+
+}  // namespace
+
+std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
+                                                   time_point started_at) {
+  auto& [name, wanted] = what;
+  auto& rules = wanted.settings;
+  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic};
+  const time_point until = rules.wait ? started_at + *rules.wait : never;
+  auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
+  if (turn.what == local_line::turn::given) {
+    report_end(name, acquire_result::acquired, started_at, 0);
+    return handle_of(std::move(turn.given));
+  }
+  if (turn.what != local_line::turn::ask) {
+    // Behind a thread that reaches nobody, it is not somebody else's hold that our time went to.
+    const auto trouble = commands_->trouble();
+    const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
+                      : trouble.second > 0                     ? trouble.first.code
+                                                               : errc::timed_out;
+    report_end(name, result_of(code), started_at, 0);
+    error_detail detail;
+    detail.subject = "'" + name + "'";
+    detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+    fail(code, std::move(detail));
+  }
+
+  asking ours{line_, wanted.keys.holder};
+  const time_point now = boottime_now();
+  if (rules.wait) rules.wait = std::max(duration{1}, until - now);
+  wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
+  wanted.part.permits = options_.hand_overs;
+  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), now, net::system_random()};
+  commands_->run(call, options.cancel);
+  auto end = conclude(call, name, options.renew, started_at);
+  if (end.code != errc{}) {
+    ours.failed(end.code);
+    fail(end.code, call, name, started_at);
+  }
+  const auto& record = lease_handle::of(*end.got).record;
+  // A copy that may still arrive is cleaned up by its owner id, whoever has the lease then.
+  const bool has_copies = record->unsettled_until.not_after != server_time{};
+  ours.got(record, has_copies ? 0 : call.reserved(),
+           std::get<core::got_lease>(call.end()).deadline - core::usable(record->ttl, drift_), wish);
+  return std::move(end.got);
+}
+
+lease client_state::handle_of(std::shared_ptr<lease_record> record) {
+  return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+}
+
+// What is still in line, or may yet lock or queue, is let go in the background, whatever the call's own end is.
+void client_state::settle(engine::acquire& call) {
+  const time_point now = boottime_now();
+  const auto& keys = call.wanted().keys;
+  for (const auto& unsettled : call.take_unsettled()) {
+    // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
+    // makes sure.
+    commands_->send_and_forget(script::leave(keys, unsettled.owner));
+    // No request may take effect later than that.
+    const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
+    if (by > now) commands_->listen_until(by);
+    keeper_->release_later({keys,
+                            unsettled.owner,
+                            {},
+                            unsettled.not_after,
+                            by,
+                            std::max(now, by) + call.wanted().settings.ttl + after_ttl});
+  }
+}
+
+client_state::concluded client_state::conclude(engine::acquire& call, const std::string& name, renewal mode,
+                                               time_point started_at) {
+  settle(call);
+  concluded end;
+  auto result = acquire_result::acquired;
+  if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
+    auto record = std::make_shared<lease_record>(name, call.wanted().keys, got->owner, got->token,
+                                                 call.wanted().settings.ttl, started_at, got->deadline);
+    record->mode = mode;
+    if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
+    keeper_->keep(record, boottime_now(), got->deadline, mode, commands_->server_clock());
+    end.got = handle_of(std::move(record));
+  } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
+    end.code = refined(failure->code);
+    result = result_of(end.code);
+  } else {
+    result = acquire_result::busy;
+  }
+  report_end(name, result, started_at, call.attempts());
+  return end;
+}
+
+void client_state::fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const {
+  error_detail detail;
+  detail.server_text = call.server_text();
+  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.wanted().settings.ttl;
+  if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far) detail.subject = "'" + name + "'";
+  if (code == errc::wrong_kind) fail_wrong_kind(call.wanted().keys, call.found_kind());
+  if (code == errc::other_size) {
+    detail.subject = "'" + name + "'";
+    detail.why =
+        fmt::format("it has {} permits on the server, and you say {}", call.found_size(), call.wanted().part.size);
+  }
+  fail(code, std::move(detail));
+}
+
+void client_state::report_end(const std::string& name, acquire_result result, time_point started_at, int attempts) {
+  const auto waited = duration_cast<std::chrono::microseconds>(boottime_now() - started_at);
+  reporter_->tell([=](observer& o) { o.on_acquire(name, result, waited, attempts); });
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_state's release: to the server, to the next thread of this process, or in the background.
+#include "engine/release.hpp"
+#include "client/client_state.hpp"
+#include "net/clock.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+using std::chrono::duration_cast;
+
+std::optional<time_point> client_state::let_go(lease_record& record) {
+  record.is_let_go = true;
+  const time_point now = boottime_now();
+  const time_point deadline = now + record.deadline.left(now);
+  const bool was_kept = keeper_->let_go(record);
+  record.deadline.end();
+  if (was_kept && deadline > now) return deadline;
+  release_in_background(record);
+  return std::nullopt;
+}
+
+time_point client_state::give_up_at(time_point deadline) const {
+  return std::min(boottime_now() + options_.timeout, deadline);
+}
+
+void client_state::conclude(const lease_record& record, release_outcome outcome) {
+  if (outcome == release_outcome::unknown) release_in_background(record);
+  forget_copies(record);
+  line_.ended(record);
+  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record.granted_at);
+  reporter_->tell([=, name = record.name](observer& o) { o.on_released(name, outcome, held); });
+}
+
+// To the next thread of this process, without the server.
+bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
+  const time_point now = boottime_now();
+  const duration left = record->deadline.left(now);
+  if (left <= duration{0} || !line_.hand_on(record, now + left)) return false;
+  const auto held = duration_cast<std::chrono::microseconds>(now - record->granted_at);
+  reporter_->tell([=](observer& o) { o.on_released(record->name, release_outcome::released, held); });
+  return true;
+}
+
+release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
+  record->is_let_go = true;
+  if (pass_on(record)) return release_outcome::released;
+  auto outcome = release_outcome::already_lost;
+  if (const auto deadline = let_go(*record)) {
+    line_.ended(*record);  // Who asks now comes right behind our release.
+    engine::release call{commands_->channel(), record->keys, record->owner,
+                         record->grant,        *deadline,    give_up_at(*deadline)};
+    commands_->run(call);
+    outcome = call.end();
+  }
+  conclude(*record, outcome);
+  return outcome;
+}
+
+void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
+  try {
+    record->is_let_go = true;
+    if (pass_on(record)) return;
+    keeper_->let_go(*record);
+    record->deadline.end();
+    release_in_background(*record);
+    forget_copies(*record);
+    line_.ended(*record);
+  } catch (...) {
+    // No memory: the ttl ends it.
+  }
+}
+
+// ---- several as one ----
+
+client_state::records client_state::join(const records& several) {
+  const time_point now = boottime_now();
+  const std::stop_source lost;
+  const std::stop_source at_risk;
+  time_point deadline = never;
+  records joined;
+  engine::keeper::leases to_keep;
+  for (const auto& one : several) {
+    const time_point ends = now + one->deadline.left(now);
+    deadline = std::min(deadline, ends);
+    joined.push_back(std::make_shared<lease_record>(*one, ends, lost, at_risk));
+    to_keep.push_back(joined.back());
+  }
+  const engine::keeper::leases before{several.begin(), several.end()};
+  if (const auto gone = keeper_->join(before, std::move(to_keep), deadline, several.front()->mode)) {
+    error_detail detail;
+    detail.subject = "'" + several[*gone]->name + "'";
+    const errc reason = several[*gone]->lost_reason;
+    throw error{reason == errc{} ? errc::lease_expired : reason, std::move(detail)};
+  }
+  for (const auto& one : several) {
+    one->is_let_go = true;
+    line_.ended(*one);  // Nobody hands on what is held with others.
+    one->deadline.end();
+  }
+  return joined;
+}
+
+// The earliest deadline of what was kept; empty when it is lost, and everything is released in the background.
+std::optional<time_point> client_state::let_go_all(const records& several) {
+  const time_point now = boottime_now();
+  const bool was_kept = keeper_->let_go(*several.front());
+  time_point deadline = never;
+  for (const auto& one : several) {
+    one->is_let_go = true;
+    deadline = std::min(deadline, now + one->deadline.left(now));
+    one->deadline.end();
+  }
+  if (was_kept && deadline > now) return deadline;
+  for (const auto& one : several) release_in_background(*one);
+  return std::nullopt;
+}
+
+release_outcome client_state::release_all(const records& several) {
+  const auto deadline = let_go_all(several);
+  std::deque<engine::release> calls;  // They must not move.
+  std::vector<engine::call*> all;
+  for (const auto& one : several) {
+    if (!deadline) break;
+    calls.emplace_back(commands_->channel(), one->keys, one->owner, one->grant, *deadline, give_up_at(*deadline));
+    all.push_back(&calls.back());
+  }
+  if (deadline) commands_->run_all(all);
+  auto worst = release_outcome::released;
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    const auto outcome = deadline ? calls[i].end() : release_outcome::already_lost;
+    conclude(*several[i], outcome);
+    if (outcome == release_outcome::unknown || worst == release_outcome::released) worst = outcome;
+  }
+  return worst;
+}
+
+void client_state::drop_all(const records& several) noexcept {
+  try {
+    if (let_go_all(several)) {
+      for (const auto& one : several) release_in_background(*one);
+    }
+    for (const auto& one : several) forget_copies(*one);
+  } catch (...) {
+    // No memory: the ttl ends it.
+  }
+}
+
+// ---- in the background ----
+
+void client_state::release_in_background(const lease_record& record) {
+  keeper_->release_later({record.keys, record.owner, record.grant, {}, {}, boottime_now() + record.ttl + after_ttl});
+}
+
+// An unanswered copy of the acquire that led to this lease could lock again after we released (P9).
+void client_state::forget_copies(const lease_record& record) {
+  const auto& copies = record.unsettled_until;
+  if (copies.not_after == server_time{} || boottime_now() >= copies.not_after_local) return;
+  keeper_->release_later({record.keys,
+                          record.owner,
+                          {},
+                          copies.not_after,
+                          copies.not_after_local,
+                          copies.not_after_local + record.ttl + after_ttl});
+}
+
+std::shared_ptr<lease_record> client_state::hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token) {
+  const time_point now = boottime_now();
+  const time_point deadline = now + giver->deadline.left(now);
+  auto next = std::make_shared<lease_record>(*giver, token, now, deadline);
+  if (!keeper_->hand_on(*giver, next, now, deadline, next->mode)) return nullptr;
+  giver->deadline.end();
+  return next;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
