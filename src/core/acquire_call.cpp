@@ -15,6 +15,7 @@ namespace {
 constexpr duration place_lives = 15s;
 constexpr duration heartbeat = 5s;
 constexpr duration wait_for_hearing = 200ms;
+constexpr duration answer_expected = 1s;  // To a look that another one makes for us.
 constexpr std::chrono::milliseconds least_window = 1s;
 constexpr duration pass_again = 25ms;  // LOADING and its like.
 constexpr int refusals_before_giving_up = 3;
@@ -59,7 +60,7 @@ acquire_action acquire_call::request(time_point now) {
   const duration may_take = std::min(settings_.timeout, deadline_ - now);
   switch (place_) {
     case place::outside: return ask{owner_, may_take};
-    case place::in_line: return look{owner_, may_take};
+    case place::in_line: return look{owner_, may_take, is_heartbeat_};
     case place::entering: break;
   }
   const auto round_trips = std::chrono::ceil<std::chrono::milliseconds>(4 * round_trip_);
@@ -163,10 +164,39 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued
   is_unanswered_ = false;  // Whatever became of earlier copies: this is where we stand.
   last_news_ = errc::timed_out;
   ticket_ = what.ticket;
-  duration look_in = what.look_in;
-  if (look_in >= heartbeat) look_in += duration{rng_->between(0, (heartbeat / 10).count())};
   // A hint sticks until an answer that is newer than it (P6).
-  schedule_ask(now, std::exchange(hinted_at_, {}) > what.at ? now : now + look_in);
+  if (std::exchange(hinted_at_, {}) > what.at) return schedule_ask(now, now);
+  if (what.look_in >= heartbeat) return beat_at(now, next_beat(now, what.look_in));
+  schedule_ask(now, now + what.look_in);
+}
+
+time_point acquire_call::next_beat(time_point now, duration look_in) {
+  return now + look_in + duration{rng_->between(0, (heartbeat / 10).count())};
+}
+
+void acquire_call::beat_at(time_point now, time_point at) {
+  schedule_ask(now, at);
+  is_heartbeat_ = true;
+}
+
+bool acquire_call::can_be_looked_for(time_point now) const {
+  if (!is_in_line() || is_asked_ || !is_heartbeat_) return false;
+  return is_taken_along_ ? ask_at_ <= now : ask_at_ <= now + heartbeat / 2;
+}
+
+void acquire_call::on_taken_along(time_point now) {
+  beat_at(now, now + answer_expected);
+  is_taken_along_ = true;
+}
+
+void acquire_call::on_looked_for(time_point now) {
+  if (!is_taken_along_) return;
+  silent_since_ = now;
+  beat_at(now, next_beat(now, heartbeat));
+}
+
+void acquire_call::on_not_looked_for(time_point now) {
+  if (is_taken_along_) beat_at(now, now);
 }
 
 // It missed its claim or three looks, or the line is lost. Once it comes back with its ticket (P4), as a new entry.
@@ -216,6 +246,7 @@ time_point acquire_call::last_ask() const {
 // nobody. So the last one goes out a few round trips before, and after that we only wait.
 void acquire_call::schedule_ask(time_point now, time_point at) {
   ask_at_ = at;
+  is_heartbeat_ = is_taken_along_ = false;
   // In line nothing is gained by a last look: we would have been told.
   if (at > last_ask()) ask_at_ = now < last_ask() && place_ != place::in_line ? last_ask() : never;
   // Nothing is expected of the server before it is asked again: that is no silence.
@@ -227,6 +258,7 @@ void acquire_call::on_cut(time_point now) {
   is_asked_ = false;
   is_unanswered_ = has_copies_ = true;
   last_news_ = errc::connection_lost;
+  is_heartbeat_ = is_taken_along_ = false;
   ask_at_ = now;  // The same owner id: if the lost request was granted, the answer will be "mine" (H11).
 }
 
@@ -234,7 +266,7 @@ void acquire_call::on_hint(time_point now, server_time said_at, duration look_in
   if (end_ || place_ == place::outside) return;
   hinted_at_ = std::max(hinted_at_, said_at);
   const time_point at = now + std::max(look_in, duration{0});
-  if (place_ == place::in_line && at <= last_ask()) ask_at_ = std::min(ask_at_, at);
+  if (place_ == place::in_line && at <= last_ask()) ask_sooner(at);
 }
 
 void acquire_call::on_hearing_changed(time_point now) {
@@ -246,7 +278,13 @@ void acquire_call::on_hearing_changed(time_point now) {
 void acquire_call::on_connected(time_point now) { look_now(now); }
 
 void acquire_call::look_now(time_point now) {
-  if (!end_ && place_ == place::in_line && now <= last_ask()) ask_at_ = std::min(ask_at_, now);
+  if (is_in_line() && now <= last_ask()) ask_sooner(now);
+}
+
+void acquire_call::ask_sooner(time_point at) {
+  if (at >= ask_at_) return;
+  ask_at_ = at;
+  is_heartbeat_ = is_taken_along_ = false;
 }
 
 void acquire_call::on_no_connection(time_point /*now*/, errc code, bool is_final, bool is_refusal) {

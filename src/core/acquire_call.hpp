@@ -63,6 +63,7 @@ struct stand {  // For the lock or a place in line; with `only_try` for the lock
 struct look {
   owner_id owner;
   duration may_take;
+  bool is_heartbeat;  // It has no other reason, and can be for others of the process, too.
 };
 struct sleep_until {
   time_point at;
@@ -122,6 +123,19 @@ public:
   // From the first busy on: would it help to be told?
   bool wants_hints() const { return place_ != place::outside && !settings_.only_once; }
 
+  // Another waiter of this process, in the same line, can look for this one with its own look: this one has nothing to
+  // do there but to be heard of, and that is due soon. `is_heartbeat_due`: now.
+  bool can_be_looked_for(time_point now) const;
+  bool is_heartbeat_due(time_point now) const { return can_be_looked_for(now) && now >= ask_at_; }
+  // This one is to look for others.
+  void on_chosen(time_point now) { beat_at(now, now); }
+  // Another one does, and says soon what came of it; should it not, this one looks itself.
+  void on_taken_along(time_point now);
+  // This one is in line as before; or it must look for itself; or the other one's look said nothing about it.
+  void on_looked_for(time_point now);
+  void on_missed(time_point now) { look_now(now); }
+  void on_not_looked_for(time_point now);
+
   // The answer to the request that was sent at `sent_at`, read at `now`.
   void on_answer(time_point now, time_point sent_at, const acquire_answer&);
 
@@ -138,6 +152,8 @@ public:
   bool is_over() const { return end_.has_value(); }
   const acquire_end& end() const { return *end_; }
   int attempts() const { return attempts_; }
+  bool is_in_line() const { return !end_ && place_ == place::in_line; }
+  std::uint64_t ticket() const { return ticket_; }
   const owner_id& owner() const { return owner_; }
 
   // The caller lets each leave, in the background.
@@ -155,6 +171,9 @@ private:
   time_point last_ask() const;
   void schedule_ask(time_point now, time_point at);
   void look_now(time_point now);
+  void ask_sooner(time_point at);
+  void beat_at(time_point now, time_point at);
+  time_point next_beat(time_point now, duration look_in);
   void come_back(time_point now);
   void accept(time_point now, fencing_token token, time_point deadline);
   void hear(time_point now, time_point sent_at, const was_granted&);
@@ -175,6 +194,8 @@ private:
   owner_id owner_;
   place place_ = place::outside;
   bool is_asked_ = false;
+  bool is_heartbeat_ = false;  // The next look: it has no other reason.
+  bool is_taken_along_ = false;
   bool is_unanswered_ = false;  // A copy with this owner id was cut off, and what became of it is not known.
   bool has_copies_ = false;     // One was cut off at all: it may still arrive.
   time_point wait_for_hearing_until_{};

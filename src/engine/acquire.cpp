@@ -26,6 +26,8 @@ acquire::acquire(channel& to, hints& ear, request what, time_point now, base::ra
 
 void acquire::step(time_point now) {
   for (;;) {
+    while (leave_it_to_the_first(now)) {
+    }
     if (flow_.wants_hints()) ear_->want();
     const auto action = flow_.on_wake(now, to().is_ready(), ear_->hearing());
     if (const auto* sleep = std::get_if<core::sleep_until>(&action)) {
@@ -38,10 +40,7 @@ void acquire::step(time_point now) {
     } else if (const auto* stand = std::get_if<core::stand>(&action)) {
       send(now, *stand);
     } else if (const auto* look = std::get_if<core::look>(&action)) {
-      const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
-      to().send(now,
-                script::look(what_.keys, look->owner, what_.part, who, not_after(now, look->may_take), what_.max_ttl),
-                *this);
+      send(now, *look);
     }
   }
 }
@@ -95,20 +94,90 @@ void acquire::send(time_point now, const core::stand& what) {
             *this);
 }
 
+void acquire::send(time_point now, const core::look& what) {
+  if (what.is_heartbeat) taken_along_ = take_mates_along(now);
+  const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
+  const auto until = not_after(now, what.may_take);
+  to().send(now, script::look(what_.keys, what.owner, what_.part, who, until, what_.max_ttl, taken_along_), *this);
+}
+
+// ---- one look for all of us ----
+
+void acquire::stand_with_mates(std::uint64_t ticket) {
+  if (!mates() || ticket == stands_at_) return;
+  if (stands_at_ != 0) mates()->remove(what_.keys.holder, stands_at_, *this);
+  stands_at_ = ticket;
+  if (ticket != 0) mates()->add(what_.keys.holder, ticket, *this);
+}
+
+bool acquire::leave_it_to_the_first(time_point now) {
+  if (stands_at_ == 0 || !to().is_ready() || !flow_.is_heartbeat_due(now)) return false;
+  for (const auto& [ticket, mate] : *mates()->of(what_.keys.holder)) {
+    if (mate == this) return false;
+    if (!mate->flow_.can_be_looked_for(now)) continue;
+    mate->flow_.on_chosen(now);
+    mate->step_and_tell(now);
+    return true;
+  }
+  return false;
+}
+
+std::vector<owner_id> acquire::take_mates_along(time_point now) {
+  std::vector<owner_id> along;
+  if (stands_at_ == 0) return along;
+  for (const auto& [ticket, mate] : *mates()->of(what_.keys.holder)) {
+    if (mate == this || !mate->flow_.can_be_looked_for(now)) continue;
+    along.push_back(mate->flow_.owner());
+    mate->flow_.on_taken_along(now);
+    if (along.size() == script::most_others) break;
+  }
+  return along;
+}
+
+void acquire::tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing) {
+  const auto along = std::exchange(taken_along_, {});
+  const bool is_lost = std::holds_alternative<core::was_not_in_line>(answer);  // Perhaps all of the line is.
+  const bool was_for_them = std::holds_alternative<core::was_queued>(answer);
+  std::vector<acquire*> to_step;
+  for (std::size_t i = 0; i < along.size(); ++i) {
+    // Only acquires expect hints.
+    auto* const mate = static_cast<acquire*>(find_by_owner(along[i]));
+    if (!mate) continue;
+    if (is_lost || std::find(missing.begin(), missing.end(), i) != missing.end()) {
+      mate->flow_.on_missed(now);
+      to_step.push_back(mate);
+    } else if (was_for_them) {
+      mate->flow_.on_looked_for(now);
+    } else {
+      mate->flow_.on_not_looked_for(now);
+      to_step.push_back(mate);
+    }
+  }
+  for (auto* mate : to_step) mate->step_and_tell(now);
+}
+
+void acquire::step_and_tell(time_point now) {
+  step(now);
+  if (on_news) on_news();
+}
+
 void acquire::cancel(time_point now) {
   flow_.on_cancel(now);
   to().forget(*this);
 }
 
 void acquire::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
-  const auto answer = judge(now, sent_at, reply);
+  std::vector<std::size_t> missing;
+  const auto answer = judge(now, sent_at, reply, missing);
   flow_.on_answer(now, sent_at, answer);
+  stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
+  tell_mates(now, answer, missing);
   if (std::holds_alternative<core::was_not_in_line>(answer)) ear_->doubt(now);
-  step(now);
-  if (on_news) on_news();
+  step_and_tell(now);
 }
 
-core::acquire_answer acquire::judge(time_point now, time_point sent_at, const resp::value& reply) {
+core::acquire_answer acquire::judge(time_point now, time_point sent_at, const resp::value& reply,
+                                    std::vector<std::size_t>& missing) {
   if (const auto* error = reply.as_error()) {
     const auto what = judge_error(now, *error);
     return core::was_refused{what.code, what.what == script::reaction::try_again};
@@ -124,6 +193,7 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         [](const script::busy&) -> core::acquire_answer { return core::was_busy{}; },
                         [](const script::lined&) -> core::acquire_answer { return core::was_lined{}; },
                         [&](const script::queued& q) -> core::acquire_answer {
+                          missing = q.missing;
                           return core::was_queued{parsed->now, q.ticket, q.look_in};
                         },
                         [](const script::not_in_line&) -> core::acquire_answer { return core::was_not_in_line{}; },
@@ -154,8 +224,8 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
 void acquire::on_cut(time_point now) {
   note(to().last_failure().text);
   flow_.on_cut(now);
-  step(now);
-  if (on_news) on_news();
+  taken_along_.clear();
+  step_and_tell(now);
 }
 
 void acquire::on_no_connection(time_point now, const connection_failure& failure) {

@@ -8,10 +8,13 @@
 #include "engine/hints.hpp"
 #include "script/command.hpp"
 #include "script/keys.hpp"
+#include "script/reply.hpp"
 
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +53,7 @@ public:
   void on_hearing_changed(time_point now) override;
   time_point wake_at() const override { return wake_at_; }
   bool is_over() const override { return flow_.is_over(); }
+  void on_stop() override { stand_with_mates(0); }
 
   // Only when is_over().
   const core::acquire_end& end() const { return flow_.end(); }
@@ -70,7 +74,17 @@ private:
   server_time not_after(time_point now, duration may_take);
   void send(time_point now, const core::ask& what);
   void send(time_point now, const core::stand& what);
-  core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply);
+  void send(time_point now, const core::look& what);
+  // With this ticket among those who stand in the same line; 0: not there.
+  void stand_with_mates(std::uint64_t ticket);
+  // Leaves a heartbeat to the first of us, if there is one before us. True: it does it.
+  bool leave_it_to_the_first(time_point now);
+  std::vector<owner_id> take_mates_along(time_point now);
+  // What came of the look. `missing`: those of them who must look for themselves.
+  void tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing);
+  void step_and_tell(time_point now);
+  core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply,
+                             std::vector<std::size_t>& missing);
 
   hints* ear_;
   request what_;
@@ -80,6 +94,8 @@ private:
   std::string found_kind_;
   int found_size_ = 0;
   int reserved_ = 0;
+  std::uint64_t stands_at_ = 0;        // Our ticket among our mates.
+  std::vector<owner_id> taken_along_;  // With the look that is unanswered.
 };
 
 }  // namespace holdfast::engine

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/channel.hpp"
+#include "engine/line_mates.hpp"
 #include "script/server_error.hpp"
 
 #include <holdfast/names.hpp>
@@ -53,6 +54,8 @@ public:
   virtual void on_hearing_changed(time_point /*now*/) {}
   virtual time_point wake_at() const = 0;
   virtual bool is_over() const = 0;
+  // It is started no longer; mates() still knows it.
+  virtual void on_stop() {}
 
   // The last words of the server, or of the system about the connection; for people.
   const std::string& server_text() const { return server_text_; }
@@ -67,6 +70,10 @@ protected:
   void note(const std::string& text) { server_text_ = text; }
   // From now on hints for this owner id, and for no other, reach the call; only while it is started.
   void expect_hints_as(const owner_id& who);
+  // Who expects hints as this one; null: nobody.
+  call* find_by_owner(const owner_id& who) const { return hints_ ? hints_->find(who.hex()) : nullptr; }
+  // Of the caller that it is started with; null before and after.
+  line_mates* mates() const { return mates_; }
   // Notes the server's error and says what it means. One that contradicts the greeting ends the connection: the next
   // one's greeting will say what is wrong.
   script::classified judge_error(time_point now, const resp::server_error& error);
@@ -80,6 +87,7 @@ private:
   // The caller's: where it stands in its list, and in its index.
   std::optional<std::list<call*>::iterator> listed_{};
   hint_index* hints_ = nullptr;
+  line_mates* mates_ = nullptr;
   std::optional<owner_id> expected_{};
   // Those of `unattended`: zero when it is not among them.
   std::uint64_t number_ = 0;

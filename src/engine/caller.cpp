@@ -6,11 +6,14 @@ namespace holdfast::engine {
 void caller::start(call& what, time_point now) {
   what.listed_ = calls_.insert(calls_.end(), &what);
   what.hints_ = &expected_;
+  what.mates_ = &mates_;
   channel_.set_demand(true);
   what.step(now);
 }
 
 void caller::stop(call& what) {
+  what.on_stop();
+  what.mates_ = nullptr;
   if (what.listed_) calls_.erase(*what.listed_);
   what.listed_.reset();
   if (what.expected_) expected_.remove(*what.expected_);

@@ -51,6 +51,7 @@ private:
   hooks tell_;
   std::list<call*> calls_;  // In the order of their starts, which is the order in which they are told.
   hint_index expected_;
+  line_mates mates_;
   bool expects_many_ = false;
   channel channel_;
 };

@@ -105,10 +105,11 @@ command try_line(const lock_keys& keys, const owner_id& owner, const line_entry&
 }
 
 command look(const lock_keys& keys, const owner_id& owner, const part& what, const listener& who, server_time not_after,
-             std::chrono::milliseconds max_ttl) {
+             std::chrono::milliseconds max_ttl, const std::vector<owner_id>& others) {
   std::vector<std::string> args{std::string{owner.hex()}, time_field(not_after), ms_field(max_ttl), who.channel,
                                 who.hears ? "s" : "-"};
-  if (keys.is_counted) args.push_back(kind_field(what));
+  if (keys.is_counted || !others.empty()) args.push_back(keys.is_counted ? kind_field(what) : "");
+  for (const auto& other : others) args.emplace_back(other.hex());
   return with_line(id::look, id::look_counted, keys, std::move(args));
 }
 

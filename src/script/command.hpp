@@ -10,6 +10,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -65,8 +66,10 @@ command wait(const lock_keys& keys, const owner_id& owner, const line_entry& ent
 // As wait, but busy instead of a place in line.
 command try_line(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
                  server_time not_after, std::chrono::milliseconds max_ttl);
+// `others`: of the same process, in the same line; it looks for them, too.
+inline constexpr std::size_t most_others = 255;
 command look(const lock_keys& keys, const owner_id& owner, const part& what, const listener& who, server_time not_after,
-             std::chrono::milliseconds max_ttl);
+             std::chrono::milliseconds max_ttl, const std::vector<owner_id>& others = {});
 // Takes back whatever became of the owner id: its place in line, or a lease whose token nobody learned.
 command leave(const lock_keys& keys, const owner_id& owner);
 // Of a counted kind: a writer becomes a reader; a semaphore gets another size.

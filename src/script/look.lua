@@ -11,13 +11,16 @@
 -- ARGV[3]  max_ttl in milliseconds
 -- ARGV[4]  the process: the name of its channel
 -- ARGV[5]  's': it has subscribed to it, '-': it has not
--- ARGV[6]  KIND, as in counted.lua: what the caller takes the name for (of a counted kind)
+-- ARGV[6]  KIND, as in counted.lua: what the caller takes the name for (of a counted kind), else empty or absent
+-- ARGV[7..] owner ids of others of the process that wait in this line, 256 at most: those that it looks for, too
 --
 -- Returns  {0, now, token}             granted
 --          {1, now, token, ttl}        mine: the line had granted it; this is the claim. It lives its ttl from now on
 --          {3, now}                    late: not_after has passed; this copy had no effect
---          {7, now, ticket, ahead, look_ms, value, pttl}
---                                      queued, as in wait.lua
+--          {7, now, ticket, ahead, look_ms, value, pttl, [missing]}
+--                                      queued, as in wait.lua. missing, if it looked for others: an array of the
+--                                      places behind ARGV[6] of those who must look for themselves, because they are
+--                                      not in line, or something about them has changed
 --          {9, now, type}              wrong kind
 --          {10, now, what}             bad argument
 --          {16, now, size}             other size: it waits for more permits than the semaphore has; out of the line
@@ -36,7 +39,7 @@ local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. ti
 -- include: place.lua
 
 local owner, not_after, max_ttl, process, told = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local asked = ARGV[6]
+local asked = ARGV[6] ~= '' and ARGV[6] or nil
 if #owner ~= 32 then
   return {10, now, 'owner id'}
 end
@@ -95,4 +98,24 @@ end
 if not call('ZSCORE', KEYS[3], owner) then
   return {15, now}
 end
-return place(owner, process, told, max_ttl)
+local answer = place(owner, process, told, max_ttl)
+if #ARGV < 7 then
+  return answer
+end
+
+-- The heartbeat above is that of the whole process. Whoever is still in line as it was needs nothing else; but the
+-- first four of the line look at an expiry that is near, and have to be told when.
+local as_they_are = 'v1|' .. process .. '|' .. told .. '|'
+local is_near = answer[5] < 5000
+local missing = {}
+for i = 7, math.min(#ARGV, 262) do
+  local id = ARGV[i]
+  local other = call('HGET', KEYS[4], id)
+  if not other or sub(other, 1, #as_they_are) ~= as_they_are or not call('ZSCORE', KEYS[3], id) or
+    asked and tonumber(string.match(other, '|%a(%d+)|[^|]*$')) > size or
+    is_near and call('ZRANK', KEYS[3], id) < 4 then
+    missing[#missing + 1] = i - 6
+  end
+end
+answer[8] = missing
+return answer

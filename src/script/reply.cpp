@@ -133,9 +133,23 @@ holder parse_holder(std::string_view value) {
 
 namespace {
 
-// {ticket, ahead, look_ms, value or '', pttl}
+// Places from 1 on.
+std::optional<std::vector<std::size_t>> places_of(const resp::value& what) {
+  const auto* elements = what.as_array();
+  if (!elements) return std::nullopt;
+  std::vector<std::size_t> places;
+  for (const auto& one : *elements) {
+    const auto* place = one.as_integer();
+    if (!place || *place < 1 || *place > static_cast<std::int64_t>(most_others)) return std::nullopt;
+    places.push_back(static_cast<std::size_t>(*place) - 1);
+  }
+  return places;
+}
+
+// {ticket, ahead, look_ms, value or '', pttl, [missing]}
 std::optional<queued> queued_of(const answer& a) {
-  if (!a.has(5) || !a.text(0) || !a.text(3)) return std::nullopt;
+  const bool was_for_others = a.has(6);
+  if ((!a.has(5) && !was_for_others) || !a.text(0) || !a.text(3)) return std::nullopt;
   const auto ticket = parse_digits16(*a.text(0));
   const auto* ahead = a.field(1).as_integer();
   const auto look_in = a.ms(2);
@@ -143,6 +157,11 @@ std::optional<queued> queued_of(const answer& a) {
   if (!ticket || !ahead || *ahead < 0 || !look_in || look_in->count() < 0 || !remaining) return std::nullopt;
   queued q{*ticket, *ahead, *look_in, {}, *remaining};
   if (!a.text(3)->empty()) q.by = parse_holder(*a.text(3));
+  if (was_for_others) {
+    auto missing = places_of(a.field(5));
+    if (!missing) return std::nullopt;
+    q.missing = *std::move(missing);
+  }
   return q;
 }
 

@@ -82,6 +82,8 @@ struct queued {
   std::chrono::milliseconds look_in;
   std::optional<holder> by;  // Empty: nobody holds it now.
   std::chrono::milliseconds remaining;
+  // Of those that a look was for, too: who must look for itself, by its place among them.
+  std::vector<std::size_t> missing{};
 };
 struct lined {};
 struct not_in_line {};

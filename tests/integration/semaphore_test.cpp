@@ -43,6 +43,51 @@ TEST_F(a_semaphore, counts_weights) {
   EXPECT_EQ(two.release(), release_outcome::released);
 }
 
+// Each thread stands in line by itself, but one look is for all of them; and each still gets its turn.
+TEST_F(a_semaphore, that_many_threads_wait_for_costs_one_look_in_5_s_P8) {
+  semaphore one{locks_, "y", 1};
+  auto held = one.acquire({.ttl = 60s});
+  constexpr int count = 20;
+  std::atomic<int> entered{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&] {
+      auto mine = one.acquire({.ttl = 60s});
+      ++entered;
+      mine.release();
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{y}:line").number == count; }));
+  let_pass(500ms);  // The last answers.
+  const auto before = server_.scripts_run();
+  let_pass(11s);
+  // Two or three looks and a renewal; the first of each is sent again with its text.
+  const auto scripts = server_.scripts_run() - before;
+  EXPECT_GE(scripts, 3);
+  EXPECT_LE(scripts, 6);
+  held.release();
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(entered, count);
+}
+
+// What the one look finds out for others: their entries are gone, and they stand in line again.
+TEST_F(a_semaphore, whose_line_was_lost_is_stood_for_again_by_all_threads_B29) {
+  semaphore one{locks_, "y", 1};
+  auto other = make_client();
+  auto held = semaphore{other, "y", 1}.acquire({.ttl = 60s});
+  constexpr int count = 10;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&] { one.acquire({.ttl = 60s}).release(); });
+  }
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{y}:line").number == count; }));
+  server_("DEL", "hf:{y}:line", "hf:{y}:waiters");
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{y}:line").number == count; }, 9s))
+      << "within one heartbeat";
+  held.release();
+  for (auto& t : threads) t.join();
+}
+
 TEST_F(a_semaphore, refuses_what_can_never_be_before_it_asks) {
   EXPECT_EQ(code_of([&] { (void)three_.acquire({.permits = 4}); }), errc::invalid_option);
   EXPECT_EQ(code_of([&] { (void)three_.acquire({.permits = 0}); }), errc::invalid_option);

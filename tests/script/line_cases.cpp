@@ -38,6 +38,11 @@ step look(const std::string& who, shape expected, const std::string& process = e
           const std::string& not_after = "0") {
   return run(id::look, {holder, fence, line, waiters}, {who, not_after, "60000", process, told}, std::move(expected));
 }
+step look_for(const std::string& who, const std::vector<std::string>& others, shape expected) {
+  std::vector<std::string> args{who, "0", "60000", ear, "s", ""};
+  args.insert(args.end(), others.begin(), others.end());
+  return run(id::look, {holder, fence, line, waiters}, std::move(args), std::move(expected));
+}
 step release_with_line(const std::string& who, const std::string& token) { return release(who, token, now()); }
 
 // {7, now, ticket, ahead, look_ms, value, pttl}, the ticket kept under `name`.
@@ -49,9 +54,19 @@ shape still_queued(const std::string& ticket, std::int64_t ahead) {
   return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 5000),
                text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000)});
 }
+// The same of the first in line, who looked for others, too.
+shape queued_for(const std::string& ticket, std::vector<shape> missing, std::int64_t look_most = 5000) {
+  return list({number(7), now(), text("<" + ticket + ">"), number(0), number(0, look_most),
+               text("v1|<A>|<t>|" + std::string{look_most < 5000 ? "3000" : "10000"} + "|<t>|ann"), number(1, 10000),
+               list(std::move(missing))});
+}
 // In line for a lock that nobody holds.
 shape queued_free(const std::string& ticket, std::int64_t ahead) {
   return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 700), text(""), number(-2)});
+}
+step wait_behind_short(const std::string& who, const std::string& ticket = {}) {
+  return wait(who, list({number(7), now(), now(ticket), number(0, 9), number(0, 5000), text("v1|<A>|<t>|3000|<t>|ann"),
+                         number(1, 3000)}));
 }
 shape claimed() { return list({number(1), now(), {shape::kind::token}, number(10000)}); }
 shape granted(const std::string& name = {}) { return list({number(0), now(), now(name)}); }
@@ -244,6 +259,25 @@ std::vector<script_case> leave_and_look_cases() {
        {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         send({"PEXPIRE", line, "3000"}, number(1)), send({"PEXPIRE", waiters, "3000"}, number(1)),
         look("<C>", still_queued("c", 1)), left_is(line, 55'000, 60'000), left_is(waiters, 55'000, 60'000)}},
+      {"one_look_is_for_others_of_the_process_too_P8",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)), wait("<D>", queued("d", 2)),
+        send({"PEXPIRE", waiters, "3000"}, number(1)), look_for("<B>", {"<C>", "<D>"}, queued_for("b", {})),
+        left_is(waiters, 55'000, 60'000)}},
+      {"a_look_for_others_names_those_who_are_not_in_line_P8",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)), wait("<D>", queued("d", 2)),
+        leave("<C>", now()), look_for("<B>", {"<C>", "<D>", "<E>"}, queued_for("b", {number(1), number(3)})),
+        send({"HDEL", waiters, "<D>"}, number(1)), look_for("<B>", {"<D>"}, queued_for("b", {number(1)}))}},
+      {"a_look_for_others_names_those_who_can_be_told_otherwise_now",
+       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1), from(other_ear)),
+        wait("<D>", queued("d", 2)), look_for("<B>", {"<C>", "<D>"}, queued_for("b", {number(1)}))}},
+      {"a_look_for_others_names_the_first_four_when_an_expiry_is_near_P2",
+       {run(id::acquire, {holder, fence}, {"<A>", "3000", "0", "60000", "ann"}, now("t")),
+        wait_behind_short("<B>", "b"), wait_behind_short("<C>"), wait_behind_short("<D>"), wait_behind_short("<E>"),
+        wait_behind_short("<F>"),
+        look_for("<B>", {"<C>", "<D>", "<E>", "<F>"}, queued_for("b", {number(1), number(2), number(3)}, 3002))}},
+      {"a_look_that_is_answered_otherwise_says_nothing_of_others",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        release_with_line("<A>", "<t>"), look_for("<B>", {"<C>"}, claimed()), look_for("<D>", {"<C>"}, not_in_line)}},
       {"look_that_is_late_has_no_effect_P10",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
         look("<B>", late, ear, "s", "<now-1000000>"), left_is(holder, 0, 1000)}},

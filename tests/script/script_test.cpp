@@ -37,6 +37,8 @@ public:
     saved_["B"] = std::string(31, 'b') + "0";
     saved_["C"] = std::string(32, 'c');
     saved_["D"] = std::string(32, 'd');
+    saved_["E"] = std::string(32, 'e');
+    saved_["F"] = std::string(32, 'f');
   }
 
   void perform(const step& s) {
