@@ -31,7 +31,7 @@ protected:
   }
   void connect() {
     server.connect();
-    EXPECT_THAT(server.take_names(), testing::Contains("acquire").Times(static_cast<int>(all.size())));
+    EXPECT_THAT(server.take_names(), testing::Contains("acquire").Times(all.size()));
     for (int i = 0; i < 3; ++i) server.say(bulk(std::string(40, 'd')));  // The scripts of the line.
   }
   std::string queued() {

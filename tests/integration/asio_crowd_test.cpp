@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten thousand waiters in one process, through holdfast/asio.hpp: all are served, in order, and none costs the others.
 #include "integration/asio_fixture.hpp"
+#include "integration/line_fixture.hpp"
 
 #include <malloc.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -54,6 +56,62 @@ TEST_F(crowd_of_waiters, on_one_lock_is_served_in_the_order_of_its_requests) {
   ASSERT_EQ(order.size(), static_cast<std::size_t>(crowd));
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
   EXPECT_EQ(released, crowd);
+  EXPECT_EQ(waiting(), 0);
+}
+
+// Who waits in two clients, which are two processes to the server, while something happens to all of them.
+class thousand_waiters : public on_asio {
+protected:
+  static constexpr int count = scaled(1000);
+
+  void line_up() {
+    for (int i = 0; i < count; ++i) {
+      async_acquire(i % 2 == 0 ? a_ : b_, "x", {}, bound([this](error_code ec, lease got) {
+                      ASSERT_FALSE(ec) << ec.message();
+                      EXPECT_EQ(++inside_, 1);
+                      EXPECT_GT(got.token().value(), last_token_);
+                      last_token_ = got.token().value();
+                      asio::post(io, [this, held = std::move(got)]() mutable { give_back(std::move(held)); });
+                    }));
+    }
+    ASSERT_TRUE(waits_for(count, 60s)) << waiting();
+  }
+  void give_back(lease held) {
+    --inside_;
+    async_release(std::move(held), bound([this](release_outcome how) {
+                    EXPECT_EQ(how, release_outcome::released);
+                    ++served_;
+                  }));
+  }
+
+  client a_ = make_client();
+  client b_ = make_client();
+  int inside_ = 0;
+  int served_ = 0;
+  std::uint64_t last_token_ = 0;
+};
+
+TEST_F(thousand_waiters, are_served_after_their_holder_was_killed_B25) {
+  waiting_process holder{uri(), worker_environment(), "1000"};
+  holder.go();
+  last_token_ = holder.acquired().number;
+  line_up();
+  holder.process().signal(SIGKILL);
+  run();
+  EXPECT_EQ(served_, count);
+  EXPECT_EQ(waiting(), 0);
+}
+
+// Its data are gone, the line with them; tokens go on from the clock.
+TEST_F(thousand_waiters, are_served_after_a_restart_of_the_server) {
+  waiting_process holder{uri(), worker_environment(), "1000"};
+  holder.go();
+  last_token_ = holder.acquired().number;
+  line_up();
+  server_.kill();
+  server_.restart();
+  run();
+  EXPECT_EQ(served_, count);
   EXPECT_EQ(waiting(), 0);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The line under faults: nothing may stop it for good, let two in, or leave somebody behind who is gone.
 #include "integration/line_fixture.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/witness.hpp"
 
 #include <signal.h>
@@ -94,6 +95,24 @@ TEST_F(line_trouble, pattern_subscriber_does_not_keep_the_dead_alive_P1) {
   waiters[0].process().wait();
   const auto released_at = holder.release();
   EXPECT_LT(waiters[1].acquired().at - released_at, 100ms);
+}
+
+// H15: nothing comes from it any more and nothing reaches it, and neither end is told. The server still counts its
+// subscription, so it is granted in vain; it finds out by its own look that nobody answers.
+TEST_F(line_trouble, waiter_that_is_cut_off_silently_costs_one_window_and_comes_back_H15) {
+  fault_proxy proxy{server_.socket()};
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  std::vector<waiting_process> waiters;
+  waiters.emplace_back(proxy.uri(), worker_environment());
+  waiters.push_back(start());
+  line_up(waiters);
+  for (const auto way : {direction::to_server, direction::to_client}) proxy.set_existing(way, {.pass_only = 0});
+  const auto released_at = holder.release();
+  EXPECT_LT(waiters[1].acquired().at - released_at, 1500ms);
+  waiters[1].release();
+  EXPECT_NE(waiters[0].acquired(20s).number, 0u);
 }
 
 // B30: the whole keyspace goes with a hundred waiting. They queue anew, and each gets its turn.
