@@ -150,21 +150,21 @@ TEST_F(synchronized, try_runs_the_body_and_releases) {
 TEST_F(synchronized, try_says_that_the_time_is_up_and_does_not_run_the_body) {
   const auto held = others_.acquire("x");
   bool has_run = false;
-  EXPECT_FALSE(locks_.try_synchronize("x", [&](lease&) { has_run = true; }, {.wait = 30ms}));
+  EXPECT_FALSE(locks_.try_synchronize("x", [&](lease&) { has_run = true; }, {.wait = 200ms}));
   EXPECT_EQ(locks_.try_synchronize("x", [&](lease&) { return has_run = true; }, {.wait = 0ms}), std::nullopt);
   EXPECT_FALSE(has_run);
 }
 
 TEST_F(synchronized, throwing_form_throws_instead) {
   const auto held = others_.acquire("x");
-  EXPECT_EQ(code_of([&] { locks_.synchronize("x", [](lease&) {}, {.wait = 30ms}); }), errc::timed_out);
+  EXPECT_EQ(code_of([&] { locks_.synchronize("x", [](lease&) {}, {.wait = 200ms}); }), errc::timed_out);
 }
 
 // The issue: a nested lock's time-out is never swallowed by the outer.
 TEST_F(synchronized, time_out_of_a_nested_lock_is_its_own) {
   const auto held = others_.acquire("inner");
   const auto code = code_of([&] {
-    (void)locks_.try_synchronize("outer", [&](lease&) { locks_.synchronize("inner", [](lease&) {}, {.wait = 30ms}); },
+    (void)locks_.try_synchronize("outer", [&](lease&) { locks_.synchronize("inner", [](lease&) {}, {.wait = 200ms}); },
                                  {.wait = 1s});
   });
   EXPECT_EQ(code, errc::timed_out);
@@ -174,7 +174,7 @@ TEST_F(synchronized, time_out_of_a_nested_lock_is_its_own) {
 TEST_F(synchronized, try_in_a_try_says_false_for_the_inner_only) {
   const auto held = others_.acquire("inner");
   EXPECT_TRUE(locks_.try_synchronize(
-      "outer", [&](lease&) { EXPECT_FALSE(locks_.try_synchronize("inner", [](lease&) {}, {.wait = 30ms})); }));
+      "outer", [&](lease&) { EXPECT_FALSE(locks_.try_synchronize("inner", [](lease&) {}, {.wait = 200ms})); }));
 }
 
 TEST_F(synchronized, try_releases_when_the_body_throws_and_passes_other_faults_on) {
