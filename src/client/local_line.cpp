@@ -36,7 +36,8 @@ void local_line::forget_if_idle(const std::string& key) {
 
 local_line::outcome local_line::enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
                                       const std::stop_token& cancel) {
-  waiter me;
+  const auto own = std::make_shared<waiter>();
+  waiter& me = *own;
   me.wish = wish;
   // Before the lock, because it may call back at once; and its end waits for a callback under way.
   const std::stop_callback on_stop{cancel, [&] {
@@ -46,7 +47,7 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
                                    }};
   std::unique_lock held{mutex_};
   queue& q = queues_[key];
-  const auto place = q.waiting.insert(q.waiting.end(), &me);
+  const auto place = q.waiting.insert(q.waiting.end(), own);
   const auto leave_with = [&](turn what) {
     q.waiting.erase(place);
     if (what == turn::ask) {
@@ -63,7 +64,7 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
     const time_point now = boottime_now();
     if (me.is_cancelled) return leave_with(turn::cancelled);
     if (now >= until) return leave_with(turn::timed_out);
-    const bool is_first = q.waiting.front() == &me;
+    const bool is_first = q.waiting.front() == own;
     if (me.is_told_to_ask || (is_first && is_open(q, now))) return leave_with(turn::ask);
 
     time_point wake_at = std::min(until, now + look_around);
@@ -94,7 +95,7 @@ void local_line::failed(const std::string& key, bool is_trouble) {
   --q.asking;
   tell_first(q);
   if (is_trouble) {
-    for (auto* one : q.waiting) {
+    for (const auto& one : q.waiting) {
       one->is_told_to_ask = true;
       one->news.notify_one();
     }
@@ -103,21 +104,22 @@ void local_line::failed(const std::string& key, bool is_trouble) {
 }
 
 bool local_line::hand_on(const std::shared_ptr<lease_record>& record, time_point deadline) {
-  const std::lock_guard alone{mutex_};
-  const auto at = queues_.find(record->keys.holder);
-  if (at == queues_.end() || at->second.holder != record.get()) return false;
-  queue& q = at->second;
-  if (!q.waiting.empty() && q.chain->can_pass(boottime_now(), deadline, q.waiting.front()->wish)) {
-    waiter& next = *q.waiting.front();
-    if (auto given = give_(record, q.chain->pass())) {
-      q.waiting.pop_front();
-      q.holder = given.get();
-      next.given = std::move(given);
-      next.news.notify_one();
-      return true;
-    }
+  std::shared_ptr<waiter> next;
+  {
+    const std::lock_guard alone{mutex_};
+    const auto at = queues_.find(record->keys.holder);
+    if (at == queues_.end() || at->second.holder != record.get()) return false;
+    queue& q = at->second;
+    if (q.waiting.empty() || !q.chain->can_pass(boottime_now(), deadline, q.waiting.front()->wish)) return false;
+    auto given = give_(record, q.chain->pass());
+    if (!given) return false;
+    next = std::move(q.waiting.front());
+    q.waiting.pop_front();
+    q.holder = given.get();
+    next->given = std::move(given);
   }
-  return false;
+  next->news.notify_one();
+  return true;
 }
 
 void local_line::ended(const lease_record& record) {

@@ -66,6 +66,8 @@ public:
   void ended(const lease_record& record);
 
 private:
+  // Shared with whoever tells it something: that is done without the mutex, or the woken thread would only wait for it,
+  // and by then the waiter may have seen the news already and be gone.
   struct waiter {
     std::condition_variable news{};
     core::hand_over_wish wish{};
@@ -74,7 +76,7 @@ private:
     bool is_cancelled = false;
   };
   struct queue {
-    std::list<waiter*> waiting{};
+    std::list<std::shared_ptr<waiter>> waiting{};
     int asking = 0;
     const lease_record* holder = nullptr;  // Of the chain.
     std::optional<core::hand_over_chain> chain{};
