@@ -39,7 +39,11 @@ void keeper_thread::start() {
 }
 
 void keeper_thread::wake_if_sooner() {
-  if (keeper_.wake_at() < asleep_until_) wake_.set();
+  if (keeper_.wake_at() >= asleep_until_) return;
+  wake_.set();
+  // A lease that is given back at once takes its time with it. The thread keeps this one nevertheless, so that the next
+  // lease, which is due later, need not wake it again.
+  comes_back_at_ = std::min(comes_back_at_, keeper_.wake_at());
 }
 
 void keeper_thread::keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline,
@@ -115,6 +119,7 @@ void keeper_thread::run() {
   connection::lock held{line_.mutex()};
   for (;;) {
     const time_point now = boottime_now();
+    if (now >= comes_back_at_) comes_back_at_ = never;
     keeper_.on_wake(now);
     if (close_at_ != never && (now >= close_at_ || !keeper_.has_background_releases())) return;
     line_.prepare(held);
@@ -125,7 +130,7 @@ void keeper_thread::run() {
 
 // A timer on CLOCK_BOOTTIME, because ppoll's own time-out does not count a suspend (H2).
 void keeper_thread::wait_and_collect(connection::lock& held) {
-  asleep_until_ = std::min(keeper_.wake_at(), close_at_);
+  asleep_until_ = std::min({keeper_.wake_at(), comes_back_at_, close_at_});
   const pollfd own = line_.poll_for();
   const time_point own_until = asleep_until_;
   held.unlock();

@@ -67,6 +67,7 @@ private:
   bool is_started_ = false;
   time_point close_at_ = never;  // Once closing: when to stop in any case.
   time_point asleep_until_ = time_point{};
+  time_point comes_back_at_ = never;  // Whether there is something to do by then or not.
 };
 
 }  // namespace detail
