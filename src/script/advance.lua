@@ -51,8 +51,9 @@ local function fence_lives(stamp)
   return string.format('%.0f', keep)
 end
 
-write_fence = function(stamp, owner)
-  last = stamp .. '|' .. owner .. fence_mark()
+-- `has_line`: whether somebody is in line; nil when the caller does not know.
+write_fence = function(stamp, owner, has_line)
+  last = stamp .. '|' .. owner .. fence_mark(has_line)
   call('SET', KEYS[2], last, 'PX', fence_lives(stamp))
 end
 
@@ -76,27 +77,32 @@ mark_spent = function(owner, least)
 end
 
 -- Makes it a holder and takes it out of the line. The token; nil and the server's error when memory is full.
-grant = function(entry, lives_ms)
+-- `is_all`: nobody else is in line, for all that the caller has seen.
+grant = function(entry, lives_ms, is_all)
   local stamp = next_stamp(entry.min_fence)
   local done = put(entry, stamp, tonumber(now) + tonumber(lives_ms) * 1000)
   if done.err then
     return nil, done
   end
-  call('ZREM', KEYS[3], entry.id)
-  call('HDEL', KEYS[4], entry.id)
-  if call('EXISTS', KEYS[3]) == 0 then
-    call('DEL', KEYS[4])
+  if is_all then
+    call('DEL', KEYS[3], KEYS[4])
+  else
+    call('ZREM', KEYS[3], entry.id)
+    call('HDEL', KEYS[4], entry.id)
+    if call('EXISTS', KEYS[3]) == 0 then
+      call('DEL', KEYS[4])
+      is_all = true
+    end
   end
   -- The last stamp is the end of the block: whoever comes next is above all of it (P14).
   local has_block = entry.mode == 'x' and entry.permits > 0
-  write_fence(has_block and string.format('%.0f', tonumber(stamp) + entry.permits) or stamp, entry.id)
+  write_fence(has_block and string.format('%.0f', tonumber(stamp) + entry.permits) or stamp, entry.id, not is_all)
   return stamp
 end
 
--- Nil for an entry that is dead: half lost, or its own wait is over.
-local function entry_of(id)
-  local process, told, ttl, window, wait_until, min_fence, _, mode, permits, label = string.match(
-    call('HGET', KEYS[4], id) or '',
+-- `text`: what the waiters key has of it. Nil for an entry that is dead: half lost, or its own wait is over.
+local function entry_of(id, text)
+  local process, told, ttl, window, wait_until, min_fence, _, mode, permits, label = string.match(text or '',
     '^v1|([^|]+)|([s-])|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%a)(%d*)|([^|]*)$')
   if not process or wait_until ~= '0' and now > wait_until then
     return nil
@@ -125,13 +131,13 @@ local function listens(entry)
 end
 
 -- Grants it for a claim window and tells it so; false when it could not be told, or memory is full.
-local function offer(entry)
+local function offer(entry, is_all)
   local until_ms = math.floor(tonumber(now) / 1000) + tonumber(entry.window)
   if not tell(entry.process, 'v1|grant|' .. entry.id .. '|' .. now .. '|' .. string.format('%.0f', until_ms)) then
     pcall('HSET', KEYS[4], 'deaf', now)
     return false
   end
-  return grant(entry, entry.window) ~= nil
+  return grant(entry, entry.window, is_all) ~= nil
 end
 
 -- Should it not come, these look without being asked again: nobody else would notice (P3).
@@ -163,25 +169,29 @@ end
 --          look; or who needs more room than there is
 -- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on.
 advance = function(me)
-  -- It runs behind a release that is done already: nothing in here may fail.
-  local line_kind, waiters_kind = call('TYPE', KEYS[3]).ok, call('TYPE', KEYS[4]).ok
-  if line_kind ~= 'zset' and line_kind ~= 'none' or waiters_kind ~= 'hash' and waiters_kind ~= 'none' then
-    return nil, false
-  end
-  local standby = me and call('HGET', KEYS[4], 'standby') or ''
-  local rank, seen, grants, batch = 0, 0, 0, 4
-  local token, first_silent, offered, head
+  local rank, seen, grants, asked = 0, 0, 0, 4
+  local token, first_silent, offered, head, standby
   local behind = {}
 
   while seen < most_seen and grants < most_grants and #behind < 2 and (offered or not head) do
-    local ids = call('ZRANGE', KEYS[3], rank, rank + batch - 1)
-    batch = 32
+    -- It runs behind a release that is done already: nothing in here may fail, also if a key has another type.
+    local ids = pcall('ZRANGE', KEYS[3], rank, rank + asked - 1)
+    if ids.err then
+      return nil, false
+    end
     if #ids == 0 then
       break
     end
+    local first = pcall('HGET', KEYS[4], ids[1])
+    if type(first) == 'table' then
+      return nil, false
+    end
+    standby = standby or me and call('HGET', KEYS[4], 'standby') or ''
     seen = seen + #ids
+    local is_end = #ids < asked
     for i = 1, #ids do
-      local entry = entry_of(ids[i])
+      local entry = entry_of(ids[i], i == 1 and first or call('HGET', KEYS[4], ids[i]))
+      local is_all = is_end and i == #ids and rank == 0
       local silence = entry and (entry.id == me and 0 or silence_of(entry, standby)) or dead_us + 1
       if silence > dead_us then
         call('ZREM', KEYS[3], ids[i])
@@ -202,10 +212,10 @@ advance = function(me)
         head = entry
         rank = rank + 1
       elseif entry.id == me then
-        token = grant(entry, entry.ttl)
+        token = grant(entry, entry.ttl, is_all)
         grants = grants + 1
         head = not token and entry or nil
-      elseif entry.told ~= 's' or not offer(entry) then
+      elseif entry.told ~= 's' or not offer(entry, is_all) then
         head = entry
         rank = rank + 1
       else
@@ -216,6 +226,10 @@ advance = function(me)
         break
       end
     end
+    if is_end then
+      break
+    end
+    asked = 32
   end
 
   if grants == 0 and not head and first_silent and first_silent.told == 's' and has_room(first_silent) and
@@ -233,11 +247,11 @@ advance = function(me)
     go_on_at(rank)
   end
   if seen == 0 then
-    if waiters_kind == 'hash' then
+    if call('TYPE', KEYS[4]).ok == 'hash' then
       call('DEL', KEYS[4])
     end
     if last and sub(last, 50) == '|q' then
-      write_fence(sub(last, 1, 16), sub(last, 18, 49))
+      write_fence(sub(last, 1, 16), sub(last, 18, 49), false)
     end
   end
   return token, head ~= nil or grants == most_grants

@@ -28,8 +28,11 @@ read = function()
 end
 
 -- The q says that there may be a line, so that who finds the lock free asks it (acquire.lua).
-fence_mark = function()
-  return call('TYPE', KEYS[3]).ok == 'zset' and '|q' or ''
+fence_mark = function(has_line)
+  if has_line == nil then
+    has_line = call('TYPE', KEYS[3]).ok == 'zset'
+  end
+  return has_line and '|q' or ''
 end
 
 -- Might somebody be let in; does nobody hold it; is there room for this one?

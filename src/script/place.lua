@@ -15,7 +15,7 @@ local function live_ahead(ahead)
   local live, first = 0, nil
   if ahead > 0 then
     for _, id in ipairs(call('ZRANGE', KEYS[3], 0, math.min(ahead, 128) - 1)) do
-      local entry = entry_of(id)
+      local entry = entry_of(id, call('HGET', KEYS[4], id))
       if entry and (entry.told ~= 's' or listens(entry)) then
         live, first = live + 1, first or id
         if live == 4 then

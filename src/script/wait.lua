@@ -146,6 +146,6 @@ if not call('ZSCORE', KEYS[3], owner) or call('HEXISTS', KEYS[4], owner) == 0 th
   call('ZADD', KEYS[3], ticket, owner)
   local entry = {'v1', process, told, ttl, window, wait_until, min_fence, now, mode .. permits, label}
   call('HSET', KEYS[4], owner, table.concat(entry, '|'))
-  write_fence(stamp, granted_last)
+  write_fence(stamp, granted_last, true)
 end
 return place(owner, process, told, max_ttl)
