@@ -21,6 +21,7 @@ local silent_us = 6000000 -- One look missed: others go first (P3).
 local dead_us = 16500000  -- Three looks missed: out of the line (P1).
 local most_grants = 16
 local most_seen = 256
+local most_behind = 32
 
 -- False when nobody may be told anything here, by anybody with the caller's permissions.
 tell = function(channel, message)
@@ -140,15 +141,25 @@ local function offer(entry, is_all)
   return grant(entry, entry.window, is_all) ~= nil
 end
 
--- Should it not come, these look without being asked again: nobody else would notice (P3).
-local function stand_by(offered, behind)
-  local standby = now
-  for k = 1, #behind do
-    local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * k)
-    tell(behind[k].process, 'v1|look|' .. behind[k].id .. '|' .. now .. '|' .. at)
-    standby = standby .. '|' .. behind[k].id .. '|' .. at
+-- Should it not come, the first two of other processes behind it look without being asked again: nobody else would
+-- notice (P3). They stand at `rank` or a little behind: a crowd of its own process is not searched for ever.
+local function stand_by(offered, rank)
+  local same = 'v1|' .. offered.process .. '|'
+  local standby, told = now, 0
+  for _, id in ipairs(call('ZRANGE', KEYS[3], rank, rank + most_behind - 1)) do
+    local text = call('HGET', KEYS[4], id)
+    local entry = text and sub(text, 1, #same) ~= same and entry_of(id, text)
+    if entry and entry.told == 's' and silence_of(entry, '') <= dead_us then
+      told = told + 1
+      local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * told)
+      tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at)
+      standby = standby .. '|' .. id .. '|' .. at
+      if told == 2 then
+        break
+      end
+    end
   end
-  if #behind > 0 then
+  if told > 0 then
     call('HSET', KEYS[4], 'standby', standby)
   end
 end
@@ -171,9 +182,8 @@ end
 advance = function(me)
   local rank, seen, grants, asked = 0, 0, 0, 4
   local token, first_silent, offered, head, standby
-  local behind = {}
 
-  while seen < most_seen and grants < most_grants and #behind < 2 and (offered or not head) do
+  while seen < most_seen and grants < most_grants and not head do
     -- It runs behind a release that is done already: nothing in here may fail, also if a key has another type.
     local ids = pcall('ZRANGE', KEYS[3], rank, rank + asked - 1)
     if ids.err then
@@ -196,13 +206,8 @@ advance = function(me)
       if silence > dead_us then
         call('ZREM', KEYS[3], ids[i])
         call('HDEL', KEYS[4], ids[i])
-      elseif head or not is_free() then
-        -- Nobody from here on; the next ones stand by for whoever was granted.
-        head = head or entry
-        if #behind < 2 and entry.told == 's' and offered and entry.process ~= offered.process then
-          behind[#behind + 1] = entry
-        end
-        rank = rank + 1
+      elseif not is_free() then
+        head = entry
       elseif entry.id ~= me and silence > silent_us then
         first_silent = first_silent or entry
         rank = rank + 1
@@ -210,19 +215,17 @@ advance = function(me)
         rank = rank + 1
       elseif not has_room(entry) then
         head = entry
-        rank = rank + 1
       elseif entry.id == me then
         token = grant(entry, entry.ttl, is_all)
         grants = grants + 1
         head = not token and entry or nil
       elseif entry.told ~= 's' or not offer(entry, is_all) then
         head = entry
-        rank = rank + 1
       else
         offered = entry
         grants = grants + 1
       end
-      if #behind == 2 or grants == most_grants or head and not offered then
+      if head or grants == most_grants then
         break
       end
     end
@@ -241,7 +244,7 @@ advance = function(me)
     end
   end
   if offered then
-    stand_by(offered, behind)
+    stand_by(offered, rank)
   end
   if not head and is_free() and (seen >= most_seen or grants == most_grants) then
     go_on_at(rank)
