@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `holdfast run x -- true` costs over `true`: both as whole processes, in turn, the server running.
+"""What `holdfast run x -- true` costs over `true`: both as whole processes, in turn, the server running. Prints a line
+of JSON, as bench/figure.cpp does.
 
 usage: run_overhead.py PATH-TO-HOLDFAST URI [RUNS]
 """
 
+import json
 import os
 import statistics
 import subprocess
@@ -29,9 +31,11 @@ def main():
             bare.append(pair[0])
             locked.append(pair[1])
     extra = sorted(b - a for a, b in zip(bare, locked))
-    print(f"holdfast run x -- true, {runs} runs in turn with true; median (min to max)")
-    for name, values in (("true", sorted(bare)), ("holdfast run x -- true", sorted(locked)), ("extra", extra)):
-        print(f"  {name:24}{statistics.median(values):6.2f} ({values[0]:.2f} to {values[-1]:.2f}) ms")
+    value = statistics.median(extra)
+    print(json.dumps({"id": "run_overhead", "what": "holdfast run x -- true, over true", "unit": "ms",
+                      "value": round(value, 3), "yardstick": None, "yardstick_value": None, "ratio": round(value, 3),
+                      "spread": [round(extra[0], 3), round(extra[-1], 3)], "rounds": runs, "goal": "<= 6",
+                      "holds": value <= 6}))
 
 
 if __name__ == "__main__":

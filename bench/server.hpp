@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server as the yardsticks see it: hiredis, blocking, the least work that anybody can do on Redis.
+#pragma once
+
+#include <holdfast/client.hpp>
+
+#include <hiredis/hiredis.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+inline void must(bool fact, const std::string& what) {
+  if (fact) return;
+  std::fprintf(stderr, "bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+inline bool is_port(const std::string& where) { return where.front() != '/'; }
+
+inline holdfast::client make_client(const std::string& where, const holdfast::client_options& how = {}) {
+  return holdfast::client{is_port(where) ? "redis://127.0.0.1:" + where : "redis+unix://" + where, how};
+}
+
+class hiredis {
+public:
+  explicit hiredis(const std::string& where)
+      : context_{is_port(where) ? redisConnect("127.0.0.1", std::atoi(where.c_str()))
+                                : redisConnectUnix(where.c_str())} {
+    must(context_ && context_->err == 0, "hiredis cannot connect");
+  }
+
+  redisContext* get() const { return context_.get(); }
+
+  // The text of the reply, or its number as text.
+  std::string ask(const std::vector<std::string>& words) const {
+    send(words);
+    return receive();
+  }
+  void send(const std::vector<std::string>& words) const {
+    std::vector<const char*> texts;
+    std::vector<std::size_t> lengths;
+    for (const auto& w : words) {
+      texts.push_back(w.data());
+      lengths.push_back(w.size());
+    }
+    redisAppendCommandArgv(context_.get(), static_cast<int>(words.size()), texts.data(), lengths.data());
+  }
+  std::string receive() const {
+    void* got = nullptr;
+    must(redisGetReply(context_.get(), &got) == REDIS_OK, "hiredis: no reply");
+    const std::unique_ptr<redisReply, free_reply> reply{static_cast<redisReply*>(got)};
+    must(reply->type != REDIS_REPLY_ERROR, reply->str ? reply->str : "hiredis: an error");
+    if (reply->type == REDIS_REPLY_INTEGER) return std::to_string(reply->integer);
+    return reply->str ? std::string{reply->str, reply->len} : std::string{};
+  }
+
+  // Of `INFO section`, the number behind `field`.
+  double info(const std::string& section, const std::string& field) const {
+    const std::string text = ask({"INFO", section});
+    const auto at = text.find(field);
+    return at == std::string::npos ? 0 : std::atof(text.c_str() + at + field.size());
+  }
+  double cpu_seconds() const { return info("cpu", "used_cpu_user:") + info("cpu", "used_cpu_sys:"); }
+  double scripts_run() const { return info("commandstats", "cmdstat_evalsha:calls="); }
+
+private:
+  struct close_context {
+    void operator()(redisContext* c) const { redisFree(c); }
+  };
+  struct free_reply {
+    void operator()(redisReply* r) const { freeReplyObject(r); }
+  };
+  std::unique_ptr<redisContext, close_context> context_;
+};
+
+}  // namespace bench
