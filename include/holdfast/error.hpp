@@ -39,7 +39,7 @@ enum class errc {
   cancelled_in_flight,  // It asked while a request was unanswered; we clean up in the background.
 
   // We do not know what the server did.
-  reply_lost,        // The request left; the answer never came.
+  reply_lost,        // The request left; the answer never came, or so late that the grant was given back.
   unexpected_reply,  // The answer was not one that our scripts give, or not RESP2.
 
   // You held the lock and no longer do.

@@ -83,7 +83,7 @@ void acquire_call::finish_at_deadline(time_point now) {
     silent_since_ = now;
     return;
   }
-  if (is_asked_ || is_unanswered_) return fail(errc::reply_lost);
+  if (is_asked_ || is_unanswered_ || is_given_back_) return fail(errc::reply_lost);
   // "Busy" was the last news, but whoever waits without end has not timed out.
   fail(!waited_to_the_end && last_news_ == errc::timed_out ? errc::server_silent : last_news_);
 }
@@ -94,7 +94,7 @@ void acquire_call::fail(errc code) {
 }
 
 // The answer is definite for the copy that it answers. If an earlier one was cut off, the whole is unknown (C5).
-void acquire_call::fail_definitely(errc code) { fail(is_unanswered_ ? errc::reply_lost : code); }
+void acquire_call::fail_definitely(errc code) { fail(is_unanswered_ || is_given_back_ ? errc::reply_lost : code); }
 
 // The present owner id is not used any more. If the server knows it, or may come to, somebody must let it leave.
 void acquire_call::forget_owner() {
@@ -107,7 +107,7 @@ void acquire_call::forget_owner() {
 void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_answer& answer) {
   if (end_) return;
   HOLDFAST_ASSERT(is_asked_);
-  is_asked_ = false;
+  is_asked_ = is_given_back_ = false;
   had_contact_ = true;
   refusals_ = 0;
   silent_since_ = now;
@@ -126,10 +126,11 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_mine& what
 
 void acquire_call::accept(time_point now, fencing_token token, time_point deadline) {
   if (deadline - now < least_useful(settings_.ttl)) {
-    // It came so late that little of it is left. Give it back; if there is time, ask for a fresh one.
+    // It came so late that little of it is left. Give it back; if there is time, ask for a fresh one. Until it is back
+    // the server is changed by this call, so an end without another answer is unknown (C5).
     is_unanswered_ = true;  // To be released as if we had never heard of it.
-    if (settings_.only_once) return fail(errc::server_silent);
-    last_news_ = errc::server_silent;
+    is_given_back_ = true;
+    if (settings_.only_once) return fail(errc::reply_lost);
     forget_owner();
     if (place_ == place::in_line) come_back(now);
     return schedule_ask(now, now);
@@ -296,7 +297,7 @@ void acquire_call::on_no_connection(time_point /*now*/, errc code, bool is_final
 
 void acquire_call::on_cancel(time_point /*now*/) {
   if (end_) return;
-  fail(is_asked_ || is_unanswered_ ? errc::cancelled_in_flight : errc::cancelled);
+  fail(is_asked_ || is_unanswered_ || is_given_back_ ? errc::cancelled_in_flight : errc::cancelled);
 }
 
 }  // namespace holdfast::core

@@ -197,6 +197,7 @@ private:
   bool is_heartbeat_ = false;  // The next look: it has no other reason.
   bool is_taken_along_ = false;
   bool is_unanswered_ = false;  // A copy with this owner id was cut off, and what became of it is not known.
+  bool is_given_back_ = false;  // The last answer was a grant that came too late to be of use.
   bool has_copies_ = false;     // One was cut off at all: it may still arrive.
   time_point wait_for_hearing_until_{};
   std::uint64_t ticket_ = 0;
