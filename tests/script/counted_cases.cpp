@@ -102,6 +102,11 @@ std::vector<script_case> semaphore_cases() {
       {"another_size_is_an_error_that_says_which_it_has",
        {wait("<A>", granted("ta")), wait("<B>", other_size(3), {.kind = "s5"}), release_part("<A>", "<ta>"),
         wait("<B>", other_size(3), {.kind = "s5"}), wait("<B>", granted())}},
+      // The danger: the first acquire of all is lost on its way and cleaned up. Its mark must not take the name.
+      {"a_leave_before_anything_else_does_not_decide_the_kind_P9",
+       {leave_part("<A>", not_mine), wait("<A>", list({number(4), now()})), wait("<B>", granted("tb")),
+        wait("<C>", other_size(3), {.kind = "s5"}), release_part("<B>", "<tb>"),
+        wait("<D>", wrong("semaphore"), writer)}},
       {"more_than_there_can_ever_be_is_refused", {wait("<A>", other_size(3), {.permits = "4"}), is_absent(holder)}},
       {"resize_lets_those_in_who_fit_now_B34",
        {listen(ear), wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0)), wait("<C>", queued(1)),
