@@ -134,7 +134,7 @@ class says_busy_unasked : public has_none {
 public:
   using has_none::has_none;
   std::optional<bad_hold> attempt(int part) override {
-    return random_() % 16 == 0 ? std::nullopt : bad_lock::attempt(part);
+    return random_() % 4 == 0 ? std::nullopt : bad_lock::attempt(part);
   }
 };
 

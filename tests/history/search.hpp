@@ -4,11 +4,13 @@
 // state of the model), so that no such pair is looked at twice. It is a loop over a stack of its own: a history's
 // length costs memory, not depth.
 //
-// Three things keep it small, and none changes the answer:
+// What keeps it small, and does not change the answer:
 // - Tokens increase in every model, so among takes with tokens only the smallest one that is left can be next.
+// - `busy` changes nothing, so where it can be next it is.
 // - A step that may or may not have taken effect is only tried where a step that must is refused: put off until just
 //   before the one that it makes room for (or for a busy: that it explains), it disturbs nothing in between.
 // - What is alike is used in its order: ghosts of one part, once they have begun, and holds of one part that may end.
+//   And whoever came to the same pair with fewer ghosts could have done all that follows.
 #pragma once
 
 #include "history/steps.hpp"
@@ -17,10 +19,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -79,7 +82,7 @@ public:
       model_.apply(step_of(next), after);
       const int furthest_before = furthest_;
       take(next);
-      if (!seen_.insert(key_of(after)).second) {
+      if (!is_news(after)) {
         undo(next, furthest_before);
         continue;
       }
@@ -145,6 +148,7 @@ private:
       const bool has_turn = one.what != deed::take || one.token == 0 || takes_[next_take_] == i;
       state after = now;
       if (has_turn && model_.apply(one, after)) {
+        if (one.what == deed::busy) return {{sort::required, i}};
         all.push_back({sort::required, i});
       } else if (has_turn) {
         wants_room = wants_room || one.what == deed::take;
@@ -224,13 +228,28 @@ private:
     if (required(one.number).what == deed::take && required(one.number).token != 0) --next_take_;
   }
 
-  // The steps in order are all up to the furthest one but a few, so those few name them.
+  // Was nobody here with as few ghosts?
+  bool is_news(const state& now) {
+    std::vector<std::size_t> used;
+    for (const auto& [part, ghosts] : ghosts_) used.push_back(ghosts.used);
+    auto& before = seen_[key_of(now)];
+    for (const auto& one : before) {
+      if (std::equal(one.begin(), one.end(), used.begin(), std::less_equal<>{})) return false;
+    }
+    before.push_back(std::move(used));
+    return true;
+  }
+
+  // The steps in order are all up to the furthest one but a few, so those few name them. Ghosts of one part are alike.
   std::string key_of(const state& now) const {
     std::string key;
     append_number(key, furthest_);
     for (int i = first(); i < furthest_; i = next_[index(i)]) append_number(key, i);
     append_number(key, -1);
-    for (const auto& [part, ghosts] : ghosts_) append_number(key, static_cast<std::int64_t>(ghosts.used));
+    for (const int hold : now.holds) {
+      const bool is_ghost = index(hold) >= of_.holders.size();
+      append_number(key, is_ghost ? -2 - of_.ghosts[index(hold) - of_.holders.size()].part : hold);
+    }
     model_.append_to(key, now);
     return key;
   }
@@ -245,7 +264,7 @@ private:
   std::size_t next_take_ = 0;
   std::vector<std::vector<int>> of_hold_{};  // The optional steps of each hold.
   std::map<int, ghosts_of_a_part> ghosts_{};
-  std::unordered_set<std::string> seen_{};
+  std::unordered_map<std::string, std::vector<std::vector<std::size_t>>> seen_{};  // Ghosts used at each pair.
   found result_{};
 };
 

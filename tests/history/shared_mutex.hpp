@@ -44,10 +44,8 @@ public:
     }
   }
 
-  void append_to(std::string& key, const state& now) const {
-    append_holds(key, now.holds);
-    key.push_back(now.writes ? 'w' : 'r');
-  }
+  // Of the state what does not follow from which steps are in order and who holds it.
+  void append_to(std::string& key, const state& now) const { key.push_back(now.writes ? 'w' : 'r'); }
 
 private:
   static bool has_room(const state& now, int part) { return now.holds.empty() || (part != everything && !now.writes); }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <vector>
 
 namespace holdfast::test::history {
 
@@ -16,11 +15,6 @@ inline void append_number(std::string& key, std::int64_t number) {
   char bytes[sizeof number];
   std::memcpy(bytes, &number, sizeof number);
   key.append(bytes, sizeof bytes);
-}
-
-// The last token needs no place in a key: it follows from which steps have been taken.
-inline void append_holds(std::string& key, const std::vector<int>& holds) {
-  for (const int one : holds) append_number(key, one);
 }
 
 }  // namespace holdfast::test::history
