@@ -42,8 +42,8 @@ TEST(acquire_call, waits_for_the_answer_until_its_deadline) {
   EXPECT_EQ(c.sleeps(), t0 + timeout);
 }
 
-// H16, B61: the answer took 7 s of a 10 s lease. It is given back, whatever the caller's patience. The server has granted
-// it and may hold it for a while yet: that is no "not applied" (C5).
+// H16, B61: the answer took 7 s of a 10 s lease. It is given back, whatever the caller's patience. The server has
+// granted it and may hold it for a while yet: that is no "not applied" (C5).
 TEST(acquire_call, a_grant_with_too_little_left_is_given_back_H16_B61) {
   auto settings = once();
   settings.timeout = 20s;
