@@ -16,7 +16,7 @@ namespace holdfast::engine {
 // Something that the keeper has to do at a certain time.
 class keeper::task {
 public:
-  explicit task(keeper& of) : of_{&of} {}
+  explicit task(keeper& of) : number{++of.last_number_}, of_{&of} {}
   task(const task&) = delete;
   task& operator=(const task&) = delete;
   virtual ~task() { of_->unschedule(*this); }
@@ -24,6 +24,7 @@ public:
   virtual void run(time_point now) = 0;
   virtual void on_ready(time_point now) = 0;
 
+  const std::uint64_t number;
   time_point scheduled_at = never;
 
 protected:
@@ -250,8 +251,8 @@ void keeper::on_stray_hint(time_point now, std::string_view owner) {
 }
 
 void keeper::on_wake(time_point now) {
-  while (!agenda_.empty() && agenda_.begin()->first <= now) {
-    task* due = agenda_.begin()->second;
+  while (!agenda_.empty() && std::get<time_point>(*agenda_.begin()) <= now) {
+    task* due = std::get<task*>(*agenda_.begin());
     unschedule(*due);
     due->run(now);
   }
@@ -259,7 +260,7 @@ void keeper::on_wake(time_point now) {
 }
 
 time_point keeper::wake_at() const {
-  const time_point next = agenda_.empty() ? never : agenda_.begin()->first;
+  const time_point next = agenda_.empty() ? never : std::get<time_point>(*agenda_.begin());
   return std::min(next, channel_.wake_at());
 }
 
@@ -267,12 +268,12 @@ void keeper::schedule(task& what, time_point at) {
   unschedule(what);
   if (at == never) return;
   what.scheduled_at = at;
-  agenda_.emplace(at, &what);
+  agenda_.emplace(at, what.number, &what);
 }
 
 void keeper::unschedule(task& what) {
   if (what.scheduled_at == never) return;
-  agenda_.erase({what.scheduled_at, &what});
+  agenda_.erase({what.scheduled_at, what.number, &what});
   what.scheduled_at = never;
 }
 
@@ -288,6 +289,7 @@ void keeper::on_ready(time_point now) {
   std::vector<task*> waiting;
   for (auto& [key, kept] : leases_) waiting.push_back(kept.get());
   for (auto& [key, background] : releases_) waiting.push_back(background.get());
+  std::sort(waiting.begin(), waiting.end(), [](const task* a, const task* b) { return a->number < b->number; });
   for (task* t : waiting) t->on_ready(now);
   update_demand();
 }

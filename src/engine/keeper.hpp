@@ -15,11 +15,12 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace holdfast::engine {
@@ -123,7 +124,8 @@ private:
   duration least_silence_ = std::chrono::milliseconds{500};
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
-  std::set<std::pair<time_point, task*>> agenda_;
+  std::uint64_t last_number_ = 0;
+  std::set<std::tuple<time_point, std::uint64_t, task*>> agenda_;  // At one instant in the order of their beginning.
   channel channel_;
 };
 
