@@ -3,8 +3,12 @@
 // inner function that returns normally, and raises only afterwards.
 #include "lua_host.hpp"
 
+#include "base/assert.hpp"
+
+#include <openssl/evp.h>
 #include <lua.hpp>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -77,38 +81,53 @@ resp::value take(lua_State* lua, int index, int depth = 0) {
   }
 }
 
-const lua_host::server& server_of(lua_State* lua) {
-  return *static_cast<const lua_host::server*>(lua_touserdata(lua, lua_upvalueindex(1)));
-}
+}  // namespace
 
-// Leaves the answer on the stack; true when it is an error.
-bool call_server(lua_State* lua) {
-  std::vector<std::string> words;
-  for (int i = 1; i <= lua_gettop(lua); ++i) {
-    if (lua_type(lua, i) == LUA_TNUMBER) {
-      char digits[64];
-      const int size = std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, i));
-      words.emplace_back(digits, static_cast<std::size_t>(size));
-    } else if (lua_type(lua, i) == LUA_TSTRING) {
-      words.emplace_back(lua_tostring(lua, i), lua_objlen(lua, i));
-    } else {
-      push(lua, resp::server_error{"ERR Lua redis lib command arguments must be strings or integers"});
-      return true;
+// What a script calls. The words of a command are kept from one call to the next, because most of a simulation's time
+// goes into making them.
+struct lua_calls {
+  static lua_host& host_of(lua_State* lua) { return *static_cast<lua_host*>(lua_touserdata(lua, lua_upvalueindex(1))); }
+
+  // Leaves the answer on the stack; true when it is an error.
+  static bool call_server(lua_State* lua) {
+    auto& host = host_of(lua);
+    const auto count = static_cast<std::size_t>(lua_gettop(lua));
+    if (host.words_.size() < count) host.words_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const int at = static_cast<int>(i) + 1;
+      if (lua_type(lua, at) == LUA_TNUMBER) {
+        char digits[64];
+        const int size = std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, at));
+        host.words_[i].assign(digits, static_cast<std::size_t>(size));
+      } else if (lua_type(lua, at) == LUA_TSTRING) {
+        host.words_[i].assign(lua_tostring(lua, at), lua_objlen(lua, at));
+      } else {
+        push(lua, resp::server_error{"ERR Lua redis lib command arguments must be strings or integers"});
+        return true;
+      }
     }
+    const auto answer = count == 0
+                            ? resp::server_error{"ERR Please specify at least one argument for this redis.call() call"}
+                            : host.by_->call({host.words_.data(), count});
+    push(lua, answer);
+    return answer.as_error() != nullptr;
   }
-  const auto answer = words.empty()
-                          ? resp::server_error{"ERR Please specify at least one argument for this redis.call() call"}
-                          : server_of(lua)(words);
-  push(lua, answer);
-  return answer.as_error() != nullptr;
-}
 
-int redis_call(lua_State* lua) { return call_server(lua) ? lua_error(lua) : 1; }
+  static int call(lua_State* lua) { return call_server(lua) ? lua_error(lua) : 1; }
 
-int redis_pcall(lua_State* lua) {
-  call_server(lua);
-  return 1;
-}
+  static int pcall(lua_State* lua) {
+    call_server(lua);
+    return 1;
+  }
+
+  static int acl_check_cmd(lua_State* lua) {
+    const char* command = lua_tostring(lua, 1);
+    lua_pushboolean(lua, command && host_of(lua).by_->permits(command));
+    return 1;
+  }
+};
+
+namespace {
 
 int no_such_global(lua_State* lua) {
   return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'", lua_tostring(lua, 2));
@@ -118,24 +137,27 @@ int no_new_global(lua_State* lua) {
   return luaL_error(lua, "Attempt to modify a readonly table script: '%s'", lua_tostring(lua, 2));
 }
 
-void bind_list(lua_State* lua, const char* name, const std::vector<std::string>& words) {
+void bind_list(lua_State* lua, const char* name, words_t words) {
   lua_createtable(lua, static_cast<int>(words.size()), 0);
   for (std::size_t i = 0; i < words.size(); ++i) {
     push_text(lua, words[i]);
     lua_rawseti(lua, -2, static_cast<int>(i) + 1);
   }
-  lua_setglobal(lua, name);
+  lua_pushstring(lua, name);
+  lua_insert(lua, -2);
+  lua_rawset(lua, LUA_GLOBALSINDEX);
 }
 
-void bind_redis(lua_State* lua, const lua_host::server& call) {
-  lua_createtable(lua, 0, 2);
+void bind_redis(lua_State* lua, lua_host& host) {
+  lua_createtable(lua, 0, 3);
   const auto add = [&](const char* name, lua_CFunction function) {
-    lua_pushlightuserdata(lua, const_cast<lua_host::server*>(&call));
+    lua_pushlightuserdata(lua, &host);
     lua_pushcclosure(lua, function, 1);
     lua_setfield(lua, -2, name);
   };
-  add("call", redis_call);
-  add("pcall", redis_pcall);
+  add("call", lua_calls::call);
+  add("pcall", lua_calls::pcall);
+  add("acl_check_cmd", lua_calls::acl_check_cmd);
   lua_setglobal(lua, "redis");
 }
 
@@ -165,33 +187,69 @@ void guard_globals(lua_State* lua) {
   lua_setmetatable(lua, LUA_GLOBALSINDEX);
 }
 
-struct close_state {
-  void operator()(lua_State* lua) const noexcept { lua_close(lua); }
-};
+std::string sha1_of(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    hex += digits[digest[i] >> 4];
+    hex += digits[digest[i] & 15];
+  }
+  return hex;
+}
 
 }  // namespace
 
-resp::value lua_host::run(std::string_view text, std::string_view sha1, const std::vector<std::string>& keys,
-                          const std::vector<std::string>& args, const server& call) {
-  const std::unique_ptr<lua_State, close_state> state{luaL_newstate()};
-  lua_State* lua = state.get();
-  if (!lua) return resp::server_error{"ERR no memory for a Lua state"};
-  open_libraries(lua);
-  bind_redis(lua, call);
+void lua_host::close_state::operator()(lua_State* lua) const noexcept { lua_close(lua); }
+
+lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{luaL_newstate()} {
+  HOLDFAST_ASSERT(state_ != nullptr);
+  // What scripts leave behind is small and short-lived: sweeping it less often makes schedules faster.
+  lua_gc(state_.get(), LUA_GCSETPAUSE, 800);
+  open_libraries(state_.get());
+  bind_redis(state_.get(), *this);
+  guard_globals(state_.get());
+}
+
+lua_host::~lua_host() = default;
+
+const lua_host::script& lua_host::learn(std::string_view text) {
+  for (const auto& s : known_) {
+    if (s.text == text) return s;
+  }
+  lua_State* lua = state_.get();
+  auto& made = known_.emplace_back(script{std::string{text}, sha1_of(text), LUA_NOREF, {}});
+  const std::string becomes = rewrite_ ? rewrite_(text) : made.text;
+  if (luaL_loadbuffer(lua, becomes.data(), becomes.size(), "@user_script") == 0) {
+    made.function = luaL_ref(lua, LUA_REGISTRYINDEX);
+  } else {
+    made.problem = std::string{"ERR Error compiling script (new function): "} + lua_tostring(lua, -1);
+  }
+  lua_settop(lua, 0);
+  return made;
+}
+
+resp::value lua_host::run(const script& what, words_t keys, words_t args, const server& by) {
+  if (what.function < 0) return resp::server_error{what.problem};
+  lua_State* lua = state_.get();
+  by_ = &by;
   bind_list(lua, "KEYS", keys);
   bind_list(lua, "ARGV", args);
-  guard_globals(lua);
-
-  if (luaL_loadbuffer(lua, text.data(), text.size(), "@user_script") != 0) {
-    return resp::server_error{std::string{"ERR Error compiling script (new function): "} + lua_tostring(lua, -1)};
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, what.function);
+  resp::value answer;
+  if (lua_pcall(lua, 0, 1, 0) == 0) {
+    answer = take(lua, -1);
+  } else {
+    // What redis.call raised is a table with the server's text; a fault of the script itself is a string.
+    const std::string why = lua_type(lua, -1) == LUA_TTABLE
+                                ? text_field(lua, lua_gettop(lua), "err").value_or("ERR unknown error")
+                                : std::string{"ERR "} + lua_tostring(lua, -1);
+    answer = resp::server_error{why + " script: " + what.sha1 + ", on @user_script."};
   }
-  if (lua_pcall(lua, 0, 1, 0) == 0) return take(lua, -1);
-
-  // What redis.call raised is a table with the server's text; a fault of the script itself is a string.
-  std::string what = lua_type(lua, -1) == LUA_TTABLE
-                         ? text_field(lua, lua_gettop(lua), "err").value_or("ERR unknown error")
-                         : std::string{"ERR "} + lua_tostring(lua, -1);
-  return resp::server_error{what + " script: " + std::string{sha1} + ", on @user_script."};
+  lua_settop(lua, 0);
+  return answer;
 }
 
 }  // namespace holdfast::sim

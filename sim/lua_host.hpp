@@ -4,23 +4,57 @@
 // sees Lua.
 #pragma once
 
+#include "model_words.hpp"
+
 #include "resp/value.hpp"
 
 #include <functional>
+#include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+struct lua_State;
 
 namespace holdfast::sim {
 
 class lua_host {
 public:
-  // Answers one command of a script; an answer that is an error is raised by redis.call and returned by redis.pcall.
-  using server = std::function<resp::value(const std::vector<std::string>& words)>;
+  // Changes a script's text as it is learned: how a simulation plants a bug without touching what we ship.
+  using rewriting = std::function<std::string(std::string_view text)>;
+  explicit lua_host(rewriting rewrite = {});
+  ~lua_host();
+  lua_host(const lua_host&) = delete;
+  lua_host& operator=(const lua_host&) = delete;
 
-  // `sha1` is only for the text of errors, which name the script as Redis does.
-  static resp::value run(std::string_view text, std::string_view sha1, const std::vector<std::string>& keys,
-                         const std::vector<std::string>& args, const server& call);
+  struct script {
+    std::string text;     // As it was given.
+    std::string sha1;     // Of that.
+    int function;         // Of what it became, compiled; or below zero,
+    std::string problem;  // and why there is none.
+  };
+  // Compiled once. The reference stays.
+  const script& learn(std::string_view text);
+
+  struct server {
+    // Answers one command of a script; an error is raised by redis.call and returned by redis.pcall.
+    std::function<resp::value(words_t words)> call;
+    std::function<bool(const std::string& command)> permits;  // redis.acl_check_cmd
+  };
+  resp::value run(const script& what, words_t keys, words_t args, const server& by);
+
+private:
+  friend struct lua_calls;
+  struct close_state {
+    void operator()(lua_State* lua) const noexcept;
+  };
+
+  rewriting rewrite_;
+  std::unique_ptr<lua_State, close_state> state_;
+  const server* by_ = nullptr;  // While a script runs.
+  std::vector<std::string> words_{};
+  std::list<script> known_{};
 };
 
 }  // namespace holdfast::sim

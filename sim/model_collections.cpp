@@ -64,7 +64,7 @@ Type* model_redis::collection_or_new(const std::string& key, bool& is_wrong) {
 
 // ---- sorted sets ----
 
-resp::value model_redis::zadd(const words_t& words) {
+resp::value model_redis::zadd(words_t words) {
   if (words.size() % 2 != 0) return syntax_error;
   for (std::size_t i = 2; i < words.size(); i += 2) {
     if (!score_of(words[i])) return resp::server_error{"ERR value is not a valid float"};
@@ -77,7 +77,7 @@ resp::value model_redis::zadd(const words_t& words) {
   return added;
 }
 
-resp::value model_redis::zrem(const words_t& words) {
+resp::value model_redis::zrem(words_t words) {
   bool is_wrong = false;
   auto* set = collection<sorted_set>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
@@ -87,7 +87,7 @@ resp::value model_redis::zrem(const words_t& words) {
   return removed;
 }
 
-resp::value model_redis::zscore(const words_t& words) {
+resp::value model_redis::zscore(words_t words) {
   bool is_wrong = false;
   const auto* set = collection<sorted_set>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
@@ -96,7 +96,7 @@ resp::value model_redis::zscore(const words_t& words) {
   return found == set->scores.end() ? resp::value{} : resp::value{shown(found->second)};
 }
 
-resp::value model_redis::zrank(const words_t& words) {
+resp::value model_redis::zrank(words_t words) {
   bool is_wrong = false;
   const auto* set = collection<sorted_set>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
@@ -106,14 +106,14 @@ resp::value model_redis::zrank(const words_t& words) {
   return std::int64_t{std::distance(set->order.begin(), at)};
 }
 
-resp::value model_redis::zcard(const words_t& words) {
+resp::value model_redis::zcard(words_t words) {
   bool is_wrong = false;
   const auto* set = collection<sorted_set>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
   return set ? static_cast<std::int64_t>(set->scores.size()) : std::int64_t{0};
 }
 
-resp::value model_redis::zrange(const words_t& words) {
+resp::value model_redis::zrange(words_t words) {
   const bool with_scores = words.size() == 5 && upper(words[4]) == "WITHSCORES";
   if (words.size() > 4 && !with_scores) return syntax_error;
   const auto first = number_of(words[2]);
@@ -134,7 +134,7 @@ resp::value model_redis::zrange(const words_t& words) {
 }
 
 // ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]
-resp::value model_redis::zrangebyscore(const words_t& words) {
+resp::value model_redis::zrangebyscore(words_t words) {
   const auto low = bound_of(words[2]);
   const auto high = bound_of(words[3]);
   if (!low || !high) return resp::server_error{"ERR min or max is not a float"};
@@ -173,7 +173,7 @@ resp::value model_redis::zrangebyscore(const words_t& words) {
 
 // ---- hashes ----
 
-resp::value model_redis::hset(const words_t& words) {
+resp::value model_redis::hset(words_t words) {
   if (words.size() % 2 != 0) return resp::server_error{"ERR wrong number of arguments for 'hset' command"};
   bool is_wrong = false;
   auto* map = collection_or_new<hash>(words[1], is_wrong);
@@ -185,7 +185,7 @@ resp::value model_redis::hset(const words_t& words) {
   return added;
 }
 
-resp::value model_redis::hget(const words_t& words) {
+resp::value model_redis::hget(words_t words) {
   bool is_wrong = false;
   const auto* map = collection<hash>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
@@ -194,14 +194,14 @@ resp::value model_redis::hget(const words_t& words) {
   return found == map->fields.end() ? resp::value{} : resp::value{found->second};
 }
 
-resp::value model_redis::hexists(const words_t& words) {
+resp::value model_redis::hexists(words_t words) {
   bool is_wrong = false;
   const auto* map = collection<hash>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
   return std::int64_t{map && map->fields.contains(words[2]) ? 1 : 0};
 }
 
-resp::value model_redis::hdel(const words_t& words) {
+resp::value model_redis::hdel(words_t words) {
   bool is_wrong = false;
   auto* map = collection<hash>(words[1], is_wrong);
   if (is_wrong) return wrong_type;
@@ -215,14 +215,14 @@ resp::value model_redis::hdel(const words_t& words) {
 
 // ---- channels ----
 
-resp::value model_redis::publish(const words_t& words) {
+resp::value model_redis::publish(words_t words) {
   const auto found = subscribers_.find(words[1]);
   const std::int64_t listening = found == subscribers_.end() ? 0 : found->second;
   if (listening > 0) said_.push_back({words[1], words[2]});
   return listening;
 }
 
-resp::value model_redis::pubsub(const words_t& words) {
+resp::value model_redis::pubsub(words_t words) {
   if (upper(words[1]) != "NUMSUB") {
     return resp::server_error{"ERR the model does not know PUBSUB " + words[1]};
   }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_redis.hpp"
 
-#include "lua_host.hpp"
 #include "model_words.hpp"
-
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
@@ -13,39 +10,22 @@
 
 namespace holdfast::sim {
 
-namespace {
-
-std::string sha1_of(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    hex += digits[digest[i] >> 4];
-    hex += digits[digest[i] & 15];
-  }
-  return hex;
-}
-
-}  // namespace
-
 // Arity as Redis counts it: with the command's own name, negative for "at least".
 struct model_redis::row {
   std::string_view name;
   int arity;
   bool grows;  // Redis's denyoom.
   bool writes;
-  resp::value (model_redis::*run)(const words_t&);
+  resp::value (model_redis::*run)(words_t);
 };
 
-resp::value model_redis::execute(const words_t& words) {
+resp::value model_redis::execute(words_t words) {
   const auto answer = run(words, false);
   script_wrote_ = false;
   return answer;
 }
 
-resp::value model_redis::run(const words_t& words, bool in_script) {
+resp::value model_redis::run(words_t words, bool in_script) {
   static constexpr std::array rows{
       row{"SET", -3, true, true, &model_redis::set},
       row{"GET", 2, false, false, &model_redis::get},
@@ -62,6 +42,9 @@ resp::value model_redis::run(const words_t& words, bool in_script) {
       row{"FLUSHALL", 1, false, true, &model_redis::flushall},
       row{"PING", 1, false, false, &model_redis::ping},
       row{"SCRIPT", -2, false, false, &model_redis::script},
+      row{"HELLO", -1, false, false, &model_redis::hello},
+      row{"INFO", -1, false, false, &model_redis::info},
+      row{"SELECT", 2, false, false, &model_redis::select},
       row{"ZADD", -4, true, true, &model_redis::zadd},
       row{"ZREM", -3, false, true, &model_redis::zrem},
       row{"ZSCORE", 3, false, false, &model_redis::zscore},
@@ -76,7 +59,7 @@ resp::value model_redis::run(const words_t& words, bool in_script) {
       row{"PUBLISH", 3, false, false, &model_redis::publish},
       row{"PUBSUB", -2, false, false, &model_redis::pubsub},
   };
-  const std::string name = upper(words.at(0));
+  const std::string name = upper(words[0]);
   if (name == "EVAL" || name == "EVALSHA") return eval(words, in_script);
   const auto* found = std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.name == name; });
   if (found == rows.end()) {
@@ -102,6 +85,12 @@ std::chrono::milliseconds model_redis::now_ms() const {
   return std::chrono::floor<std::chrono::milliseconds>(clock_.time_since_epoch());
 }
 
+const model_redis::entry* model_redis::peek(const std::string& key) const {
+  const auto at = keyspace_.find(key);
+  const bool is_there = at != keyspace_.end() && !(at->second.expires_at && now_ms() > *at->second.expires_at);
+  return is_there ? &at->second : nullptr;
+}
+
 model_redis::entry* model_redis::find(const std::string& key) {
   const auto at = keyspace_.find(key);
   if (at == keyspace_.end()) return nullptr;
@@ -112,7 +101,7 @@ model_redis::entry* model_redis::find(const std::string& key) {
   return &at->second;
 }
 
-resp::value model_redis::set(const words_t& words) {
+resp::value model_redis::set(words_t words) {
   bool only_new = false;
   std::optional<std::chrono::milliseconds> expires_at;
   for (std::size_t i = 3; i < words.size(); ++i) {
@@ -138,14 +127,14 @@ resp::value model_redis::set(const words_t& words) {
   return resp::status{"OK"};
 }
 
-resp::value model_redis::get(const words_t& words) {
+resp::value model_redis::get(words_t words) {
   const auto* found = find(words[1]);
   if (!found) return {};
   const auto* text = std::get_if<std::string>(&found->data);
   return text ? resp::value{*text} : resp::value{wrong_type};
 }
 
-resp::value model_redis::mget(const words_t& words) {
+resp::value model_redis::mget(words_t words) {
   resp::value::array all;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const auto* found = find(words[i]);
@@ -155,7 +144,7 @@ resp::value model_redis::mget(const words_t& words) {
   return all;
 }
 
-resp::value model_redis::del(const words_t& words) {
+resp::value model_redis::del(words_t words) {
   std::int64_t deleted = 0;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (find(words[i])) deleted += static_cast<std::int64_t>(keyspace_.erase(words[i]));
@@ -163,25 +152,25 @@ resp::value model_redis::del(const words_t& words) {
   return deleted;
 }
 
-resp::value model_redis::exists(const words_t& words) {
+resp::value model_redis::exists(words_t words) {
   return std::int64_t{std::count_if(words.begin() + 1, words.end(), [&](const auto& key) { return find(key); })};
 }
 
-resp::value model_redis::type(const words_t& words) {
+resp::value model_redis::type(words_t words) {
   const auto* found = find(words[1]);
   if (!found) return resp::status{"none"};
   static constexpr std::array names{"string", "list", "zset", "hash"};
   return resp::status{names[found->data.index()]};
 }
 
-resp::value model_redis::pttl(const words_t& words) {
+resp::value model_redis::pttl(words_t words) {
   const auto* found = find(words[1]);
   if (!found) return std::int64_t{-2};
   if (!found->expires_at) return std::int64_t{-1};
   return std::int64_t{(*found->expires_at - now_ms()).count()};
 }
 
-resp::value model_redis::pexpire(const words_t& words) {
+resp::value model_redis::pexpire(words_t words) {
   const auto ms = number_of(words[2]);
   if (!ms) return not_a_number;
   auto* found = find(words[1]);
@@ -195,19 +184,19 @@ resp::value model_redis::pexpire(const words_t& words) {
   return std::int64_t{1};
 }
 
-resp::value model_redis::persist(const words_t& words) {
+resp::value model_redis::persist(words_t words) {
   auto* found = find(words[1]);
   if (!found || !found->expires_at) return std::int64_t{0};
   found->expires_at.reset();
   return std::int64_t{1};
 }
 
-resp::value model_redis::time(const words_t&) {
+resp::value model_redis::time(words_t) {
   const auto us = clock_.time_since_epoch().count();
   return resp::value::array{std::to_string(us / 1'000'000), std::to_string(us % 1'000'000)};
 }
 
-resp::value model_redis::rpush(const words_t& words) {
+resp::value model_redis::rpush(words_t words) {
   auto* found = find(words[1]);
   if (!found) found = &keyspace_.emplace(words[1], entry{list{}}).first->second;
   auto* elements = std::get_if<list>(&found->data);
@@ -216,7 +205,7 @@ resp::value model_redis::rpush(const words_t& words) {
   return static_cast<std::int64_t>(elements->size());
 }
 
-resp::value model_redis::keys(const words_t& words) {
+resp::value model_redis::keys(words_t words) {
   if (words[1] != "*") return resp::server_error{"ERR the model knows no pattern but '*'"};
   resp::value::array all;
   for (auto at = keyspace_.begin(); at != keyspace_.end();) {
@@ -226,19 +215,19 @@ resp::value model_redis::keys(const words_t& words) {
   return all;
 }
 
-resp::value model_redis::flushall(const words_t&) {
+resp::value model_redis::flushall(words_t) {
   keyspace_.clear();
   return resp::status{"OK"};
 }
 
-resp::value model_redis::ping(const words_t&) { return resp::status{"PONG"}; }
+resp::value model_redis::ping(words_t) { return resp::status{"PONG"}; }
 
-resp::value model_redis::script(const words_t& words) {
+resp::value model_redis::script(words_t words) {
   const std::string what = upper(words[1]);
   if (what == "LOAD" && words.size() == 3) {
-    const auto sha1 = sha1_of(words[2]);
-    scripts_[sha1] = words[2];
-    return sha1;
+    const auto& known = lua_->learn(words[2]);
+    scripts_[known.sha1] = &known;
+    return known.sha1;
   }
   if (what == "FLUSH") {
     forget_scripts();
@@ -247,29 +236,54 @@ resp::value model_redis::script(const words_t& words) {
   return resp::server_error{"ERR the model does not know SCRIPT " + words[1]};
 }
 
-resp::value model_redis::eval(const words_t& words, bool in_script) {
+// HELLO 2, perhaps with AUTH: this server has one user, who needs no password.
+resp::value model_redis::hello(words_t words) {
+  if (words.size() != 1 && words[1] != "2") return resp::server_error{"NOPROTO unsupported protocol version"};
+  if (words.size() > 2) return resp::server_error{"ERR the model knows no option of HELLO"};
+  const auto text = [](const char* t) { return resp::value{std::string{t}}; };
+  return resp::value::array{text("server"),  text("redis"),  text("version"), text("7.0.15"),      text("proto"),
+                            std::int64_t{2}, text("id"),     std::int64_t{1}, text("mode"),        text("standalone"),
+                            text("role"),    text("master"), text("modules"), resp::value::array{}};
+}
+
+resp::value model_redis::info(words_t words) {
+  if (words.size() != 2 || upper(words[1]) != "SERVER") {
+    return resp::server_error{"ERR the model knows no INFO but INFO server"};
+  }
+  return "# Server\r\nredis_version:7.0.15\r\nrun_id:" + run_id_ + "\r\ntcp_port:6379\r\n";
+}
+
+resp::value model_redis::select(words_t words) {
+  const auto which = number_of(words[1]);
+  if (!which) return resp::server_error{"ERR invalid DB index"};
+  if (*which != 0) return resp::server_error{"ERR DB index is out of range"};
+  return resp::status{"OK"};
+}
+
+resp::value model_redis::eval(words_t words, bool in_script) {
   if (in_script) return resp::server_error{"ERR This Redis command is not allowed from script"};
   if (words.size() < 3) return resp::server_error{"ERR wrong number of arguments for '" + words[0] + "' command"};
   if (upper(words[0]) == "EVALSHA") {
     const auto found = scripts_.find(words[1]);
     if (found == scripts_.end()) return resp::server_error{"NOSCRIPT No matching script. Please use EVAL."};
-    return eval_text(found->second, found->first, words);
+    return eval_known(*found->second, words);
   }
-  const auto sha1 = sha1_of(words[1]);
-  scripts_[sha1] = words[1];
-  return eval_text(words[1], sha1, words);
+  const auto& known = lua_->learn(words[1]);
+  scripts_[known.sha1] = &known;
+  return eval_known(known, words);
 }
 
-resp::value model_redis::eval_text(const std::string& text, const std::string& sha1, const words_t& words) {
+resp::value model_redis::eval_known(const lua_host::script& what, words_t words) {
   const auto keys = number_of(words[2]);
   if (!keys) return not_a_number;
   if (*keys < 0) return resp::server_error{"ERR Number of keys can't be negative"};
   if (static_cast<std::size_t>(*keys) > words.size() - 3) {
     return resp::server_error{"ERR Number of keys can't be greater than number of args"};
   }
-  const auto first_arg = words.begin() + 3 + *keys;
-  return lua_host::run(text, sha1, {words.begin() + 3, first_arg}, {first_arg, words.end()},
-                       [this](const words_t& command) { return run(command, true); });
+  const auto count = static_cast<std::size_t>(*keys);
+  return lua_->run(what, words.subspan(3, count), words.subspan(3 + count),
+                   {[this](words_t command) { return run(command, true); },
+                    [this](const std::string& command) { return !denied_.contains(upper(command)); }});
 }
 
 }  // namespace holdfast::sim

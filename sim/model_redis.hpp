@@ -4,14 +4,19 @@
 // a silent nil. tests/script runs one table of cases through it and through a real server and keeps it true.
 #pragma once
 
+#include "lua_host.hpp"
+#include "model_words.hpp"
+
 #include "base/time.hpp"
 #include "resp/value.hpp"
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -20,12 +25,18 @@ namespace holdfast::sim {
 
 class model_redis {
 public:
-  explicit model_redis(server_time start) : clock_{start} {}
+  // `scripts`: where scripts run; shared by worlds that come one after the other, because compiling takes long.
+  explicit model_redis(server_time start, std::shared_ptr<lua_host> scripts = std::make_shared<lua_host>())
+      : clock_{start}, lua_{std::move(scripts)} {}
 
   // One command of a client, or one whole script.
-  resp::value execute(const std::vector<std::string>& words);
+  resp::value execute(words_t words);
+  resp::value execute(std::initializer_list<std::string> words) { return execute(words_t{words.begin(), words.end()}); }
 
   server_time now() const { return clock_; }
+  void set_now(server_time now) { clock_ = now; }
+  // What INFO and HELLO say of this run of this server.
+  void set_run_id(std::string id) { run_id_ = std::move(id); }
 
   // Lets time pass; a negative step is a wall clock that was set back (H5).
   void pass(std::chrono::microseconds time) { clock_ += time; }
@@ -50,7 +61,6 @@ public:
   // The scripts it was told by SCRIPT LOAD or EVAL are forgotten, as after SCRIPT FLUSH or a restart.
   void forget_scripts() { scripts_.clear(); }
 
-private:
   using list = std::vector<std::string>;
   struct sorted_set {
     std::map<std::string, double> scores{};
@@ -76,42 +86,58 @@ private:
     std::variant<std::string, list, sorted_set, hash> data;
     std::optional<std::chrono::milliseconds> expires_at{};  // Of the server's clock, as Redis keeps it.
   };
+  // What there is, for who checks it or takes it along through a restart. Expired keys may be among them.
+  using keyspace = std::map<std::string, entry>;
+  const keyspace& all() const { return keyspace_; }
+  void load(keyspace what) { keyspace_ = std::move(what); }
+  // Null when absent or expired.
+  const entry* peek(const std::string& key) const;
+  template <class Type>
+  const Type* peek_as(const std::string& key) const {
+    const auto* found = peek(key);
+    return found ? std::get_if<Type>(&found->data) : nullptr;
+  }
+
+private:
   struct row;  // One command: its name, arity, flags and function.
 
-  resp::value run(const std::vector<std::string>& words, bool in_script);
-  resp::value eval(const std::vector<std::string>& words, bool in_script);
-  resp::value eval_text(const std::string& text, const std::string& sha1, const std::vector<std::string>& words);
+  resp::value run(words_t words, bool in_script);
+  resp::value eval(words_t words, bool in_script);
+  resp::value eval_known(const lua_host::script& what, words_t words);
 
-  resp::value set(const std::vector<std::string>& words);
-  resp::value get(const std::vector<std::string>& words);
-  resp::value mget(const std::vector<std::string>& words);
-  resp::value del(const std::vector<std::string>& words);
-  resp::value exists(const std::vector<std::string>& words);
-  resp::value type(const std::vector<std::string>& words);
-  resp::value pttl(const std::vector<std::string>& words);
-  resp::value pexpire(const std::vector<std::string>& words);
-  resp::value persist(const std::vector<std::string>& words);
-  resp::value time(const std::vector<std::string>& words);
-  resp::value rpush(const std::vector<std::string>& words);
-  resp::value keys(const std::vector<std::string>& words);
-  resp::value flushall(const std::vector<std::string>& words);
-  resp::value ping(const std::vector<std::string>& words);
-  resp::value script(const std::vector<std::string>& words);
+  resp::value set(words_t words);
+  resp::value get(words_t words);
+  resp::value mget(words_t words);
+  resp::value del(words_t words);
+  resp::value exists(words_t words);
+  resp::value type(words_t words);
+  resp::value pttl(words_t words);
+  resp::value pexpire(words_t words);
+  resp::value persist(words_t words);
+  resp::value time(words_t words);
+  resp::value rpush(words_t words);
+  resp::value keys(words_t words);
+  resp::value flushall(words_t words);
+  resp::value ping(words_t words);
+  resp::value script(words_t words);
+  resp::value hello(words_t words);
+  resp::value info(words_t words);
+  resp::value select(words_t words);
 
   // model_collections.cpp
-  resp::value zadd(const std::vector<std::string>& words);
-  resp::value zrem(const std::vector<std::string>& words);
-  resp::value zscore(const std::vector<std::string>& words);
-  resp::value zrank(const std::vector<std::string>& words);
-  resp::value zcard(const std::vector<std::string>& words);
-  resp::value zrange(const std::vector<std::string>& words);
-  resp::value zrangebyscore(const std::vector<std::string>& words);
-  resp::value hset(const std::vector<std::string>& words);
-  resp::value hget(const std::vector<std::string>& words);
-  resp::value hexists(const std::vector<std::string>& words);
-  resp::value hdel(const std::vector<std::string>& words);
-  resp::value publish(const std::vector<std::string>& words);
-  resp::value pubsub(const std::vector<std::string>& words);
+  resp::value zadd(words_t words);
+  resp::value zrem(words_t words);
+  resp::value zscore(words_t words);
+  resp::value zrank(words_t words);
+  resp::value zcard(words_t words);
+  resp::value zrange(words_t words);
+  resp::value zrangebyscore(words_t words);
+  resp::value hset(words_t words);
+  resp::value hget(words_t words);
+  resp::value hexists(words_t words);
+  resp::value hdel(words_t words);
+  resp::value publish(words_t words);
+  resp::value pubsub(words_t words);
   // Null when there is none, or another type (`is_wrong`).
   template <class Type>
   Type* collection(const std::string& key, bool& is_wrong);
@@ -122,8 +148,10 @@ private:
   entry* find(const std::string& key);  // Null when absent or expired; an expired one is removed.
 
   server_time clock_;
-  std::map<std::string, entry> keyspace_{};
-  std::map<std::string, std::string> scripts_{};  // By SHA1.
+  std::shared_ptr<lua_host> lua_;
+  keyspace keyspace_{};
+  std::map<std::string, const lua_host::script*> scripts_{};  // By SHA1.
+  std::string run_id_ = std::string(40, 'a');
   std::set<std::string> denied_{};
   std::map<std::string, int> subscribers_{};
   std::vector<message> said_{};

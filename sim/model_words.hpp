@@ -7,13 +7,13 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace holdfast::sim {
 
-using words_t = std::vector<std::string>;
+using words_t = std::span<const std::string>;
 
 inline const resp::server_error syntax_error{"ERR syntax error"};
 inline const resp::server_error not_a_number{"ERR value is not an integer or out of range"};

@@ -38,8 +38,8 @@ struct ledger {
   owners used;
   std::optional<owner_id> current;
   bool is_given_back = false;  // The last answer was a grant of which too little was left.
-  bool is_cut = false;      // What became of a cut copy of the current id is not known.
-  bool has_copies = false;  // One was cut at all.
+  bool is_cut = false;         // What became of a cut copy of the current id is not known.
+  bool has_copies = false;     // One was cut at all.
   bool is_in_line = false;
 
   void retire(bool may_have_effect) {

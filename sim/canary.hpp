@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bugs that are planted on purpose, to know that the checkers bite. A canary changes the text of a script as the server
+// learns it, or the way the simulator puts a process together; what we ship stays as it is.
+#pragma once
+
+#include "script/source.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sim {
+
+// Bugs of the assembly.
+enum class canary_switch { none, validity_from_reply, message_is_grant, renews_after_release };
+
+struct planted_text {
+  std::vector<script::id> in;
+  std::string_view from;  // Once in each of them.
+  std::string_view to;
+};
+
+struct canary {
+  std::string_view name;
+  std::string_view bug;
+  std::string_view caught_by;  // The invariant that is broken.
+  int schedules;               // It must be caught within so many.
+  std::string_view faults;     // The kinds that bring it out, if it is to be found soon; empty: any.
+  canary_switch what;
+  std::vector<planted_text> texts;
+};
+
+std::span<const canary> all_canaries();
+// Null: there is none of that name.
+const canary* find_canary(std::string_view name);
+// The script's text with the bug in it. Ends the program if it does not stand there exactly once.
+std::string planted(const canary& in, std::string_view text);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// An invariant, one in a file. It hears of everything that happens and complains of what must not.
+#pragma once
+
+#include "facts.hpp"
+#include "model_redis.hpp"
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sim {
+
+// What a checker may ask of the world: the truth, which nobody in the world knows.
+class surroundings {
+public:
+  surroundings() = default;
+  surroundings(const surroundings&) = delete;
+  surroundings& operator=(const surroundings&) = delete;
+
+  virtual instant now() const = 0;
+  virtual server_time server_now() const = 0;
+  // As of now.
+  virtual const model_redis& redis() = 0;
+  virtual const lock& lock_of(int number) const = 0;
+  virtual bool is_running(int process) const = 0;
+  virtual instant resumed_at(int process) const = 0;
+  // Since when nothing has befallen this process, its connections or the server; the end of time while something does.
+  virtual instant healthy_since(int process) const = 0;
+  // Why the contract does not hold for what counts from `since`; null if nothing of `which` happened from then on.
+  virtual const disturbance* excuse(std::initializer_list<cause> which, instant since) const = 0;
+
+  virtual void complain(std::string_view invariant, std::string what) = 0;
+  // An overlap that `why` explains.
+  virtual void attribute(cause why) = 0;
+  virtual void at(instant when, std::function<void()> what) = 0;
+
+protected:
+  ~surroundings() = default;
+};
+
+class checker {
+public:
+  explicit checker(surroundings& in) : in_{&in} {}
+  virtual ~checker() = default;
+  checker(const checker&) = delete;
+  checker& operator=(const checker&) = delete;
+
+  virtual void on_script(const script_run&) {}
+  virtual void on_call_started(const call_record&) {}
+  virtual void on_call_ended(const call_record&) {}
+  virtual void on_hold(const hold&) {}
+  virtual void on_extended(const hold&) {}
+  virtual void on_hold_ended(const hold&, hold_end) {}
+  // The program asks; so says valid().
+  virtual void on_validity(const hold&, bool /*is_valid*/) {}
+  virtual void on_released(const hold&, int /*outcome*/) {}
+  // An update was lost by a write that the store took.
+  virtual void on_stale_write(int /*lock*/, std::uint64_t /*token*/) {}
+  virtual void on_process_step(int /*process*/) {}
+  // Everybody is done, and so much time has passed that nothing may be left.
+  virtual void at_rest() {}
+
+protected:
+  surroundings& in() const { return *in_; }
+
+private:
+  surroundings* in_;
+};
+
+std::unique_ptr<checker> make_exclusion(surroundings&);
+std::unique_ptr<checker> make_token_order(surroundings&);
+std::unique_ptr<checker> make_stale_write(surroundings&);
+std::unique_ptr<checker> make_loss_told(surroundings&);
+std::unique_ptr<checker> make_outcomes(surroundings&);
+std::unique_ptr<checker> make_no_late_renewal(surroundings&);
+std::unique_ptr<checker> make_line_order(surroundings&);
+std::unique_ptr<checker> make_expiry(surroundings&);
+std::unique_ptr<checker> make_only_the_owner(surroundings&);
+std::unique_ptr<checker> make_full_memory(surroundings&);
+
+std::vector<std::unique_ptr<checker>> all_checkers(surroundings&);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// C1: two exclusive leases on one name are never both valid; a semaphore never has more valid permits than its size; a
+// writer is never valid beside a reader. An overlap whose older lease was cut short by a step of the server's clock or
+// by a loss of its data is put down to that; every other one is a violation.
+#include "checkers/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace holdfast::sim {
+
+namespace {
+
+class exclusion final : public checker {
+public:
+  using checker::checker;
+
+  void on_hold(const hold& one) override {
+    auto& all = valid_[one.lock];
+    const instant now = in().now();
+    std::erase_if(all, [&](const hold& h) { return h.valid_until <= now; });
+    int taken = one.permits;
+    for (const auto& h : all) taken += h.permits;
+    if (one.valid_until > now && taken > in().lock_of(one.lock).size) judge(one, all);
+    all.push_back(one);
+  }
+  void on_extended(const hold& one) override {
+    for (auto& h : valid_[one.lock]) {
+      if (h.number == one.number) h = one;
+    }
+  }
+  void on_hold_ended(const hold& one, hold_end) override {
+    std::erase_if(valid_[one.lock], [&](const hold& h) { return h.number == one.number; });
+  }
+
+private:
+  void judge(const hold& one, const std::vector<hold>& others) {
+    instant since = one.counted_from;
+    for (const auto& h : others) since = std::min(since, h.counted_from);
+    const auto* why =
+        in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost, cause::data_went_back}, since);
+    if (why) return in().attribute(why->what);
+    const auto& first = others.front();
+    in().complain("C1",
+                  fmt::format("lock {}: process {} got token {} while process {} is valid with token {} for {} us",
+                              one.lock, one.process, one.token, first.process, first.token,
+                              (first.valid_until - in().now()).count() / 1000));
+  }
+
+  std::map<int, std::vector<hold>> valid_;
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_exclusion(surroundings& in) { return std::make_unique<exclusion>(in); }
+
+}  // namespace holdfast::sim

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// C8: no key of ours exists without an expiry. Looked at after every script, so that a crash right behind it leaves
+// nothing for ever.
+#include "checkers/checker.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::sim {
+
+namespace {
+
+class expiry final : public checker {
+public:
+  using checker::checker;
+
+  void on_script(const script_run& run) override {
+    for (const auto& key : run.keys) {
+      const auto* found = in().redis().peek(key);
+      if (found && !found->expires_at) in().complain("C8", fmt::format("{} has no expiry", key));
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_expiry(surroundings& in) { return std::make_unique<expiry>(in); }
+
+}  // namespace holdfast::sim

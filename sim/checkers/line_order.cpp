@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// C7: who waits is granted in the order in which the server queued it. Nobody may overtake a waiter whom nothing has
+// befallen since it was queued; and who had to enter again gets its place back the first time.
+#include "checkers/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace holdfast::sim {
+
+namespace {
+
+class line_order final : public checker {
+public:
+  using checker::checker;
+
+  void on_call_ended(const call_record& call) override { over_.insert(call.label); }
+
+  void on_script(const script_run& run) override {
+    if (run.which == script::id::wait || run.which == script::id::wait_counted) note_entry(run);
+    for (const auto& h : run.after) {
+      const bool is_new =
+          std::none_of(run.before.begin(), run.before.end(), [&](const holder& b) { return b.owner == h.owner; });
+      if (is_new) judge(run, h.owner);
+    }
+  }
+
+private:
+  struct entry {
+    std::string owner{};
+    double ticket = 0;
+    instant queued_at{};
+    int comebacks = 0;
+  };
+
+  // {7, now, ticket, ...}
+  void note_entry(const script_run& run) {
+    const auto* parts = run.reply->as_array();
+    if (!parts || parts->size() < 3 || !(*parts)[0].as_integer() || *(*parts)[0].as_integer() != 7) return;
+    const double ticket = std::strtod((*parts)[2].as_bulk()->c_str(), nullptr);
+    auto& known = entries_[run.args[4]];
+    if (known.owner == run.owner()) return;
+    const bool came_back = !known.owner.empty() && ++known.comebacks == 1;
+    if (came_back && ticket > known.ticket && !in().excuse({cause::data_lost}, known.queued_at)) {
+      in().complain("C7", fmt::format("lock {}: {} came back and lost its place", run.lock, run.args[4]));
+    }
+    known.owner = run.owner();
+    known.ticket = ticket;
+    known.queued_at = in().now();
+  }
+
+  void judge(const script_run& run, const std::string& granted) {
+    double ticket = std::numeric_limits<double>::infinity();
+    for (const auto& place : run.line_before) {
+      if (place.owner == granted) ticket = place.ticket;
+    }
+    for (const auto& place : run.line_before) {
+      if (place.ticket >= ticket || place.owner == granted || over_.contains(place.label)) continue;
+      if (std::any_of(run.after.begin(), run.after.end(), [&](const holder& h) { return h.owner == place.owner; })) {
+        continue;
+      }
+      if (place.wait_until_us != 0 && run.at.time_since_epoch().count() >= place.wait_until_us) continue;
+      const auto queued = entries_.find(place.label);
+      const int process = std::atoi(place.label.c_str() + 1);
+      if (queued == entries_.end() || in().healthy_since(process) > queued->second.queued_at) continue;
+      in().complain("C7", fmt::format("lock {}: {} was overtaken in line by {:.8}", run.lock, place.label, granted));
+    }
+  }
+
+  std::set<std::string> over_;
+  std::map<std::string, entry> entries_;  // By label.
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_line_order(surroundings& in) { return std::make_unique<line_order>(in); }
+
+}  // namespace holdfast::sim

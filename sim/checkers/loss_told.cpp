@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// C4: the loss of a lease is told once, and no later than its deadline while the process runs; valid() is false from
+// the deadline on, also as the first thing after a pause.
+#include "checkers/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+namespace holdfast::sim {
+
+namespace {
+
+class loss_told final : public checker {
+public:
+  using checker::checker;
+
+  void on_hold(const hold& one) override { held_[one.number] = one; }
+  void on_extended(const hold& one) override { held_[one.number] = one; }
+  void on_hold_ended(const hold& one, hold_end how) override {
+    held_.erase(one.number);
+    if (how != hold_end::lost) return;
+    if (!told_.insert(one.number).second) complain(one, "was told lost twice");
+    judge(one);
+  }
+  void on_validity(const hold& one, bool is_valid) override {
+    if (is_valid && in().now() >= one.valid_until) complain(one, "says that it is valid behind its deadline");
+  }
+  void on_process_step(int process) override {
+    for (const auto& [number, one] : held_) {
+      if (one.process == process) judge(one);
+    }
+  }
+
+private:
+  // Who was paused at the deadline is told at the first instant of running.
+  void judge(const hold& one) {
+    const instant now = in().now();
+    if (now > one.valid_until && in().is_running(one.process) && in().resumed_at(one.process) != now) {
+      complain(one, "was not told by its deadline");
+    }
+  }
+  void complain(const hold& one, const char* what) {
+    in().complain("C4", fmt::format("process {}, lock {}, token {}: {}, which was {} us ago", one.process, one.lock,
+                                    one.token, what, (in().now() - one.valid_until).count() / 1000));
+  }
+
+  std::map<int, hold> held_;
+  std::set<int> told_;
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_loss_told(surroundings& in) { return std::make_unique<loss_told>(in); }
+
+}  // namespace holdfast::sim

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// C9: nobody who does not own a lock can release or renew it, and only those scripts grant that are there for it.
+#include "checkers/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace holdfast::sim {
+
+namespace {
+
+const holder* find(const std::vector<holder>& in, const std::string& owner) {
+  const auto found = std::find_if(in.begin(), in.end(), [&](const holder& h) { return h.owner == owner; });
+  return found == in.end() ? nullptr : &*found;
+}
+
+bool may_grant(script::id which) {
+  return which != script::id::renew && which != script::id::renew_counted && which != script::id::inspect;
+}
+
+class only_the_owner final : public checker {
+public:
+  using checker::checker;
+
+  void on_script(const script_run& run) override {
+    for (const auto& was : run.before) {
+      if (was.owner == run.owner()) continue;
+      const auto* is = find(run.after, was.owner);
+      if (!is && was.expires_at > run.at.time_since_epoch()) say(run, was.owner, "ended the lease of");
+      if (is && is->expires_at > was.expires_at) say(run, was.owner, "renewed the lease of");
+    }
+    if (may_grant(run.which)) return;
+    for (const auto& is : run.after) {
+      if (!find(run.before, is.owner)) say(run, is.owner, "granted anew to");
+    }
+  }
+
+private:
+  void say(const script_run& run, const std::string& whose, const char* what) {
+    in().complain("C9", fmt::format("lock {}: {} by process {} for {:.8} {} {:.8}", run.lock,
+                                    script::find(run.which).name, run.process, run.owner(), what, whose));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_only_the_owner(surroundings& in) { return std::make_unique<only_the_owner>(in); }
+
+}  // namespace holdfast::sim

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// C5: the outcome of an acquire is the truth. Acquired: the server granted that token to that owner. Busy or not
+// applied: nothing of it ever takes effect. Everything else: no orphan outlives the request's own deadline plus the
+// ttl, while the server's clock does not step back.
+#include "checkers/checker.hpp"
+#include "model_server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+class outcomes final : public checker {
+public:
+  using checker::checker;
+
+  void on_script(const script_run& run) override {
+    if (run.args.size() > 4 && is_entry(run.which)) {
+      calls_of_[run.owner()] = run.args[4];
+      for (const auto& place : line_of(in().redis(), in().lock_of(run.lock))) queued_.insert(place.label);
+    }
+    for (const auto& h : run.after) {
+      const auto is_same = [&](const holder& b) { return b.owner == h.owner && b.token == h.token; };
+      if (std::any_of(run.before.begin(), run.before.end(), is_same)) continue;
+      granted_.insert({h.owner, h.token});
+      const auto over = without_effect_.find(label_of(h.owner));
+      if (over == without_effect_.end()) continue;
+      in().complain("C5", fmt::format("lock {}: call {} had ended as {}, and was granted token {}", run.lock,
+                                      over->first, over->second, h.token));
+    }
+  }
+
+  void on_hold(const hold& one) override {
+    if (granted_.contains({one.owner, fmt::format("{:016}", one.token)})) return;
+    in().complain("C5", fmt::format("lock {}: process {} believes in token {}, which was never granted to it", one.lock,
+                                    one.process, one.token));
+  }
+
+  void on_call_ended(const call_record& call) override {
+    if (call.end == call_end::acquired) return;
+    const bool is_without_effect = call.end == call_end::busy || call.end == call_end::not_applied;
+    if (is_without_effect && !call.may_have_copies && !queued_.contains(call.label)) {
+      without_effect_[call.label] = call.end == call_end::busy ? "busy" : "not applied";
+      if (holds(call)) in().complain("C5", fmt::format("call {} ended without effect, and holds the lock", call.label));
+      return;
+    }
+    // Estimates of the server's clock may be as old as the world; and Redis rounds to milliseconds.
+    const duration slack = std::chrono::milliseconds{200} + in().now().time_since_epoch() / 64;
+    in().at(in().now() + call.timeout + call.ttl + slack, [this, call] { judge(call); });
+  }
+
+private:
+  static bool is_entry(script::id which) {
+    return which == script::id::acquire || which == script::id::wait || which == script::id::wait_counted;
+  }
+  std::string label_of(const std::string& owner) const {
+    const auto found = calls_of_.find(owner);
+    return found == calls_of_.end() ? std::string{} : found->second;
+  }
+
+  bool holds(const call_record& call) const {
+    const auto now = std::chrono::floor<std::chrono::milliseconds>(in().server_now().time_since_epoch());
+    const auto& keys = in().lock_of(call.lock).keys;
+    if (const auto* text = in().redis().peek_as<std::string>(keys.holder)) {
+      return text->size() > 36 && label_of(text->substr(3, 32)) == call.label;
+    }
+    const auto* set = in().redis().peek_as<model_redis::sorted_set>(keys.holder);
+    if (!set) return false;
+    return std::any_of(set->scores.begin(), set->scores.end(), [&](const auto& member) {
+      return member.second > static_cast<double>(now.count()) * 1000 && label_of(member.first) == call.label;
+    });
+  }
+
+  void judge(const call_record& call) {
+    if (!holds(call)) return;
+    const auto since = call.started_at - std::chrono::minutes{5};
+    if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, since)) return;
+    in().complain("C5", fmt::format("lock {}: call {} ended without a lease, and its orphan outlives its deadline and "
+                                    "its ttl",
+                                    call.lock, call.label));
+  }
+
+  std::map<std::string, std::string> calls_of_;  // Label by owner id.
+  std::set<std::pair<std::string, std::string>> granted_;
+  std::set<std::string> queued_;  // Labels of who ever stood in line.
+  std::map<std::string, const char*> without_effect_;
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_outcomes(surroundings& in) { return std::make_unique<outcomes>(in); }
+
+}  // namespace holdfast::sim

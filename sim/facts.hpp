@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens in a world, in words that the invariants are written in.
+#pragma once
+
+#include "model_words.hpp"
+#include "world_time.hpp"
+
+#include "resp/value.hpp"
+#include "script/keys.hpp"
+#include "script/source.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::sim {
+
+enum class lock_kind { exclusive, semaphore, shared };
+struct lock {
+  int number;
+  lock_kind kind;
+  int size;  // Permits of a semaphore; 1 of an exclusive lock; of a shared one the room of its readers.
+  script::lock_keys keys;
+};
+
+enum class call_end { acquired, busy, timed_out, cancelled, unknown, not_applied };
+// One acquire, as the program that makes it sees it.
+struct call_record {
+  int number = 0;
+  std::string label{};  // The owner label that it goes by: no other call has it.
+  int process = 0;
+  int lock = 0;
+  bool is_try = false;
+  std::chrono::milliseconds ttl{};
+  duration timeout{};  // How late a request of it may take effect.
+  instant started_at{};
+  instant ended_at = end_of_time;
+  call_end end = call_end::unknown;
+  bool may_have_copies = false;  // Cut off, and perhaps still on their way.
+  int code = 0;                  // The errc, where there is one.
+};
+
+// A lease, as its holder sees it.
+struct hold {
+  int number = 0;
+  int call = 0;
+  int process = 0;
+  int lock = 0;
+  std::string owner{};
+  std::uint64_t token = 0;
+  int permits = 1;
+  instant counted_from{};  // The last request that it counts from.
+  instant valid_until{};   // valid() from now until then, by the holder's clock.
+  instant got_at{};
+};
+
+enum class hold_end { released, lost, died };
+
+// Who the server says holds a lock.
+struct holder {
+  std::string owner;
+  std::string token;
+  std::chrono::microseconds expires_at;  // Of the server's clock; negative: never.
+  int permits;
+};
+// Who stands in line for it.
+struct line_place {
+  std::string owner;
+  double ticket;
+  std::string channel;  // Of its process.
+  std::string label;
+  bool is_told;
+  std::int64_t wait_until_us;
+};
+
+// One run of a script in the server.
+struct script_run {
+  script::id which;
+  words_t keys;
+  words_t args;
+  int process;
+  instant sent_at;
+  int lock;
+  server_time at;
+  std::vector<holder> before{};
+  std::vector<line_place> line_before{};
+  std::string fence_before{};
+  // When it has run.
+  const resp::value* reply = nullptr;
+  std::vector<holder> after{};
+  // Names the waiter or holder that it runs for.
+  const std::string& owner() const { return args[0]; }
+};
+
+// What is outside of the contract's assumptions, and so may be the reason for an overlap.
+enum class cause { clock_stepped, clock_rate, data_lost, data_went_back };
+constexpr const char* to_string(cause what) {
+  switch (what) {
+    case cause::clock_stepped: return "the server's clock stepped";
+    case cause::clock_rate: return "the server's clock ran at a rate beyond rho";
+    case cause::data_lost: return "the server lost data";
+    case cause::data_went_back: return "the server came back with what it had before";
+  }
+  return "";
+}
+struct disturbance {
+  cause what;
+  instant at;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What befalls a world: each kind of fault in a few lines, drawn one after the other until the horizon.
+#include "world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+using way = network::way;
+
+trouble::trouble(world& in, statistics& into)
+    : in_{&in}, statistics_{&into}, rng_{seeded_random::of(in.what().seed, 'f')} {
+  for (std::size_t i = 0; i < fault_count; ++i) {
+    if (in.what().faults[i]) kinds_.push_back(static_cast<fault>(i));
+  }
+}
+
+void trouble::start() {
+  if (!kinds_.empty()) next();
+}
+
+void trouble::next() {
+  in_->queue().after(rng_.any_size(1ms, 2 * in_->what().fault_pause), [this] {
+    if (is_over_) return;
+    const fault what = kinds_[rng_.below(kinds_.size())];
+    ++statistics_->faults[static_cast<std::size_t>(what)];
+    strike(what);
+    next();
+  });
+}
+
+void trouble::strike(fault what) {
+  if (in_->is_tracing()) in_->say(fmt::format("fault: {}", to_string(what)));
+  if (what <= fault::silence) return strike_network(what);
+  if (what <= fault::host_deaths) return strike_process(what);
+  if (what <= fault::script_flushes) return strike_server(what);
+  if (what >= fault::clock_steps && what <= fault::clock_rates) return strike_clock(what);
+  strike_rights(what);
+}
+
+int trouble::some_connection() {
+  const auto all = in_->net().open_connections();
+  return all.empty() ? 0 : all[rng_.below(all.size())];
+}
+
+process* trouble::somebody() {
+  const auto all = in_->living();
+  return all.empty() ? nullptr : all[rng_.below(all.size())];
+}
+
+// At the end of the world's trouble it has ended, too.
+void trouble::lasting(duration time, std::function<void()> ends) {
+  in_->queue().after(time, [this, ends = std::move(ends)] {
+    if (!is_over_) ends();
+  });
+}
+
+void trouble::strike_network(fault what) {
+  auto& net = in_->net();
+  const duration ttl = in_->what().ttl;
+  const duration time = rng_.any_size(5ms, 2 * ttl);
+  const int id = some_connection();
+  if (id == 0) return;
+  const int host = net.host_of(id);
+  route& path = net.of(host);
+  const way direction = rng_.chance(50) ? way::to_server : way::to_client;
+  switch (what) {
+    case fault::delays:
+      path.spike_percent = rng_.number(1, 50);
+      path.spike = rng_.any_size(5ms, 2 * ttl);
+      return in_->befall(host, in_->what().horizon + 30s);
+    case fault::split_writes: path.split_percent = rng_.number(1, 100); return;
+    case fault::blocked_routes: path.blocked_until = in_->now() + time; return in_->befall(host, time + 1s);
+    case fault::stalls: net.block(id, direction, in_->now() + time); return in_->befall(host, time + 1s);
+    case fault::cuts: net.cut(id); return in_->befall(host, 1s);
+    case fault::lost_replies:
+      net.block(id, way::to_client, in_->now() + 2 * time);
+      in_->queue().after(time, [this, id] {
+        if (in_->net().is_open(id)) in_->net().cut(id);
+      });
+      // The client hears of its end only then.
+      return in_->befall(host, 2 * time + 1s);
+    case fault::silence:
+      net.silence(id, direction);
+      if (rng_.chance(50)) net.silence(id, direction == way::to_server ? way::to_client : way::to_server);
+      return in_->befall(host, 60s);
+    default: return;
+  }
+}
+
+void trouble::strike_process(fault what) {
+  process* who = somebody();
+  if (!who || !who->is_running()) return;
+  const int number = who->number();
+  const duration time =
+      rng_.any_size(std::max<duration>(1ms, duration{in_->what().ttl} / 4), 3 * duration{in_->what().ttl});
+  if (what == fault::kills || what == fault::host_deaths) {
+    who->die(what == fault::kills ? process::death::process : process::death::host);
+    return in_->replace(*who, rng_.any_size(1ms, 2s));
+  }
+  who->pause();
+  in_->befall(number, time + 1s);
+  if (what == fault::suspends) {
+    for (const int id : in_->net().connections_of(number)) {
+      if (rng_.chance(70)) in_->net().cut(id);
+    }
+  }
+  in_->queue().after(time, [who] { who->resume(); });
+}
+
+void trouble::strike_server(fault what) {
+  auto& server = in_->server();
+  const duration down = rng_.any_size(10ms, 2s);
+  const instant up_at = in_->now() + down;
+  switch (what) {
+    case fault::server_restarts: server.restart(up_at, server.redis().all()); break;
+    case fault::data_losses:
+      server.restart(up_at, {});
+      in_->disturb(cause::data_lost, duration{0});
+      break;
+    case fault::old_snapshots:
+      // It comes back with what it had at the last fault of this kind.
+      server.restart(up_at, std::exchange(snapshot_, server.redis().all()));
+      in_->disturb(cause::data_lost, duration{0});
+      in_->disturb(cause::data_went_back, duration{0});
+      break;
+    case fault::server_stalls: server.be_stuck_until(up_at); break;
+    case fault::full_memory:
+      server.redis().set_memory_full(true);
+      lasting(2 * down, [this] { in_->server().redis().set_memory_full(false); });
+      in_->befall_all(2 * down);
+      break;
+    case fault::flushes:
+      server.operate({"FLUSHALL"});
+      in_->disturb(cause::data_lost, duration{0});
+      break;
+    case fault::evictions: {
+      const auto& all = server.redis().all();
+      if (all.empty()) return;
+      const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(rng_.below(all.size())))->first;
+      server.operate({"DEL", key});
+      in_->disturb(cause::data_lost, duration{0});
+      break;
+    }
+    case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); break;
+    default: return;
+  }
+  in_->befall_all(down + 2s);
+}
+
+void trouble::strike_rights(fault what) {
+  auto& server = in_->server();
+  const duration time = rng_.any_size(10ms, 8s);
+  switch (what) {
+    case fault::publish_denied:
+    case fault::info_denied: {
+      server.redis().deny(what == fault::publish_denied ? "PUBLISH" : "INFO");
+      lasting(time, [this] { in_->server().redis().allow_all(); });
+      break;
+    }
+    case fault::subscribe_denied:
+      server.deny_subscribe(true);
+      lasting(time, [this] { in_->server().deny_subscribe(false); });
+      break;
+    case fault::subscriber_kills: server.kill_clients(model_server::kill::subscribers); break;
+    case fault::client_kills: server.kill_clients(model_server::kill::all); break;
+    case fault::forged_messages: {
+      process* who = somebody();
+      if (!who) return;
+      const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
+      const auto line = line_of(server.redis(), about);
+      const auto owner = line.empty() ? std::string(32, 'f') : line[rng_.below(line.size())].owner;
+      const auto at = server.now().time_since_epoch().count();
+      server.forge(line.empty() ? "hf:wake:x" : line.front().channel,
+                   fmt::format("v1|{}|{}|{:016}|{}", rng_.chance(50) ? "grant" : "look", owner, at, at / 1000 + 500));
+      return;
+    }
+    default: return;
+  }
+  in_->befall_all(time + 2s);
+}
+
+void trouble::strike_clock(fault what) {
+  auto& server = in_->server();
+  const duration time = rng_.any_size(10ms, 5s);
+  const auto us = [](duration d) { return std::chrono::duration_cast<server_time::duration>(d); };
+  if (what == fault::clock_steps) {
+    const auto step = us(rng_.any_size(1ms, 1h));
+    server.clock().step(in_->now(), rng_.chance(50) ? step : -step);
+    in_->disturb(cause::clock_stepped, duration{0});
+    return in_->befall_all(time + 2s);
+  }
+  server.clock().run_at(in_->now(), what == fault::clock_stops ? -1'000'000 : rng_.number(-900'000, 2'000'000));
+  lasting(time, [this] { in_->server().clock().run_at(in_->now(), in_->what().server_ppm); });
+  in_->disturb(what == fault::clock_stops ? cause::clock_stepped : cause::clock_rate, time);
+  in_->befall_all(time + 2s);
+}
+
+void trouble::end() {
+  is_over_ = true;
+  auto& server = in_->server();
+  server.redis().set_memory_full(false);
+  server.redis().allow_all();
+  server.deny_subscribe(false);
+  if (server.clock().ppm() != in_->what().server_ppm) server.clock().run_at(in_->now(), in_->what().server_ppm);
+  for (process* p : in_->living()) {
+    route& path = in_->net().of(p->number());
+    path.spike_percent = 0;
+    path.blocked_until = in_->now();
+    p->resume();
+  }
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model_server.hpp"
+
+#include "resp/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+void append(std::string& out, const resp::value& what) {
+  if (const auto* text = what.as_bulk()) {
+    resp::append_word(out, *text);
+  } else if (const auto* number = what.as_integer()) {
+    out += ':' + std::to_string(*number) + "\r\n";
+  } else if (const auto* status = what.as_status()) {
+    out += '+' + status->text + "\r\n";
+  } else if (const auto* error = what.as_error()) {
+    out += '-' + error->text + "\r\n";
+  } else if (const auto* all = what.as_array()) {
+    resp::append_header(out, all->size());
+    for (const auto& element : *all) append(out, element);
+  } else {
+    out += "$-1\r\n";
+  }
+}
+
+const script::source* source_of(words_t words) {
+  if (words.size() < 4 || (words[0] != "EVALSHA" && words[0] != "EVAL")) return nullptr;
+  for (const auto& source : script::all()) {
+    if (words[1] == (words[0] == "EVAL" ? source.text : source.sha1)) return &source;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+model_server::model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell)
+    : events_{&events}, clock_{clock}, tell_{std::move(tell)}, redis_{clock.read(events.now()), std::move(scripts)} {
+  redis_.set_run_id(fmt::format("{:040}", runs_));
+}
+
+server_time model_server::now() {
+  const auto at = clock_.read(events_->now());
+  redis_.set_now(at);
+  return at;
+}
+
+resp::value model_server::operate(std::initializer_list<std::string> words) {
+  now();
+  return redis_.execute(words);
+}
+
+void model_server::forge(const std::string& channel, const std::string& text) {
+  operate({"PUBLISH", channel, text});
+  spread_messages();
+  flush();
+}
+
+// ---- connections ----
+
+void model_server::on_accepted(int id, int host) { connections_.emplace(id, connection{host}); }
+
+void model_server::on_closed(int id) { drop(id); }
+
+void model_server::drop(int id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  for (const auto& channel : found->second.channels) redis_.unsubscribe(channel);
+  connections_.erase(found);
+}
+
+void model_server::kill_clients(kill whom) {
+  std::vector<int> all;
+  for (const auto& [id, c] : connections_) {
+    if (whom == kill::all || !c.channels.empty()) all.push_back(id);
+  }
+  for (const int id : all) {
+    drop(id);
+    network_->server_closes(id);
+  }
+}
+
+void model_server::restart(instant up_at, model_redis::keyspace data) {
+  up_at_ = up_at;
+  kill_clients(kill::all);
+  redis_.forget_scripts();
+  redis_.load(std::move(data));
+  redis_.set_run_id(fmt::format("{:040}", ++runs_));
+}
+
+// ---- requests ----
+
+void model_server::on_bytes(int id, std::string_view bytes, instant sent_at) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  auto& from = found->second;
+  now();
+  from.reader.feed(bytes);
+  while (const auto request = from.reader.next()) {
+    const auto* elements = request->as_array();
+    words_.clear();
+    for (const auto& e : *elements) words_.push_back(*e.as_bulk());
+    if (words_[0] == "SUBSCRIBE" || words_[0] == "UNSUBSCRIBE") {
+      subscribe(from, words_);
+    } else {
+      append(from.output, answer(from, words_, sent_at));
+    }
+    spread_messages();
+  }
+  flush();
+}
+
+resp::value model_server::answer(connection& from, words_t words, instant sent_at) {
+  if (!from.channels.empty() && words[0] != "PING") {
+    return resp::server_error{"ERR Can't execute '" + words[0] +
+                              "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
+                              "QUIT / RESET are allowed in this context"};
+  }
+  if (const auto* source = source_of(words)) {
+    if (const auto* of = tell_.find_lock(words[3])) return answer_script(from, *of, source->which, words, sent_at);
+  }
+  auto reply = redis_.execute(words);
+  tell_.on_command(words[0], reply);
+  return reply;
+}
+
+resp::value model_server::answer_script(connection& from, const lock& of, script::id which, words_t words,
+                                        instant sent_at) {
+  const auto keys = static_cast<std::size_t>(std::stoi(words[2]));
+  script_run run{
+      which,       words.subspan(3, keys), words.subspan(3 + keys), tell_.process_of(from.host), sent_at, of.number,
+      redis_.now()};
+  run.before = holders_of(redis_, of);
+  run.line_before = line_of(redis_, of);
+  auto reply = redis_.execute(words);
+  run.after = holders_of(redis_, of);
+  run.reply = &reply;
+  tell_.on_script(run);
+  return reply;
+}
+
+// ---- subscriptions ----
+
+void model_server::subscribe(connection& from, words_t words) {
+  const bool is_off = words[0] == "UNSUBSCRIBE";
+  for (const auto& channel : words.subspan(1)) {
+    if (denies_subscribe_ && !is_off) {
+      append(from.output, resp::server_error{"NOPERM this user has no permissions to run the 'subscribe' command"});
+      return tell_.on_command("SUBSCRIBE", resp::server_error{"NOPERM"});
+    }
+    if (is_off && from.channels.erase(channel) > 0) redis_.unsubscribe(channel);
+    if (!is_off && from.channels.insert(channel).second) redis_.subscribe(channel);
+    const resp::value count{static_cast<std::int64_t>(from.channels.size())};
+    append(from.output,
+           resp::value::array{std::string{is_off ? "unsubscribe" : "subscribe"}, std::string{channel}, count});
+    tell_.on_command(words[0], count);
+  }
+}
+
+void model_server::spread_messages() {
+  for (const auto& said : redis_.take_messages()) {
+    for (auto& [id, to] : connections_) {
+      if (!to.channels.contains(said.channel)) continue;
+      append(to.output, resp::value::array{std::string{"message"}, said.channel, said.text});
+    }
+  }
+}
+
+void model_server::flush() {
+  for (auto& [id, to] : connections_) {
+    if (to.output.empty()) continue;
+    network_->server_sends(id, to.output);
+    to.output.clear();
+  }
+}
+
+}  // namespace holdfast::sim

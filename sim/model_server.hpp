@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model Redis behind a network: connections, RESP, subscriptions and their messages, restarts. What a connection
+// may ask beyond the model's commands is a subscription; everything that the model does not know is an error.
+#pragma once
+
+#include "facts.hpp"
+#include "model_redis.hpp"
+#include "network.hpp"
+
+#include "resp/reader.hpp"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace holdfast::sim {
+
+class model_server final : public server_end {
+public:
+  struct hooks {
+    std::function<lock const*(const std::string& holder_key)> find_lock{};
+    std::function<int(int host)> process_of{};
+    std::function<void(const script_run&)> on_script{};
+    // A command that is no script of ours; and what the server said.
+    std::function<void(const std::string& name, const resp::value& reply)> on_command{};
+    std::function<void(const std::string& what)> trace{};
+  };
+
+  model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell);
+  void attach(network& to) { network_ = &to; }
+
+  model_redis& redis() { return redis_; }
+  const model_redis& redis() const { return redis_; }
+  wall_clock& clock() { return clock_; }
+  server_time now();
+  server_time clock_now() const { return clock_.read(events_->now()); }
+
+  // ---- what befalls it ----
+  // Down until then, and up again with this data; it has forgotten its scripts.
+  void restart(instant up_at, model_redis::keyspace data);
+  void be_stuck_until(instant until) { stuck_until_ = std::max(stuck_until_, until); }
+  bool is_up() const { return events_->now() >= up_at_; }
+  // CLIENT KILL: of those that have subscribed, or of all.
+  enum class kill { subscribers, all };
+  void kill_clients(kill whom);
+  void deny_subscribe(bool is_denied) { denies_subscribe_ = is_denied; }
+  // Somebody in a redis-cli.
+  resp::value operate(std::initializer_list<std::string> words);
+  // Somebody publishes what he likes.
+  void forge(const std::string& channel, const std::string& text);
+
+  bool accepts() override { return is_up(); }
+  void on_accepted(int id, int host) override;
+  void on_bytes(int id, std::string_view bytes, instant sent_at) override;
+  void on_closed(int id) override;
+  instant stuck_until() override { return stuck_until_; }
+
+private:
+  struct connection {
+    int host;
+    resp::reader reader{};
+    std::set<std::string> channels{};
+    std::string output{};
+  };
+
+  resp::value answer(connection& from, words_t words, instant sent_at);
+  resp::value answer_script(connection& from, const lock& of, script::id which, words_t words, instant sent_at);
+  void subscribe(connection& from, words_t words);
+  void drop(int id);
+  void spread_messages();
+  void flush();
+
+  event_queue* events_;
+  wall_clock clock_;
+  hooks tell_;
+  network* network_ = nullptr;
+  model_redis redis_;
+  std::map<int, connection> connections_;
+  std::vector<std::string> words_{};
+  instant up_at_{};
+  instant stuck_until_{};
+  bool denies_subscribe_ = false;
+  int runs_ = 1;
+};
+
+// What the keyspace says of a lock.
+std::vector<holder> holders_of(const model_redis& in, const lock& what);
+std::vector<line_place> line_of(const model_redis& in, const lock& what);
+
+}  // namespace holdfast::sim

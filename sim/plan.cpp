@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.hpp"
+
+#include "seeded_random.hpp"
+
+#include "script/command.hpp"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::array<std::string_view, fault_count> names{
+    "delays",           "split_writes",    "blocked_routes",   "stalls",         "cuts",
+    "lost_replies",     "silence",         "pauses",           "suspends",       "kills",
+    "host_deaths",      "server_restarts", "data_losses",      "old_snapshots",  "server_stalls",
+    "full_memory",      "flushes",         "evictions",        "script_flushes", "publish_denied",
+    "subscribe_denied", "info_denied",     "subscriber_kills", "client_kills",   "clock_steps",
+    "clock_stops",      "clock_rates",     "forged_messages"};
+
+// Two clocks this fast and this slow are just within rho = 1 % of each other.
+constexpr std::int64_t most_ppm = 4'975;
+
+std::int64_t draw_ppm(seeded_random& rng) {
+  if (rng.chance(50)) return rng.chance(50) ? most_ppm : -most_ppm;
+  return static_cast<std::int64_t>(rng.below(2 * most_ppm)) - most_ppm;
+}
+
+lock draw_lock(seeded_random& rng, int number) {
+  std::error_code ignored;
+  const auto name = lock_name::parse(std::string(1, static_cast<char>('a' + number)), naming::holdfast, ignored);
+  const int dice = rng.number(1, 10);
+  lock made{number, lock_kind::exclusive, 1, {}};
+  if (dice > 8) {
+    made.kind = lock_kind::shared;
+    made.size = script::most_permits;
+  } else if (dice > 6) {
+    made.kind = lock_kind::semaphore;
+    made.size = rng.number(1, 3);
+  }
+  made.keys = script::keys_of(*name, "hf:", made.kind != lock_kind::exclusive);
+  return made;
+}
+
+// A ttl is several times the worst round trip, as options.hpp demands.
+process_plan draw_process(seeded_random rng, duration ttl) {
+  process_plan made{};
+  made.clock_ppm = draw_ppm(rng);
+  made.timeout = rng.any_size(200ms, 5s);
+  made.least_delay = rng.any_size(20us, std::min<duration>(40ms, ttl / 40));
+  made.jitter = rng.any_size(10us, 2 * made.least_delay);
+  made.workers = rng.chance(35) ? 2 : 1;
+  return made;
+}
+
+}  // namespace
+
+std::string_view to_string(fault what) { return names[static_cast<std::size_t>(what)]; }
+
+std::optional<fault> fault_of(std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<fault>(found - names.begin());
+}
+
+plan draw(std::uint64_t seed, const limits& within) {
+  auto rng = seeded_random::of(seed, 'p');
+  plan made;
+  made.seed = seed;
+  const int locks = rng.chance(75) ? 1 : 2;
+  for (int i = 0; i < locks; ++i) made.locks.push_back(draw_lock(rng, i));
+  const int processes = rng.number(2, 4);
+  made.server_ppm = draw_ppm(rng);
+  made.ttl = std::chrono::floor<std::chrono::milliseconds>(rng.any_size(200ms, 8s));
+  made.think = rng.any_size(1ms, 2s);
+  made.work = rng.any_size(1ms, 2 * duration{made.ttl});
+  made.horizon = std::min<duration>((made.think + made.work) * rng.number(1, 3) + 20ms, 60s);
+  // One in ten has no trouble at all.
+  const int kinds = rng.chance(10) ? 0 : rng.number(1, 6);
+  for (int i = 0; i < kinds; ++i) made.faults[rng.below(fault_count)] = true;
+  made.fault_pause = made.horizon / rng.number(1, 12);
+
+  for (int i = 0; i < std::min(processes, within.processes); ++i) {
+    made.processes.push_back(draw_process(seeded_random::of(seed, 'P', static_cast<std::uint64_t>(i)), made.ttl));
+    made.processes.back().workers = std::min(made.processes.back().workers, within.workers);
+  }
+  made.horizon = std::min(made.horizon, within.horizon);
+  for (std::size_t i = 0; i < fault_count; ++i) {
+    made.faults[i] = within.faults[i] && (made.faults[i] || within.all_of_them);
+  }
+  return made;
+}
+
+}  // namespace holdfast::sim

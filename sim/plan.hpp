@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schedule is made of, drawn from its seed: who takes part, what they lock, how fast everything is, and which
+// kinds of trouble there are (a few in each schedule and not all in each, so that one does not hide another).
+#pragma once
+
+#include "facts.hpp"
+
+#include "base/time.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sim {
+
+enum class fault {
+  delays,
+  split_writes,
+  blocked_routes,
+  stalls,
+  cuts,
+  lost_replies,
+  silence,
+  pauses,
+  suspends,
+  kills,
+  host_deaths,
+  server_restarts,
+  data_losses,
+  old_snapshots,
+  server_stalls,
+  full_memory,
+  flushes,
+  evictions,
+  script_flushes,
+  publish_denied,
+  subscribe_denied,
+  info_denied,
+  subscriber_kills,
+  client_kills,
+  clock_steps,
+  clock_stops,
+  clock_rates,
+  forged_messages,
+};
+inline constexpr std::size_t fault_count = 28;
+std::string_view to_string(fault what);
+std::optional<fault> fault_of(std::string_view name);
+
+struct process_plan {
+  std::int64_t clock_ppm;
+  duration timeout;
+  duration least_delay;
+  duration jitter;
+  int workers;
+};
+
+struct plan {
+  std::uint64_t seed = 0;
+  std::vector<lock> locks{};
+  std::vector<process_plan> processes{};
+  std::int64_t server_ppm = 0;
+  std::chrono::milliseconds ttl{};
+  duration think{};
+  duration work{};
+  duration horizon{};  // Trouble ends, and nobody begins anything new.
+  std::array<bool, fault_count> faults{};
+  duration fault_pause{};  // Between two faults, on the average.
+};
+
+// What is taken away from a schedule, to find out what a failure needs.
+struct limits {
+  std::array<bool, fault_count> faults{};  // Those that there may be.
+  int processes = 1000;
+  int workers = 1000;
+  duration horizon = std::chrono::hours{1};
+  bool all_of_them = false;  // Each schedule has all of `faults`.
+  limits() { faults.fill(true); }
+};
+
+plan draw(std::uint64_t seed, const limits& within);
+
+}  // namespace holdfast::sim

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process and its wires: as src/client/connection.cpp and the leading thread of command_connection.cpp.
+#include "process.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+engine::channel::settings channel_settings(const process_settings& what) {
+  engine::channel::settings s;
+  s.connect_timeout = std::min(s.connect_timeout, what.timeout);
+  return s;
+}
+
+constexpr core::clock_drift rho{10'000};
+
+// A process that has something to do at once, again and again, does it for ever.
+constexpr int most_rounds = 500;
+
+}  // namespace
+
+process::process(event_queue& events, network& net, const std::vector<lock>& locks, process_settings what, hooks tell)
+    : events_{&events},
+      net_{&net},
+      locks_{&locks},
+      what_{std::move(what)},
+      tell_{std::move(tell)},
+      clock_{time_point{std::chrono::hours{1 + what_.number}}, what_.clock_ppm},
+      caller_{channel_settings(what_),
+              what_.rng,
+              {[this](time_point at) { ear_.compare(at); },
+               {},
+               {},
+               [this](std::string_view owner) { keeper_.on_stray_hint(now(), owner); }}},
+      ear_{channel_settings(what_),
+           fmt::format("hf:wake:{:032}", what_.number),
+           caller_.wire(),
+           what_.rng,
+           {[this](time_point at, std::string_view owner, server_time said_at, duration look_in) {
+              if (tell_.is_planted(canary_switch::message_is_grant) && look_in > duration{0}) {
+                believe_message(at, owner, said_at);
+              }
+              caller_.on_hint(at, owner, said_at, look_in);
+            },
+            [this](time_point at) { caller_.on_hearing_changed(at); }}},
+      keeper_{channel_settings(what_), rho, what_.rng, *this},
+      unattended_{caller_},
+      commands_{&caller_.wire()},
+      listening_{&ear_.wire()},
+      keeping_{&keeper_.wire()} {}
+
+// ---- what befalls it ----
+
+void process::pause() { is_paused_ = true; }
+
+void process::resume() {
+  if (is_dead_ || !is_paused_) return;
+  is_paused_ = false;
+  resumed_at_ = events_->now();
+  // Which of its threads runs first is chance: who looks after timers, or who reads what has come meanwhile.
+  if (what_.rng.chance(50)) drive();
+  while (!missed_.empty() && is_running()) {
+    const auto what = std::move(missed_.front());
+    missed_.pop_front();
+    what();
+  }
+  if (is_running()) drive();
+}
+
+void process::die(death how) {
+  if (is_dead_) return;
+  is_dead_ = true;
+  missed_.clear();
+  for (wire* of : {&commands_, &listening_, &keeping_}) {
+    if (of->id == 0) continue;
+    // A host that is gone says nothing any more, not even that.
+    if (how == death::host) {
+      net_->silence(of->id, network::way::to_server);
+      net_->silence(of->id, network::way::to_client);
+    }
+    close(*of);
+  }
+  for (const auto& held : leases_) tell_.on_hold_ended(held.lease->seen, hold_end::died);
+  leases_.clear();
+}
+
+void process::when_running(std::function<void()> what) {
+  if (is_dead_) return;
+  if (is_paused_) return missed_.push_back(std::move(what));
+  what();
+}
+
+void process::after(duration wait, std::function<void()> what) {
+  events_->after(wait, [this, what = std::move(what)] {
+    when_running([this, what] {
+      what();
+      drive();
+    });
+  });
+}
+
+// ---- the network ----
+
+process::wire* process::wire_of(int id) {
+  for (wire* of : {&commands_, &listening_, &keeping_}) {
+    if (of->id == id) return of;
+  }
+  return nullptr;
+}
+
+void process::on_connected(int id) {
+  when_running([this, id] {
+    wire* of = wire_of(id);
+    if (!of) return;
+    of->is_open = true;
+    of->channel->on_connected(now());
+    drive();
+  });
+}
+
+void process::on_refused(int id) {
+  when_running([this, id] {
+    wire* of = wire_of(id);
+    if (!of) return;
+    of->id = 0;
+    of->channel->on_closed(now(), {errc::cannot_connect, "Connection refused", false, true});
+    drive();
+  });
+}
+
+void process::on_bytes(int id, std::string_view bytes) {
+  const auto read = [this, id](std::string_view text) {
+    wire* of = wire_of(id);
+    if (!of) return;
+    of->channel->on_bytes(now(), text);
+    if (of->channel->must_close()) close(*of);
+    drive();
+  };
+  if (is_running()) return read(bytes);
+  when_running([read, text = std::string{bytes}] { read(text); });
+}
+
+void process::on_closed(int id) {
+  when_running([this, id] {
+    wire* of = wire_of(id);
+    if (!of) return;
+    of->id = 0;
+    of->is_open = false;
+    of->channel->on_closed(now(), {errc::connection_lost, "the server closed the connection", false, false});
+    drive();
+  });
+}
+
+void process::close(wire& of) {
+  if (of.id != 0 && net_->is_open(of.id)) net_->close(of.id);
+  of.id = 0;
+  of.is_open = false;
+}
+
+void process::prepare(wire& of) {
+  const time_point at = now();
+  if (of.channel->on_wake(at) || (of.channel->is_closed() && of.id != 0)) close(of);
+  if (!of.channel->wants_connection(at)) return;
+  if (of.id != 0) close(of);
+  of.channel->on_connecting(at);
+  of.id = net_->connect(*this, what_.number);
+}
+
+void process::flush(wire& of) {
+  auto& bytes = of.channel->output();
+  if (!of.is_open || bytes.empty()) return;
+  if (net_->is_open(of.id)) net_->send(of.id, bytes);
+  bytes.clear();
+}
+
+// ---- driving ----
+
+void process::drive() {
+  // Whoever does something inside is driven on by who is at it already.
+  if (is_driving_ || !is_running()) return;
+  is_driving_ = true;
+  int rounds = 0;
+  for (; rounds < most_rounds; ++rounds) {
+    const time_point at = now();
+    keeper_.on_wake(at);
+    for (wire* of : {&keeping_, &commands_}) prepare(*of);
+    if (ear_.is_wanted()) prepare(listening_);
+    unattended_.step_due(at);
+    for (wire* of : {&keeping_, &commands_, &listening_}) flush(*of);
+    const bool is_news = conclude_ended();
+    if (!is_running()) break;
+    if (!is_news && wake_at() > at) break;
+  }
+  is_driving_ = false;
+  if (!is_running()) return;
+  tell_.on_step(what_.number);
+  if (rounds == most_rounds) {
+    return tell_.on_spin(fmt::format("process {} goes round and round and never sleeps", what_.number));
+  }
+  plan_wake();
+}
+
+time_point process::wake_at() const {
+  const time_point soonest = std::min({keeper_.wake_at(), commands_.channel->wake_at(), unattended_.wake_at()});
+  return ear_.is_wanted() ? std::min(soonest, listening_.channel->wake_at()) : soonest;
+}
+
+// Timers are a little late.
+void process::plan_wake() {
+  const instant at = clock_.when(wake_at());
+  if (at >= wake_planned_at_ || at == end_of_time) return;
+  wake_planned_at_ = at + what_.rng.span(duration{0}, std::chrono::microseconds{200});
+  events_->at(wake_planned_at_, [this, number = ++wake_number_] {
+    if (number != wake_number_) return;
+    wake_planned_at_ = end_of_time;
+    when_running([this] { drive(); });
+  });
+}
+
+}  // namespace holdfast::sim

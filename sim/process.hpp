@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client process: the engine that we ship, byte for byte, assembled as src/client assembles it, but on one thread
+// under virtual time: a connection for commands and one for hints, driven together, and the keeper's.
+//
+// What is here and not in engine is what src/client does around it: which wire is connected when, what is let go in the
+// background when a call is over (client_state::settle, conclude, let_go), and who hears of it. The hand-over between
+// threads of one process (client/local_line.cpp) is not here.
+#pragma once
+
+#include "canary.hpp"
+#include "facts.hpp"
+#include "network.hpp"
+#include "seeded_random.hpp"
+
+#include "engine/acquire.hpp"
+#include "engine/caller.hpp"
+#include "engine/hints.hpp"
+#include "engine/keeper.hpp"
+#include "engine/release.hpp"
+#include "engine/unattended.hpp"
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::sim {
+
+// A lease as its program has it.
+struct kept_lease final : engine::held_lease {
+  kept_lease(const script::lock_keys& k, const owner_id& o, fencing_token t, std::chrono::milliseconds lasts,
+             time_point ends)
+      : held_lease{k, o, t, lasts, ends} {}
+  hold seen{};
+  server_time copies_until{};  // Until when a copy of its acquire may take effect; the epoch: there is none.
+  time_point copies_until_local{};
+};
+using lease_ptr = std::shared_ptr<kept_lease>;
+
+struct wish {
+  int lock = 0;
+  std::chrono::milliseconds ttl{};
+  bool is_try = false;
+  std::optional<duration> wait{};  // None: until cancelled.
+  script::part part{};
+};
+
+// Who asked for it.
+class customer {
+public:
+  customer() = default;
+  customer(const customer&) = delete;
+  customer& operator=(const customer&) = delete;
+  virtual ~customer() = default;
+
+  virtual void on_acquired(const lease_ptr& lease) = 0;
+  virtual void on_not_acquired(call_end how) = 0;
+  virtual void on_lost(const lease_ptr& lease) = 0;
+  virtual void on_released(release_outcome outcome) = 0;
+};
+
+struct process_settings {
+  int number = 0;
+  std::int64_t clock_ppm = 0;
+  duration timeout{};
+  seeded_random rng{0};
+};
+
+class process final : public client_end, engine::keeper_listener {
+public:
+  struct hooks {
+    std::function<void(const call_record&)> on_call_started{};
+    std::function<void(const call_record&)> on_call_ended{};
+    std::function<void(const hold&)> on_hold{};
+    std::function<void(const hold&)> on_extended{};
+    std::function<void(const hold&, hold_end)> on_hold_ended{};
+    std::function<void(const hold&, bool)> on_validity{};
+    std::function<void(const hold&, release_outcome)> on_released{};
+    std::function<void(int)> on_step{};
+    std::function<void(const std::string&)> on_spin{};
+    std::function<bool(canary_switch)> is_planted{};
+    std::function<int()> next_number{};
+  };
+  process(event_queue& events, network& net, const std::vector<lock>& locks, process_settings what, hooks tell);
+
+  int number() const { return what_.number; }
+
+  // ---- for its customers; only while it runs ----
+  int acquire(customer& who, const wish& what);
+  void cancel(int call);
+  bool is_valid(const lease_ptr& lease);
+  void release(customer& who, const lease_ptr& lease);
+  void drop(const lease_ptr& lease);
+  // When it is running at that time, or when it runs again.
+  void after(duration wait, std::function<void()> what);
+  // Those of its customers who have nothing left to do.
+  bool is_idle() const { return calls_.empty() && keeper_.is_idle(); }
+
+  // ---- what befalls it ----
+  void pause();
+  void resume();
+  enum class death { process, host };
+  void die(death how);
+  bool is_running() const { return !is_dead_ && !is_paused_; }
+  bool is_dead() const { return is_dead_; }
+  bool is_paused() const { return is_paused_; }
+  instant resumed_at() const { return resumed_at_; }
+
+  void on_connected(int id) override;
+  void on_refused(int id) override;
+  void on_bytes(int id, std::string_view bytes) override;
+  void on_closed(int id) override;
+
+private:
+  struct wire {
+    engine::channel* channel;
+    int id = 0;  // Zero: closed.
+    bool is_open = false;
+  };
+  struct open_call {
+    call_record record{};
+    customer* who = nullptr;
+    lease_ptr lease{};  // That is released.
+    std::unique_ptr<engine::acquire> acquire{};
+    std::unique_ptr<engine::release> release{};
+    engine::call& flow() const {
+      return acquire ? static_cast<engine::call&>(*acquire) : static_cast<engine::call&>(*release);
+    }
+  };
+
+  time_point now() const { return clock_.read(events_->now()); }
+  // At once, or when it runs again.
+  void when_running(std::function<void()> what);
+  void drive();
+  void prepare(wire& of);
+  void flush(wire& of);
+  void close(wire& of);
+  wire* wire_of(int id);
+  bool conclude_ended();
+  void conclude(open_call& call);
+  void conclude_acquire(open_call& call);
+  // True: copies of its request may still be on their way.
+  bool settle(engine::acquire& flow);
+  lease_ptr hold_of(const open_call& call, const core::got_lease& got);
+  void finish_release(const lease_ptr& lease, release_outcome outcome);
+  std::optional<time_point> let_go(const lease_ptr& lease);
+  void release_in_background(const lease_ptr& lease);
+  void forget_copies(const lease_ptr& lease);
+  time_point wake_at() const;
+  void plan_wake();
+  void end(const lease_ptr& lease, hold_end how);
+  void believe_message(time_point now, std::string_view owner, server_time said_at);
+
+  void on_at_risk(const std::shared_ptr<engine::held_lease>&) override {}
+  void on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) override;
+  void on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration margin) override;
+  void on_renew_failed(const std::shared_ptr<engine::held_lease>&, errc) override {}
+  void on_up() override {}
+  void on_down(const engine::connection_failure&) override {}
+  void on_clock_step(duration) override {}
+
+  event_queue* events_;
+  network* net_;
+  const std::vector<lock>* locks_;
+  process_settings what_;
+  hooks tell_;
+  local_clock clock_;
+  engine::caller caller_;
+  engine::hints ear_;
+  engine::keeper keeper_;
+  engine::unattended unattended_;
+  wire commands_;
+  wire listening_;
+  wire keeping_;
+  std::list<open_call> calls_;
+  struct owned {
+    lease_ptr lease;
+    customer* who;
+  };
+  std::list<owned> leases_;
+  std::deque<std::function<void()>> missed_;  // While it was paused.
+  std::vector<std::pair<customer*, std::function<void(customer&)>>> news_;
+  instant wake_planned_at_ = end_of_time;
+  std::uint64_t wake_number_ = 0;
+  instant resumed_at_{};
+  bool is_paused_ = false;
+  bool is_dead_ = false;
+  bool is_driving_ = false;
+};
+
+}  // namespace holdfast::sim

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process asks for, and what becomes of it: as src/client/acquire.cpp, release.cpp and async_call.cpp.
+#include "process.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr core::clock_drift rho{10'000};
+constexpr duration after_ttl = std::chrono::seconds{1};
+constexpr std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
+
+call_end end_of(errc code) {
+  const std::error_code ec = code;
+  if (ec == outcome::timed_out) return call_end::timed_out;
+  if (code == errc::cancelled || code == errc::cancelled_in_flight) return call_end::cancelled;
+  return ec == outcome::unknown ? call_end::unknown : call_end::not_applied;
+}
+
+owner_id owner_of_hex(std::string_view hex) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::array<unsigned char, 16> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<unsigned char>(digit(hex[2 * i]) * 16 + digit(hex[2 * i + 1]));
+  }
+  return owner_id{bytes};
+}
+
+}  // namespace
+
+int process::acquire(customer& who, const wish& what) {
+  const lock& wanted = (*locks_)[static_cast<std::size_t>(what.lock)];
+  open_call& made = calls_.emplace_back();
+  made.who = &who;
+  auto& record = made.record;
+  record.number = tell_.next_number();
+  record.label = fmt::format("p{}.c{}", what_.number, record.number);
+  record.process = what_.number;
+  record.lock = what.lock;
+  record.is_try = what.is_try;
+  record.ttl = what.ttl;
+  record.timeout = what_.timeout;
+  record.started_at = events_->now();
+  tell_.on_call_started(record);
+
+  core::acquire_settings rules{what.ttl, rho, what.is_try, what.wait, what_.timeout, caller_.wire().was_ever_ready()};
+  const time_point at = now();
+  made.acquire = std::make_unique<engine::acquire>(
+      caller_.wire(), ear_,
+      engine::acquire::request{
+          wanted.keys, std::make_shared<const std::string>(record.label), max_ttl, {}, rules, what.part},
+      at, what_.rng);
+  unattended_.start(*made.acquire, at);
+  const int number = record.number;
+  drive();
+  return number;
+}
+
+void process::cancel(int call) {
+  for (auto& c : calls_) {
+    if (c.record.number != call || !c.acquire) continue;
+    c.acquire->cancel(now());
+    unattended_.look_at(*c.acquire);
+  }
+  drive();
+}
+
+// ---- when it is over ----
+
+bool process::conclude_ended() {
+  const auto ended = unattended_.take_over();
+  for (engine::call* flow : ended) {
+    const auto found =
+        std::find_if(calls_.begin(), calls_.end(), [&](const open_call& c) { return &c.flow() == flow; });
+    std::list<open_call> one;
+    one.splice(one.end(), calls_, found);
+    conclude(one.front());
+  }
+  auto news = std::exchange(news_, {});
+  for (auto& [who, tell] : news) {
+    if (who && is_running()) tell(*who);
+  }
+  return !ended.empty() || !news.empty();
+}
+
+void process::conclude(open_call& call) {
+  if (call.acquire) return conclude_acquire(call);
+  finish_release(call.lease, call.release->end());
+  news_.emplace_back(call.who, [outcome = call.release->end()](customer& c) { c.on_released(outcome); });
+}
+
+void process::conclude_acquire(open_call& call) {
+  auto& record = call.record;
+  record.may_have_copies = settle(*call.acquire);
+  record.ended_at = events_->now();
+  if (const auto* got = std::get_if<core::got_lease>(&call.acquire->end())) {
+    record.end = call_end::acquired;
+    const auto lease = hold_of(call, *got);
+    tell_.on_call_ended(record);
+    tell_.on_hold(lease->seen);
+    news_.emplace_back(call.who, [lease](customer& c) { c.on_acquired(lease); });
+    return;
+  }
+  const auto* failure = std::get_if<core::got_failure>(&call.acquire->end());
+  record.end = failure ? end_of(failure->code) : call_end::busy;
+  record.code = failure ? static_cast<int>(failure->code) : 0;
+  tell_.on_call_ended(record);
+  news_.emplace_back(call.who, [how = record.end](customer& c) { c.on_not_acquired(how); });
+}
+
+lease_ptr process::hold_of(const open_call& call, const core::got_lease& got) {
+  const auto& record = call.record;
+  const auto& wanted = call.acquire->wanted();
+  time_point deadline = got.deadline;
+  if (tell_.is_planted(canary_switch::validity_from_reply)) deadline = now() + core::usable(record.ttl, rho);
+  auto lease = std::make_shared<kept_lease>(wanted.keys, got.owner, got.token, record.ttl, deadline);
+  if (got.was_repeated) {
+    lease->copies_until = call.acquire->last_not_after();
+    lease->copies_until_local = now() + what_.timeout;
+  }
+  const instant ends = clock_.when(deadline);
+  const instant from = clock_.when(deadline - core::usable(record.ttl, rho));
+  lease->seen = {tell_.next_number(),
+                 record.number,
+                 what_.number,
+                 record.lock,
+                 std::string{got.owner.hex()},
+                 got.token.value(),
+                 std::max(1, wanted.keys.is_counted ? wanted.part.permits : 1),
+                 from,
+                 ends,
+                 events_->now()};
+  leases_.push_back({lease, call.who});
+  keeper_.wire().learn_clock(caller_.wire().clock());
+  keeper_.keep(lease, now(), deadline, renewal::automatic);
+  return lease;
+}
+
+// What is still in line, or may yet lock or queue, is let go in the background, whatever the call's own end is.
+bool process::settle(engine::acquire& flow) {
+  bool has_copies = false;
+  const time_point at = now();
+  const auto& keys = flow.wanted().keys;
+  for (const auto& unsettled : flow.take_unsettled()) {
+    has_copies = has_copies || unsettled.not_after != server_time{};
+    if (caller_.wire().is_ready()) caller_.wire().send_and_forget(at, script::leave(keys, unsettled.owner));
+    const time_point by = unsettled.not_after == server_time{} ? time_point{} : at + what_.timeout;
+    keeper_.release_later(at, {keys,
+                               unsettled.owner,
+                               {},
+                               unsettled.not_after,
+                               by,
+                               std::max(at, by) + flow.wanted().settings.ttl + after_ttl});
+  }
+  return has_copies;
+}
+
+// ---- leases ----
+
+bool process::is_valid(const lease_ptr& lease) {
+  const bool is = lease->deadline.is_ahead(now());
+  tell_.on_validity(lease->seen, is);
+  return is;
+}
+
+void process::end(const lease_ptr& lease, hold_end how) {
+  std::erase_if(leases_, [&](const owned& o) { return o.lease == lease; });
+  tell_.on_hold_ended(lease->seen, how);
+}
+
+std::optional<time_point> process::let_go(const lease_ptr& lease) {
+  const time_point at = now();
+  const time_point deadline = at + lease->deadline.left(at);
+  const bool keeps_on = tell_.is_planted(canary_switch::renews_after_release);
+  const bool was_kept = keeps_on ? keeper_.is_kept(*lease) : keeper_.let_go(*lease);
+  if (!keeps_on) lease->deadline.end();
+  if (was_kept) end(lease, hold_end::released);
+  if (was_kept && deadline > at) return deadline;
+  release_in_background(lease);
+  return std::nullopt;
+}
+
+void process::release(customer& who, const lease_ptr& lease) {
+  const auto deadline = let_go(lease);
+  if (!deadline) {
+    finish_release(lease, release_outcome::already_lost);
+    news_.emplace_back(&who, [](customer& c) { c.on_released(release_outcome::already_lost); });
+    return drive();
+  }
+  open_call& made = calls_.emplace_back();
+  made.who = &who;
+  made.lease = lease;
+  made.record.number = tell_.next_number();
+  const time_point at = now();
+  made.release = std::make_unique<engine::release>(caller_.wire(), lease->keys, lease->owner, lease->grant, *deadline,
+                                                   std::min(at + what_.timeout, *deadline));
+  unattended_.start(*made.release, at);
+  drive();
+}
+
+void process::finish_release(const lease_ptr& lease, release_outcome outcome) {
+  if (outcome == release_outcome::unknown) release_in_background(lease);
+  forget_copies(lease);
+  tell_.on_released(lease->seen, outcome);
+}
+
+void process::drop(const lease_ptr& lease) {
+  if (keeper_.let_go(*lease)) end(lease, hold_end::released);
+  lease->deadline.end();
+  release_in_background(lease);
+  forget_copies(lease);
+  drive();
+}
+
+void process::release_in_background(const lease_ptr& lease) {
+  const time_point at = now();
+  keeper_.release_later(at, {lease->keys, lease->owner, lease->grant, {}, {}, at + lease->ttl + after_ttl});
+}
+
+void process::forget_copies(const lease_ptr& lease) {
+  const time_point at = now();
+  if (lease->copies_until == server_time{} || at >= lease->copies_until_local) return;
+  keeper_.release_later(at, {lease->keys,
+                             lease->owner,
+                             {},
+                             lease->copies_until,
+                             lease->copies_until_local,
+                             lease->copies_until_local + lease->ttl + after_ttl});
+}
+
+void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
+  const auto ours = std::static_pointer_cast<kept_lease>(lease);
+  for (const auto& o : leases_) {
+    if (o.lease == ours) news_.emplace_back(o.who, [ours](customer& c) { c.on_lost(ours); });
+  }
+  end(ours, hold_end::lost);
+}
+
+void process::on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration) {
+  const auto ours = std::static_pointer_cast<kept_lease>(lease);
+  const time_point ends = now() + ours->deadline.left(now());
+  ours->seen.valid_until = clock_.when(ends);
+  ours->seen.counted_from = clock_.when(ends - core::usable(ours->ttl, rho));
+  tell_.on_extended(ours->seen);
+}
+
+// The canary: what was said is taken for a grant, without asking the server.
+void process::believe_message(time_point at, std::string_view owner, server_time said_at) {
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [](const open_call& c) {
+    return c.acquire && !c.acquire->is_over() && c.acquire->wants_hints();
+  });
+  if (found == calls_.end()) return;
+  const core::got_lease got{owner_of_hex(owner),
+                            fencing_token{static_cast<std::uint64_t>(said_at.time_since_epoch().count())},
+                            at + core::usable(found->record.ttl, rho), false};
+  const auto lease = hold_of(*found, got);
+  tell_.on_hold(lease->seen);
+  news_.emplace_back(found->who, [lease](customer& c) { c.on_acquired(lease); });
+  found->who = nullptr;
+  found->acquire->cancel(at);
+  found->acquire->take_unsettled();
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# The same seeds say the same, letter for letter: once in one job and once in three, so that what a schedule is does not
+# depend on what was played before it, on the address of anything, or on the process.
+foreach(jobs 1 3)
+  execute_process(COMMAND ${SIM} --schedules 200 --seed 77 --jobs ${jobs} OUTPUT_VARIABLE said RESULT_VARIABLE result)
+  string(REGEX MATCH "print      [0-9a-f]+" print_${jobs} "${said}")
+  execute_process(COMMAND ${SIM} --seed 91 --trace OUTPUT_VARIABLE trace_${jobs})
+endforeach()
+if(print_1 STREQUAL "" OR NOT print_1 STREQUAL print_3)
+  message(FATAL_ERROR "one job says '${print_1}' and three say '${print_3}'")
+endif()
+if(NOT trace_1 STREQUAL trace_3)
+  message(FATAL_ERROR "seed 91 was told in two ways")
+endif()
+message("${print_1} twice")

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the keyspace says of a lock, read as docs/protocol.md has it and not by any code of ours: the checkers must not
+// believe the scripts that they check.
+#include "model_server.hpp"
+
+#include <charconv>
+#include <string_view>
+
+namespace holdfast::sim {
+
+namespace {
+
+std::int64_t whole(std::string_view text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// `v1|owner id|token|...`
+bool is_ours(std::string_view value) { return value.size() > 53 && value.starts_with("v1|"); }
+
+// The field with this number of `a|b|c`.
+std::string_view field(std::string_view text, int number) {
+  for (; number > 0; --number) {
+    const auto bar = text.find('|');
+    if (bar == std::string_view::npos) return {};
+    text.remove_prefix(bar + 1);
+  }
+  return text.substr(0, text.find('|'));
+}
+
+}  // namespace
+
+std::vector<holder> holders_of(const model_redis& in, const lock& what) {
+  std::vector<holder> all;
+  const auto* found = in.peek(what.keys.holder);
+  if (!found) return all;
+  if (const auto* text = std::get_if<std::string>(&found->data)) {
+    const auto ends = found->expires_at.value_or(std::chrono::milliseconds{-1});
+    if (is_ours(*text)) all.push_back({text->substr(3, 32), text->substr(36, 16), ends, 1});
+    return all;
+  }
+  const auto* set = std::get_if<model_redis::sorted_set>(&found->data);
+  const auto* data = in.peek_as<model_redis::hash>(what.keys.holders());
+  if (!set || !data) return all;
+  for (const auto& [owner, score] : set->scores) {
+    const auto entry = data->fields.find(owner);
+    const std::chrono::microseconds ends{static_cast<std::int64_t>(score)};
+    if (entry == data->fields.end() || ends <= in.now().time_since_epoch()) continue;
+    all.push_back({owner, std::string{field(entry->second, 5)}, ends, static_cast<int>(whole(entry->second))});
+  }
+  return all;
+}
+
+// `v1|process|s or -|ttl_ms|window_ms|wait_until_us or 0|min_fence or 0|joined_us|mode|owner label`
+std::vector<line_place> line_of(const model_redis& in, const lock& what) {
+  std::vector<line_place> all;
+  const auto* line = in.peek_as<model_redis::sorted_set>(what.keys.line());
+  const auto* waiters = line ? in.peek_as<model_redis::hash>(what.keys.waiters()) : nullptr;
+  if (!waiters) return all;
+  for (const auto& [ticket, owner] : line->order) {
+    const auto entry = waiters->fields.find(owner);
+    if (entry == waiters->fields.end()) continue;
+    const auto& text = entry->second;
+    all.push_back({owner, ticket, std::string{field(text, 1)}, std::string{field(text, 9)}, field(text, 2) == "s",
+                   whole(field(text, 5))});
+  }
+  return all;
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker.hpp"
+
+#include <algorithm>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+
+void worker::rest() {
+  ++turn_;
+  if (in_->is_over()) {
+    state_ = state::done;
+    return;
+  }
+  state_ = state::resting;
+  of_->after(rng_.any_size(10us, in_->what->think), [this] { want(); });
+}
+
+void worker::want() {
+  if (in_->is_over()) {
+    state_ = state::done;
+    return;
+  }
+  state_ = state::waiting;
+  const auto& locks = in_->what->locks;
+  const lock& wanted = locks[rng_.below(locks.size())];
+  wish what;
+  what.lock = wanted.number;
+  what.ttl = std::clamp<std::chrono::milliseconds>(in_->what->ttl * rng_.number(2, 8) / 4, 100ms, 20s);
+  what.is_try = rng_.chance(30);
+  const bool is_bounded = rng_.chance(55);
+  const duration patience = rng_.any_size(1ms, 4 * duration{in_->what->ttl});
+  if (is_bounded) what.wait = patience;
+  const bool reads = rng_.chance(60);
+  const int permits = rng_.number(1, wanted.size);
+  if (wanted.kind == lock_kind::semaphore) what.part = {'p', permits, wanted.size};
+  if (wanted.kind == lock_kind::shared) what.part = {reads ? 'r' : 'w', reads ? 1 : wanted.size, wanted.size};
+  const int mine = ++turn_;
+  const bool is_cancelled = rng_.chance(20);
+  call_ = of_->acquire(*this, what);
+  if (!is_cancelled || what.is_try) return;
+  of_->after(patience, [this, mine] {
+    if (mine == turn_ && state_ == state::waiting) of_->cancel(call_);
+  });
+}
+
+void worker::on_not_acquired(call_end) { rest(); }
+
+void worker::on_acquired(const lease_ptr& lease) {
+  state_ = state::working;
+  const int mine = ++turn_;
+  if (!lease->keys.is_counted && rng_.chance(60)) raise(lease);
+  of_->after(rng_.any_size(100us, in_->what->work), [this, mine, lease] {
+    if (mine == turn_) finish(lease);
+  });
+}
+
+void worker::finish(const lease_ptr& lease) {
+  of_->is_valid(lease);
+  if (rng_.chance(10)) {
+    of_->drop(lease);
+    return rest();
+  }
+  state_ = state::releasing;
+  ++turn_;
+  of_->release(*this, lease);
+}
+
+void worker::on_released(release_outcome) { rest(); }
+
+void worker::on_lost(const lease_ptr& lease) {
+  of_->is_valid(lease);
+  if (state_ == state::working) rest();
+}
+
+// ---- what the lock protects ----
+
+void worker::raise(const lease_ptr& lease) {
+  in_->events->after(way(), [this, lease] {
+    const bool is_first = in_->store->raise(lease->seen.lock, lease->token.value());
+    of_->after(way() / 8, [this, lease, is_first] {
+      if (is_first) read(lease);
+    });
+  });
+}
+
+void worker::read(const lease_ptr& lease) {
+  in_->events->after(way(), [this, lease] {
+    const auto number = in_->store->read(lease->seen.lock);
+    of_->after(way() / 8, [this, lease, number] { write(lease, number); });
+  });
+}
+
+void worker::write(const lease_ptr& lease, std::uint64_t was_read) {
+  in_->events->after(way(), [this, lease, was_read] {
+    const auto done = in_->store->write(lease->seen.lock, lease->token.value(), was_read);
+    in_->on_write(done);
+    if (done == guarded_store::written::lost_an_update) in_->on_stale_write(lease->seen.lock, lease->token.value());
+  });
+}
+
+}  // namespace holdfast::sim

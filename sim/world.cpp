@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr server_time start_of_server{1'795'212'800'000'042us};
+// Whoever waits when the trouble is over is granted in this time: behind everybody else's work and leases, a silent
+// waiter's three looks, and a claim window each.
+constexpr duration least_patience = 60s;
+constexpr std::uint64_t most_events = 100'000;
+
+}  // namespace
+
+world::world(plan what, std::shared_ptr<lua_host> scripts, const canary* planted, statistics& into)
+    : plan_{std::move(what)},
+      planted_{planted},
+      statistics_{&into},
+      server_{events_, wall_clock{start_of_server, plan_.server_ppm}, std::move(scripts), server_hooks()},
+      net_{events_, server_, seeded_random::of(plan_.seed, 'n')},
+      checkers_{all_checkers(*this)} {
+  server_.attach(net_);
+  for_workers_ = {&plan_,
+                  &events_,
+                  &store_,
+                  [this] { return now().time_since_epoch() >= plan_.horizon; },
+                  [this](int lock, std::uint64_t token) {
+                    for (auto& c : checkers_) c->on_stale_write(lock, token);
+                  },
+                  [this](guarded_store::written done) { ++statistics_->writes[static_cast<std::size_t>(done)]; }};
+  for (const auto& p : plan_.processes) start_process(p);
+}
+
+world::~world() = default;
+
+// ---- who takes part ----
+
+void world::start_process(const process_plan& what) {
+  const int number = static_cast<int>(processes_.size());
+  auto rng = seeded_random::of(plan_.seed, 'c', static_cast<std::uint64_t>(number));
+  route& path = net_.of(number);
+  path.least = what.least_delay;
+  path.jitter = what.jitter;
+  well_since_.push_back(now());
+  process_plans_.push_back(what);
+  auto& made = *processes_.emplace_back(std::make_unique<process>(
+      events_, net_, plan_.locks, process_settings{number, what.clock_ppm, what.timeout, seeded_random{rng.next()}},
+      process_hooks()));
+  for (int i = 0; i < what.workers; ++i) {
+    auto& w = *workers_.emplace_back(std::make_unique<worker>(made, for_workers_, seeded_random{rng.next()}));
+    worker_homes_.push_back(&made);
+    w.start();
+  }
+}
+
+std::vector<process*> world::living() {
+  std::vector<process*> all;
+  for (const auto& p : processes_) {
+    if (!p->is_dead()) all.push_back(p.get());
+  }
+  return all;
+}
+
+void world::replace(process& dead, duration after) {
+  well_since_[static_cast<std::size_t>(dead.number())] = end_of_time;
+  ++to_come_;
+  events_.after(after, [this, number = static_cast<std::size_t>(dead.number())] {
+    --to_come_;
+    const process_plan again = process_plans_[number];
+    start_process(again);
+  });
+}
+
+// ---- what is known of them ----
+
+bool world::is_running(int process) const { return processes_[static_cast<std::size_t>(process)]->is_running(); }
+
+instant world::resumed_at(int process) const { return processes_[static_cast<std::size_t>(process)]->resumed_at(); }
+
+instant world::healthy_since(int process) const {
+  const auto since = well_since_[static_cast<std::size_t>(process)];
+  return since > now() ? end_of_time : since;
+}
+
+void world::befall(int process, duration lasts) {
+  auto& since = well_since_[static_cast<std::size_t>(process)];
+  since = std::max(since, now() + lasts);
+}
+
+void world::befall_all(duration lasts) {
+  for (std::size_t i = 0; i < well_since_.size(); ++i) befall(static_cast<int>(i), lasts);
+}
+
+void world::disturb(cause what, duration lasts) { disturbances_.push_back({{what, now()}, now() + lasts}); }
+
+const disturbance* world::excuse(std::initializer_list<cause> which, instant since) const {
+  for (const auto& d : disturbances_) {
+    const bool is_meant = std::find(which.begin(), which.end(), d.what.what) != which.end();
+    if (is_meant && d.until >= since) return &d.what;
+  }
+  return nullptr;
+}
+
+void world::complain(std::string_view invariant, std::string what) {
+  say(fmt::format("VIOLATION of {}: {}", invariant, what));
+  violations_.push_back({std::string{invariant}, std::move(what), now()});
+}
+
+// ---- what happens ----
+
+void world::say(std::string text) {
+  if (!keeps_trace_) return;
+  trace_.push_back(fmt::format("{:>13.6f} s  {}", static_cast<double>(now().time_since_epoch().count()) / 1e9, text));
+}
+
+void world::mix(std::uint64_t number) { fingerprint_ = (fingerprint_ ^ number) * 1099511628211u; }
+
+void world::mix(std::string_view text) {
+  for (const char c : text) mix(static_cast<unsigned char>(c));
+}
+
+model_server::hooks world::server_hooks() {
+  model_server::hooks h;
+  h.find_lock = [this](const std::string& key) -> const lock* {
+    for (const auto& l : plan_.locks) {
+      if (l.keys.holder == key) return &l;
+    }
+    return nullptr;
+  };
+  h.process_of = [](int host) { return host; };
+  h.on_script = [this](const script_run& run) { see(run); };
+  h.on_command = [this](const std::string& name, const resp::value& reply) {
+    ++statistics_->commands;
+    const auto* error = reply.as_error();
+    // The model's own words for what it does not know: a simulation that goes on behind them proves nothing.
+    if (error && error->text.find("the model") != std::string::npos) complain("model", name + ": " + error->text);
+  };
+  return h;
+}
+
+namespace {
+
+std::size_t code_of(const resp::value& reply) {
+  if (reply.as_error()) return 17;
+  const auto* parts = reply.as_array();
+  const auto* code = parts && !parts->empty() ? (*parts)[0].as_integer() : nullptr;
+  return code && *code >= 0 && *code < 17 ? static_cast<std::size_t>(*code) : 0;
+}
+
+}  // namespace
+
+void world::see(const script_run& run) {
+  const auto code = code_of(*run.reply);
+  ++statistics_->replies[static_cast<std::size_t>(run.which)][code];
+  mix(static_cast<std::uint64_t>(now().time_since_epoch().count()));
+  mix(run.owner());
+  mix(code);
+  if (const auto* error = run.reply->as_error()) {
+    if (error->text.find("user_script") != std::string::npos && !error->text.starts_with("OOM")) {
+      complain("script", fmt::format("{} failed: {}", script::find(run.which).name, error->text));
+    }
+  }
+  if (keeps_trace_) {
+    say(fmt::format("server: {} of p{} for {:.6} -> {}{}", script::find(run.which).name, run.process, run.owner(), code,
+                    run.after.empty()
+                        ? ""
+                        : fmt::format("; held by {:.6} with {}", run.after.front().owner, run.after.front().token)));
+  }
+  for (auto& c : checkers_) c->on_script(run);
+}
+
+process::hooks world::process_hooks() {
+  process::hooks h;
+  h.on_call_started = [this](const call_record& call) {
+    if (keeps_trace_) say(fmt::format("p{} wants lock {} ({})", call.process, call.lock, call.label));
+    for (auto& c : checkers_) c->on_call_started(call);
+  };
+  h.on_call_ended = [this](const call_record& call) {
+    ++statistics_->ends[static_cast<std::size_t>(call.end)];
+    mix(static_cast<std::uint64_t>(call.number) * 8 + static_cast<std::uint64_t>(call.end));
+    static constexpr std::array words{"acquired", "busy", "timed out", "cancelled", "unknown", "not applied"};
+    if (keeps_trace_) {
+      const auto code = call.code == 0 ? "" : holdfast::to_string(static_cast<errc>(call.code));
+      say(fmt::format("p{} {}: {} {}", call.process, call.label, words[static_cast<std::size_t>(call.end)], code));
+    }
+    for (auto& c : checkers_) c->on_call_ended(call);
+  };
+  h.on_hold = [this](const hold& one) {
+    if (keeps_trace_) {
+      say(fmt::format("p{} holds lock {} with token {} for {} ms", one.process, one.lock, one.token,
+                      (one.valid_until - now()).count() / 1'000'000));
+    }
+    for (auto& c : checkers_) c->on_hold(one);
+  };
+  h.on_extended = [this](const hold& one) {
+    ++statistics_->extensions;
+    if (keeps_trace_) {
+      say(fmt::format("p{} renewed lock {} for {} ms", one.process, one.lock,
+                      (one.valid_until - now()).count() / 1'000'000));
+    }
+    for (auto& c : checkers_) c->on_extended(one);
+  };
+  h.on_hold_ended = [this](const hold& one, hold_end how) {
+    ++statistics_->holds[static_cast<std::size_t>(how)];
+    static constexpr std::array words{"lets go", "is told that it lost", "dies with"};
+    if (keeps_trace_) {
+      say(fmt::format("p{} {} lock {}, token {}", one.process, words[static_cast<std::size_t>(how)], one.lock,
+                      one.token));
+    }
+    for (auto& c : checkers_) c->on_hold_ended(one, how);
+  };
+  h.on_validity = [this](const hold& one, bool is) {
+    for (auto& c : checkers_) c->on_validity(one, is);
+  };
+  h.on_released = [this](const hold& one, release_outcome outcome) {
+    ++statistics_->releases[static_cast<std::size_t>(outcome)];
+    mix(static_cast<std::uint64_t>(outcome));
+    static constexpr std::array words{"released", "already lost", "unknown"};
+    if (keeps_trace_) {
+      say(fmt::format("p{} release of lock {}: {}", one.process, one.lock, words[static_cast<std::size_t>(outcome)]));
+    }
+    for (auto& c : checkers_) c->on_released(one, static_cast<int>(outcome));
+  };
+  h.on_step = [this](int process) {
+    for (auto& c : checkers_) c->on_process_step(process);
+  };
+  h.on_spin = [this](const std::string& text) { complain("progress", text); };
+  h.is_planted = [this](canary_switch what) { return planted_ && planted_->what == what; };
+  h.next_number = [this] { return ++last_number_; };
+  return h;
+}
+
+// ---- the course of it ----
+
+bool world::is_everybody_done() const {
+  if (to_come_ > 0) return false;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (!worker_homes_[i]->is_dead() && !workers_[i]->is_done()) return false;
+  }
+  return std::all_of(processes_.begin(), processes_.end(), [](const auto& p) { return p->is_dead() || p->is_idle(); });
+}
+
+void world::run() {
+  trouble befalls{*this, *statistics_};
+  befalls.start();
+  const auto goes_on = [this](instant until) {
+    return violations_.empty() && events_.count() < most_events && events_.step(until);
+  };
+  const instant horizon{plan_.horizon};
+  while (goes_on(horizon)) {
+  }
+  befalls.end();
+  const duration patience = least_patience + 2 * static_cast<int>(workers_.size()) * (5 * duration{plan_.ttl} + 3s);
+  while (!is_everybody_done() && goes_on(horizon + patience)) {
+  }
+  if (violations_.empty() && !is_everybody_done()) {
+    // Who left the line may stand in it again when the server went back: C7 is for a line whose key lives.
+    if (const auto* why = excuse({cause::data_went_back}, {})) {
+      attribute(why->what);
+    } else {
+      complain("C7", "somebody still waits long after the trouble was over");
+    }
+  }
+  // Orphans have their time to go.
+  const instant rest = now() + 60s;
+  while (goes_on(rest)) {
+  }
+  if (events_.count() >= most_events) complain("progress", "too much happens for so few");
+  for (auto& c : checkers_) c->at_rest();
+
+  ++statistics_->schedules;
+  statistics_->events += events_.count();
+  statistics_->violations += violations_.empty() ? 0 : 1;
+  statistics_->fingerprint += fingerprint_;
+  ++statistics_->sizes[std::min<std::uint64_t>(events_.count() / 10, statistics_->sizes.size() - 1)];
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// One schedule: a server, processes that want its locks, what befalls them, and those who watch. Everything follows
+// from the plan, which follows from the seed.
+#pragma once
+
+#include "canary.hpp"
+#include "checkers/checker.hpp"
+#include "event_queue.hpp"
+#include "guarded_store.hpp"
+#include "model_server.hpp"
+#include "network.hpp"
+#include "plan.hpp"
+#include "process.hpp"
+#include "statistics.hpp"
+#include "worker.hpp"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::sim {
+
+struct violation {
+  std::string invariant;
+  std::string what;
+  instant at;
+};
+
+class world final : public surroundings {
+public:
+  // `scripts`: kept from one world to the next. `planted`: null for none.
+  world(plan what, std::shared_ptr<lua_host> scripts, const canary* planted, statistics& into);
+  ~world();
+
+  // Plays it to its end, or to the first violation.
+  void run();
+  const std::vector<violation>& violations() const { return violations_; }
+  std::uint64_t events() const { return events_.count(); }
+  // Of all that happened, in order: two runs of one seed have the same.
+  std::uint64_t fingerprint() const { return fingerprint_; }
+  // From now on what happens is written down in words.
+  void keep_trace() { keeps_trace_ = true; }
+  const std::vector<std::string>& trace() const { return trace_; }
+
+  // ---- for what befalls it (faults.cpp) ----
+  event_queue& queue() { return events_; }
+  network& net() { return net_; }
+  model_server& server() { return server_; }
+  const plan& what() const { return plan_; }
+  std::vector<process*> living();
+  void replace(process& dead, duration after);
+  // Something befalls one process, or all of them, for so long.
+  void befall(int process, duration lasts);
+  void befall_all(duration lasts);
+  void disturb(cause what, duration lasts);
+  void say(std::string text);
+  bool is_tracing() const { return keeps_trace_; }
+
+  // ---- surroundings ----
+  instant now() const override { return events_.now(); }
+  server_time server_now() const override { return server_.clock_now(); }
+  const model_redis& redis() override {
+    server_.now();
+    return server_.redis();
+  }
+  const lock& lock_of(int number) const override { return plan_.locks[static_cast<std::size_t>(number)]; }
+  bool is_running(int process) const override;
+  instant resumed_at(int process) const override;
+  instant healthy_since(int process) const override;
+  const disturbance* excuse(std::initializer_list<cause> which, instant since) const override;
+  void complain(std::string_view invariant, std::string what) override;
+  void attribute(cause why) override { statistics_->attributed[static_cast<std::size_t>(why)]++; }
+  void at(instant when, std::function<void()> what) override { events_.at(when, std::move(what)); }
+
+private:
+  model_server::hooks server_hooks();
+  process::hooks process_hooks();
+  void start_process(const process_plan& what);
+  void see(const script_run& run);
+  void mix(std::uint64_t number);
+  void mix(std::string_view text);
+  bool is_everybody_done() const;
+
+  plan plan_;
+  const canary* planted_;
+  statistics* statistics_;
+  event_queue events_;
+  model_server server_;
+  network net_;
+  guarded_store store_;
+  worker::surroundings_of_workers for_workers_;
+  std::deque<std::unique_ptr<process>> processes_;  // Also the dead.
+  std::vector<process_plan> process_plans_;
+  std::deque<std::unique_ptr<worker>> workers_;
+  std::vector<process*> worker_homes_;
+  std::vector<instant> well_since_;
+  std::vector<std::unique_ptr<checker>> checkers_;
+  struct lasting {
+    disturbance what;
+    instant until;
+  };
+  std::vector<lasting> disturbances_;
+  std::vector<violation> violations_;
+  std::uint64_t fingerprint_ = 14695981039346656037u;
+  bool keeps_trace_ = false;
+  std::vector<std::string> trace_;
+  int last_number_ = 0;
+  int to_come_ = 0;  // Processes that will be started again.
+};
+
+// Plans everything that the plan's faults do. (faults.cpp)
+class trouble {
+public:
+  trouble(world& in, statistics& into);
+  void start();
+  // Everything works again.
+  void end();
+
+private:
+  void next();
+  void strike(fault what);
+  void strike_network(fault what);
+  void strike_process(fault what);
+  void strike_server(fault what);
+  void strike_rights(fault what);
+  void strike_clock(fault what);
+  int some_connection();
+  process* somebody();
+  void lasting(duration time, std::function<void()> ends);
+
+  world* in_;
+  statistics* statistics_;
+  seeded_random rng_;
+  std::vector<fault> kinds_;
+  model_redis::keyspace snapshot_;
+  bool is_over_ = false;
+};
+
+}  // namespace holdfast::sim
