@@ -118,6 +118,11 @@ end
 local function silence_of(entry, standby)
   local looked = call('HGET', KEYS[4], entry.process)
   local silence = looked and tonumber(now) - tonumber(looked) or dead_us + 1
+  -- It looked in the future: the clock went back, and nobody knows how long it has been silent (H5). Whoever lives
+  -- looks soon; until then those who have looked since go first, or a dead one would be first for all of the step.
+  if silence < 0 then
+    return silent_us + 1
+  end
   local due = string.match(standby, entry.id .. '|(%d+)')
   if due and silence <= dead_us and looked < sub(standby, 1, 16) and tonumber(now) > tonumber(due) + 100000 then
     return silent_us + 1

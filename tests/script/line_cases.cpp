@@ -210,6 +210,11 @@ std::vector<script_case> absent_cases() {
        {acquire("<A>", now("t")), listen(ear), listen(other_ear), wait("<B>", queued("b", 0), from(other_ear)),
         wait("<C>", queued("c", 1)), send({"HSET", waiters, other_ear, "<now-7000000>"}, number(0)),
         release_with_line("<A>", "<t>"), held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+      // The clock went back by an hour behind the look of one that died: it is not there for an hour more.
+      {"who_looked_in_the_future_is_passed_over_while_a_fresher_one_waits_H5",
+       {listen(ear), acquire("<A>", now("t")), wait("<B>", queued("b", 0), {.process = other_ear, .told = "-"}),
+        wait("<C>", queued("c", 1)), send({"HSET", waiters, other_ear, "<now+3600000000>"}, number(0)),
+        release_with_line("<A>", "<t>"), held_by("<C>")}},
       {"who_was_silent_is_better_than_nobody_P3",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
         send({"HSET", waiters, ear, "<now-7000000>"}, number(0)), release_with_line("<A>", "<t>"), held_by("<B>")}},
