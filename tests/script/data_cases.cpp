@@ -10,6 +10,7 @@ step does(std::vector<std::string> words, shape expected) { return send(std::mov
 step expires(const std::string& key) { return send({"PEXPIRE", key, "600000"}, number(1)); }
 const shape wrong_type = error("WRONGTYPE");
 const shape nothing = list({});
+const shape anything{shape::kind::anything};
 
 std::vector<script_case> sorted_set_cases() {
   return {
@@ -47,6 +48,13 @@ std::vector<script_case> sorted_set_cases() {
 
 std::vector<script_case> hash_and_channel_cases() {
   return {
+      {"a_greeting_is_answered_as_by_a_primary_of_one_node",
+       {does({"HELLO", "2"}, list({text("server"), text("redis"), text("version"), anything, text("proto"), number(2),
+                                   text("id"), number(1, 1'000'000), text("mode"), text("standalone"), text("role"),
+                                   text("master"), text("modules"), nothing})),
+        does({"HELLO", "9"}, error("NOPROTO unsupported protocol version")), does({"INFO", "server"}, anything),
+        does({"SELECT", "0"}, status("OK")), does({"SELECT", "x"}, error("ERR")),
+        does({"SELECT", "99"}, error("ERR DB index is out of range"))}},
       {"a_hash_gives_what_was_set_and_goes_with_its_last_field",
        {does({"HSET", "h", "f", "v", "g", "w"}, number(2)), does({"TYPE", "h"}, status("hash")),
         does({"HSET", "h", "f", "x", "k", "y"}, number(1)), does({"HGET", "h", "f"}, text("x")),
