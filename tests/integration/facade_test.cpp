@@ -131,7 +131,7 @@ TEST_F(recursive, other_thread_cannot_enter_while_it_is_held_twice) {
   const std::lock_guard inner{m_};
   std::thread{[&] {
     EXPECT_FALSE(m_.try_lock());
-    EXPECT_FALSE(m_.try_lock_for(30ms));
+    EXPECT_FALSE(m_.try_lock_for(200ms));
   }}.join();
 }
 
