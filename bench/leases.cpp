@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holding costs: the CPU that 100,000 leases take to be renewed. And whether a lock costs more where there are
-// many.
+// What holding costs: the CPU that 100,000 leases take to be renewed, and memory. And whether a lock costs more where
+// there are many.
 #include "bench/figure.hpp"
 #include "bench/server.hpp"
 
 #include <holdfast/asio.hpp>
 #include <holdfast/holdfast.hpp>
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <boost/asio/bind_executor.hpp>
@@ -80,7 +81,15 @@ void fill(const hiredis& server, int names) {
 void many_leases(const course& how) {
   auto locks = make_client(how.where);
   const int count = 100'000;
+  locks.acquire("bench:one").release();
+  malloc_trim(0);
+  const auto before_them = mallinfo2().uordblks;
   auto all = hold(locks, count);
+  figure each;
+  each.ours.push_back(static_cast<double>(mallinfo2().uordblks - before_them) / count);
+  each.id = "lease_bytes";
+  each.what = "memory of each of them in its process";
+  each.unit = "bytes";
   figure found;
   for (int i = 0; i < how.rounds; ++i) {
     const double before = own_cpu_seconds();
@@ -96,6 +105,28 @@ void many_leases(const course& how) {
   found.goal_is = bound::at_most;
   found.goal = 5;
   tell(found);
+  tell(each);
+}
+
+void idle_clients(const course& how) {
+  const auto connected = [&] {
+    auto locks = make_client(how.where);
+    locks.acquire("bench:one").release();
+    return locks;
+  };
+  const auto first = connected();  // What the first one of a process needs besides itself.
+  constexpr int count = 100;
+  std::vector<holdfast::client> all;
+  all.reserve(count);
+  malloc_trim(0);
+  const auto before = mallinfo2().uordblks;
+  for (int i = 0; i < count; ++i) all.push_back(connected());
+  figure found;
+  found.ours.push_back(static_cast<double>(mallinfo2().uordblks - before) / count);
+  found.id = "client_bytes";
+  found.what = "memory of an idle client, connected";
+  found.unit = "bytes";
+  tell(found);
 }
 
 void names_growth(const course& how) {
@@ -106,6 +137,7 @@ void names_growth(const course& how) {
   figure found;
   for (int i = 0; i < how.rounds; ++i) {
     server.ask({"FLUSHALL"});
+    locks.declare_nothing_forgotten();
     found.theirs.push_back(pair_us(locks, pairs));
     fill(server, 1'000'000);
     found.ours.push_back(pair_us(locks, pairs));
@@ -118,6 +150,23 @@ void names_growth(const course& how) {
   found.goal_is = bound::at_most;
   found.goal = 1.1;
   tell(found);
+}
+
+void names_curve(const course& how) {
+  const hiredis server{how.where};
+  auto locks = make_client(how.where);
+  pair_us(locks, 100);
+  server.ask({"FLUSHALL"});
+  locks.declare_nothing_forgotten();
+  for (const int names : {1, 1'000, 10'000, 100'000, 1'000'000}) {
+    if (names > 1) fill(server, names);
+    point found{"names", "acquire + release", static_cast<double>(names), {}};
+    for (int i = 0; i < how.rounds; ++i) {
+      found.rounds.push_back(pair_us(locks, static_cast<int>(2000 * how.seconds)));
+    }
+    tell(found);
+  }
+  server.ask({"FLUSHALL"});
 }
 
 }  // namespace bench

@@ -132,4 +132,32 @@ void server_cpu(const course& how) {
   tell(found);
 }
 
+void latency_curve(const course& how) {
+  auto locks = make_client(how.where);
+  const std::pair<const char*, pair_of_calls> sides[] = {{"hiredis loop", hiredis_pair(how.where, 0)},
+                                                         {"holdfast", holdfast_pair(locks, 0)}};
+  std::vector<double> took[2];
+  const int pairs = static_cast<int>(2000 * how.seconds);
+  for (int i = 0; i < how.rounds; ++i) {
+    for (int side = 0; side < 2; ++side) {
+      for (int k = 0; k < pairs; ++k) {
+        const auto from = std::chrono::steady_clock::now();
+        sides[side].second();
+        took[side].push_back(seconds{std::chrono::steady_clock::now() - from}.count() * 1e6);
+      }
+    }
+  }
+  for (int side = 0; side < 2; ++side) {
+    for (const auto& [p, us] : percentiles(took[side])) tell(point{"latency", sides[side].first, p, {us}});
+  }
+}
+
+void threads_curve(const course& how) {
+  for (const int threads : {1, 2, 4, 8, 16, 32, 64}) {
+    const auto found = pairs_of(how, threads);
+    tell(point{"threads", "hiredis loop", static_cast<double>(threads), found.theirs});
+    tell(point{"threads", "holdfast", static_cast<double>(threads), found.ours});
+  }
+}
+
 }  // namespace bench

@@ -112,4 +112,20 @@ void queue_growth(const course& how) {
   tell(found);
 }
 
+void queue_curve(const course& how) {
+  const hiredis server{how.where};
+  for (const int in_line : {10, 100, 1000, many}) {
+    const int hand_offs = in_line / 2 < 250 ? in_line / 2 : 250;
+    const int times = in_line < 1000 ? 10 : 1;
+    const int rounds = in_line < many ? how.rounds : 1;  // To line up takes longer than everything else.
+    point found{"queue", "server CPU of a hand-off", static_cast<double>(in_line), {}};
+    for (int i = 0; i < rounds; ++i) {
+      double sum = 0;
+      for (int k = 0; k < times; ++k) sum += server_us(how, server, in_line, hand_offs);
+      found.rounds.push_back(sum / times);
+    }
+    tell(found);
+  }
+}
+
 }  // namespace bench

@@ -51,6 +51,7 @@ constexpr std::array faults{
     fault_row{errc::not_held, "E19", exit_code::busy},
     fault_row{errc::changed_hands, "E19", exit_code::busy},
     fault_row{errc::other_size, "E22", exit_code::misconfigured},
+    fault_row{errc::quarantined, "E23", exit_code::unavailable},
 };
 
 const fault_row* row_of(errc cause) {
@@ -154,6 +155,12 @@ sentences for_connection(errc cause, const pieces& p) {
 // The library's `why` has the way out where there is one; ours is the package's name, and the other way to get a
 // server.
 sentences for_local(const pieces& p) {
+  if (p.server == "lab") {
+    if (p.subject == "redis-server" && p.words.empty())
+      return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
+              "apt-get install redis-server"};
+    return {fmt::format("the lab failed: {}{}", p.subject, p.colon_words), "", ""};  // `why` has the way out.
+  }
   const auto elsewhere = "name a server: export HOLDFAST_URI=redis://HOST:PORT";
   if (p.subject == "redis-server" && p.words.empty())
     return {"the local: server cannot be started: redis-server is not installed",
@@ -221,6 +228,9 @@ sentences for_trouble(errc cause, const pieces& p) {
     case errc::clock_stepped:
       return {fmt::format("the clock of {} moved{}", p.server, p.colon_words), "Redis ends leases by its wall clock",
               "run ntpd or chrony there, slewing and not stepping"};
+    case errc::quarantined:
+      return {fmt::format("{} was not granted: {} may have forgotten locks", p.lock, p.server), p.why,
+              "wait for it (-w); if this was the server's first start: holdfast init"};
     default: return {};
   }
 }

@@ -24,7 +24,7 @@ std::string shown(errc cause, holdfast::error_detail detail = {}, std::string_vi
   return to_text(describe(holdfast::error{cause, std::move(detail)}, {.lock = lock, .prefix = "hf:"}));
 }
 
-constexpr int last_cause = static_cast<int>(errc::other_size);
+constexpr int last_cause = static_cast<int>(errc::quarantined);
 
 TEST(fault_table, has_every_errc_once) {
   for (int value = 1; value <= last_cause; ++value) {
@@ -109,6 +109,16 @@ TEST(E18, says_what_to_install) {
   EXPECT_THAT(
       shown(errc::local_server, {.endpoint = "local:", .subject = "redis-server", .why = "It is not installed."}),
       HasSubstr("apt-get install redis-server"));
+}
+
+TEST(E18, of_a_lab_does_not_speak_of_local) {
+  const auto not_installed =
+      shown(errc::local_server, {.endpoint = "lab", .subject = "redis-server", .why = "It is not installed."});
+  EXPECT_THAT(not_installed, HasSubstr("apt-get install redis-server"));
+  const auto used = shown(errc::local_server, {.endpoint = "lab", .subject = "/d", .why = "It is not empty."});
+  EXPECT_THAT(used, HasSubstr("the lab failed: /d"));
+  EXPECT_THAT(used, HasSubstr("why: It is not empty."));
+  EXPECT_THAT(not_installed + used, Not(HasSubstr("local:")));
 }
 
 TEST(E18, gives_the_reason_for_a_directory) {

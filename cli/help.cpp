@@ -45,6 +45,7 @@ std::string about_command(const command_row& which) {
     out +=
         "\nOptions stand before NAME, or between NAME and the command; what follows the command is its own.\n"
         "flock's -u (unlock) is `holdfast break`.\n";
+  if (which.id == command::lab) out += fmt::format("\n{}", about_lab());
   if (!options.empty()) out += "\n" + exit_lines();
   return out;
 }
@@ -54,7 +55,7 @@ std::string overview() {
   for (const auto& row : command_table()) out += fmt::format("  {:<38} {}\n", row.usage, row.text);
   out += "\nTopics:\n  exit";
   for (const auto& topic : help_topics()) out += fmt::format(", {}", topic.name);
-  out += ", and every error code: E01 to E22\n";
+  out += ", and every error code: E01 to E23\n";
   return out;
 }
 

@@ -105,8 +105,8 @@ constexpr std::array codes{
               "the command line cannot be understood, or no server was named.\n`holdfast help run` has all options. "
               "Exit status 64.\n"},
     help_text{"E18",
-              "the local: server cannot be started or used.\napt-get install redis-server; `holdfast local status`; or "
-              "name a server with HOLDFAST_URI. Exit status 69.\n"},
+              "the local: server, or a server of a lab, cannot be started or used.\napt-get install redis-server; "
+              "`holdfast local status`; or name a server with HOLDFAST_URI. Exit status 69.\n"},
     help_text{"E19",
               "nothing was broken: the lock is free, or is held under another token than the one you saw.\nLook again "
               "with `holdfast show NAME`. Exit status 75.\n"},
@@ -119,9 +119,26 @@ constexpr std::array codes{
     help_text{"E22",
               "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
               "`holdfast show NAME` says which it has. Exit status 78.\n"},
+    help_text{"E23",
+              "the server started or was promoted a moment ago and may have forgotten locks whose holders live.\n"
+              "Nothing is granted until their leases must have ended (--max-ttl, 60s); who waits keeps its place. Was "
+              "this its very first start, or do you know that nothing was lost? `holdfast init`. Exit status 69.\n"},
 };
 
 }  // namespace
+
+const char* about_lab() {
+  return R"(Kinds:
+  single         one server
+  replicas [K]   a primary with K replicas in sync (2)
+  sentinel       a primary, two replicas and three sentinels; a failover takes about two seconds
+  cluster        three primaries with a replica each
+  quorum [N]     N servers that know nothing of each other (5); odd, because an even number can end in a tie
+Prints the URI when the topology is ready. The servers are redis-server processes on 127.0.0.1, on free ports; they run
+on in the background until `holdfast lab stop DIR`, which ends them and nothing else, and removes their directory.
+When they do not get ready, or a signal comes before, all are ended and nothing is left.
+)";
+}
 
 std::span<const help_text> help_topics() { return topics; }
 std::span<const help_text> error_codes() { return codes; }

@@ -14,4 +14,7 @@ struct help_text {
 std::span<const help_text> help_topics();
 std::span<const help_text> error_codes();  // "E01" and so on; docs/errors.md has the same in full.
 
+// For `holdfast help lab`: which kinds there are.
+const char* about_lab();
+
 }  // namespace holdfast::cli

@@ -64,6 +64,7 @@ json fields_of(const lock_info& info) {
                          {"since_ms", info.last_break->since.count()},
                          {"by", info.last_break->by},
                          {"why", info.last_break->why}};
+  out["quarantine_ms"] = info.quarantine.count();
   out["waiters"] = json::array();
   for (const auto& waiter : info.waiters)
     out["waiters"].push_back({{"owner", waiter.owner},
@@ -109,6 +110,7 @@ std::string json_of(const diagnosis& found) {
   out["role"] = text_or_null(found.role);
   out["mode"] = text_or_null(found.mode);
   out["eviction_policy"] = text_or_null(found.eviction_policy);
+  out["quarantine_ms"] = found.quarantine.count();
   out["round_trip_median_us"] = found.round_trip_median.count();
   out["round_trip_max_us"] = found.round_trip_max.count();
   out["worst"] = word(found.worst());
@@ -126,6 +128,17 @@ std::string json_of(const local_status& status) {
   out["running"] = status.running;
   out["pid"] = status.running ? json(status.pid) : json{};
   out["was_started"] = status.was_started;
+  return written(out);
+}
+
+std::string json_of(const lab& servers, bool running) {
+  auto out = document();
+  out["uri"] = text_or_null(servers.uri);
+  out["directory"] = servers.directory;
+  out["running"] = running;
+  out["nodes"] = json::array();
+  for (const auto& node : servers.nodes)
+    out["nodes"].push_back({{"address", node.address}, {"role", node.role}, {"pid", node.pid}});
   return written(out);
 }
 

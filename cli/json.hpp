@@ -6,6 +6,7 @@
 #include "message.hpp"
 
 #include <holdfast/info.hpp>
+#include <holdfast/lab.hpp>
 #include <holdfast/local.hpp>
 
 #include <chrono>
@@ -19,6 +20,8 @@ std::string json_of(const lock_info& info);
 std::string json_of(const std::vector<lock_info>& locks);
 std::string json_of(const diagnosis& found);
 std::string json_of(const local_status& status);
+// `nodes` are those that run, or those that were ended.
+std::string json_of(const lab& servers, bool running);
 std::string json_of(const fault& what);
 
 // "2026-11-20T23:35:00.123Z"

@@ -43,7 +43,9 @@ int dispatch(command which, const settings& s) {
     case command::ls: return ls_command(s);
     case command::break_lock: return break_command(s);
     case command::doctor: return doctor_command(s);
+    case command::init: return init_command(s);
     case command::local: return local_command(s);
+    case command::lab: return lab_command(s);
     case command::help:
     case command::version: break;
   }

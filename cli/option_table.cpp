@@ -15,8 +15,9 @@ constexpr unsigned runs = bits(command::run);
 constexpr unsigned waits = bits(command::wait);
 constexpr unsigned lookers = bits(command::check) | bits(command::show) | bits(command::ls) | bits(command::doctor);
 constexpr unsigned breaks = bits(command::break_lock);
-constexpr unsigned servers = takers | waits | lookers | breaks;
-constexpr unsigned all = servers | bits(command::local);
+constexpr unsigned servers = takers | waits | lookers | breaks | bits(command::init);
+constexpr unsigned labs = bits(command::lab);
+constexpr unsigned all = servers | labs | bits(command::local);
 
 constexpr std::array options{
     option_row{option::nonblock, 'n', "nonblock", nullptr, takers | waits,
@@ -53,7 +54,7 @@ constexpr std::array options{
     option_row{option::why, 0, "why", "TEXT", takers | breaks, "the reason, for others to see"},
     option_row{option::token, 0, "token", "N", breaks, "the token that you saw; a newer holder is left alone"},
     option_row{option::now, 0, "now", nullptr, breaks, "free at once; without it, when the remaining ttl is over"},
-    option_row{option::json, 0, "json", nullptr, lookers | bits(command::local), "one JSON document on stdout"},
+    option_row{option::json, 0, "json", nullptr, lookers | labs | bits(command::local), "one JSON document on stdout"},
     option_row{option::quiet, 'q', "quiet", nullptr, all, "no notices and no warnings; errors only"},
     option_row{option::verbose, 0, "verbose", nullptr, all, "say what is being done"},
     option_row{option::uri, 'u', "uri", "URI", servers,
@@ -69,6 +70,11 @@ constexpr std::array options{
                "give up on a server that is silent so long (5s)"},
     option_row{option::max_ttl, 0, "max-ttl", "DUR", servers,
                "the longest ttl allowed (60s); the same on every client"},
+    option_row{option::trust_synced, 0, "trust-every-write-is-synced", nullptr, takers | lookers,
+               "grant at once after a restart or a promotion of the server"},
+    option_row{option::directory, 0, "directory", "DIR", labs, "keep its files there; made if missing, else empty"},
+    option_row{option::persistent, 0, "persistent", nullptr, labs, "append-only files, so that a node keeps its keys"},
+    option_row{option::ready_within, 0, "ready-within", "DUR", labs, "give up when it is not ready by then (30s)"},
     option_row{option::help, 'h', "help", nullptr, all, "this text"},
 };
 
@@ -83,8 +89,12 @@ constexpr std::array commands{
     command_row{command::ls, "ls", "ls [options] [GLOB]", "all locks that are held"},
     command_row{command::break_lock, "break", "break [options] --token N NAME", "end somebody's hold (flock's -u)"},
     command_row{command::doctor, "doctor", "doctor [options]", "is this server fit for locks? exit 0 or 78"},
+    command_row{command::init, "init", "init [options]",
+                "say that the server has forgotten no lock: its first start, or nothing lost"},
     command_row{command::local, "local", "local start|stop|status [DIR]",
                 "the private server of this user on this machine"},
+    command_row{command::lab, "lab", "lab KIND [N] | lab stop DIR",
+                "real servers to try things on: single, replicas, sentinel, cluster, quorum"},
     command_row{command::help, "help", "help [TOPIC]", "more about a command, a topic or an error code"},
     command_row{command::version, "version", "version", "the version"},
 };

@@ -131,6 +131,10 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::key: s.key = value; break;
     case option::server_timeout: s.server_timeout = duration_value(row, value); break;
     case option::max_ttl: s.max_ttl = duration_value(row, value); break;
+    case option::trust_synced: s.trusts_synced = true; break;
+    case option::directory: s.directory = value; break;
+    case option::persistent: s.persistent = true; break;
+    case option::ready_within: s.ready_within = duration_value(row, value); break;
     default: break;
   }
 }
@@ -236,12 +240,17 @@ private:
   bool ended_by_dashes_ = false;
 };
 
+bool takes_name(command which) {
+  constexpr unsigned without = static_cast<unsigned>(command::doctor) | static_cast<unsigned>(command::init) |
+                               static_cast<unsigned>(command::local) | static_cast<unsigned>(command::lab) |
+                               static_cast<unsigned>(command::help) | static_cast<unsigned>(command::version);
+  return (static_cast<unsigned>(which) & without) == 0;
+}
+
 // The first word is NAME (or GLOB); for `run` what follows is the command, whatever it looks like.
 void read_words(command which, int argc, char** argv, settings& s) {
   option_reader reader{which, s};
-  const bool has_name =
-      which != command::doctor && which != command::local && which != command::help && which != command::version;
-  bool named = !has_name;
+  bool named = !takes_name(which);
   int at = 0;
   while (true) {
     at += reader.ended_by_dashes() ? 1 : reader.read(argc - at, argv + at);
@@ -263,8 +272,8 @@ void check_run(const settings& s) {
     throw usage_error{"both -c and a command were given", "put all of it into the string of -c, or leave -c out"};
   if (!s.shell_command && s.words.empty())
     throw usage_error{"run needs a command",
-                      fmt::format("holdfast run {} -- CMD; to hold the lock without one: holdfast hold {}",
-                                  shell_quoted(s.name), shell_quoted(s.name))};
+                      fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}",
+                                  shell_quoted(visible(s.name)))};
   if (s.kill_after && *s.kill_after >= s.ttl / 2)
     throw usage_error{
         fmt::format("--kill-after {} is half of --ttl {} or more, so the command would have to be stopped while its "
@@ -274,17 +283,16 @@ void check_run(const settings& s) {
 }
 
 void check_words(command which, const settings& s) {
-  const bool needs_name = which != command::doctor && which != command::local && which != command::ls;
-  if (needs_name && s.name.empty())
+  if (takes_name(which) && which != command::ls && s.name.empty())
     throw usage_error{fmt::format("{} needs a lock's name", word_of(which)),
                       fmt::format("holdfast help {}", word_of(which))};
   if (which == command::run) return check_run(s);
-  if (which != command::local && !s.words.empty())
+  if (which != command::local && which != command::lab && !s.words.empty())
     throw usage_error{fmt::format("'{}' is one word too many for {}", visible(s.words.front()), word_of(which)),
                       which == command::hold ? "hold runs nothing; to run a command: holdfast run" : ""};
   if (which == command::break_lock && !s.token)
     throw usage_error{"break needs --token, so that it ends the hold that you saw and no newer one",
-                      fmt::format("holdfast show {}", shell_quoted(s.name))};
+                      fmt::format("holdfast show {}", shell_quoted(visible(s.name)))};
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ enum class command : unsigned {
   help = 1U << 8,
   version = 1U << 9,
   wait = 1U << 10,
+  lab = 1U << 11,
+  init = 1U << 12,
 };
 
 enum class option {
@@ -67,6 +69,10 @@ enum class option {
   key,
   server_timeout,
   max_ttl,
+  trust_synced,
+  directory,
+  persistent,
+  ready_within,
   help,
 };
 
@@ -100,7 +106,7 @@ enum class taking_mode { exclusive, writing, reading, permit };
 // Everything that was asked for, with the defaults.
 struct settings {
   std::string name{};                          // NAME, or GLOB for ls.
-  std::vector<std::string> words{};            // CMD and its arguments; the words after `local` and `help`.
+  std::vector<std::string> words{};            // CMD and its arguments; the words after `local`, `lab` and `help`.
   std::optional<std::string> shell_command{};  // -c
 
   taking_mode mode = taking_mode::exclusive;
@@ -140,6 +146,11 @@ struct settings {
   std::string key{};
   std::optional<std::chrono::milliseconds> server_timeout{};
   std::optional<std::chrono::milliseconds> max_ttl{};
+  bool trusts_synced = false;  // No quarantine.
+
+  std::string directory{};
+  bool persistent = false;
+  std::optional<std::chrono::milliseconds> ready_within{};
 };
 
 // The command line is wrong (E17). what() names the value; `fix` may be empty.

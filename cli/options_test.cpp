@@ -104,6 +104,15 @@ TEST(options, of_the_other_commands_may_stand_after_their_name) {
   EXPECT_THAT(parse({"local", "status", "--json", "/d"}).words, ElementsAre("status", "/d"));
 }
 
+TEST(options, of_lab_stand_anywhere_among_its_words) {
+  const auto s = parse({"lab", "--persistent", "quorum", "--directory", "/d", "5", "--ready-within", "2s", "--json"});
+  EXPECT_THAT(s.words, ElementsAre("quorum", "5"));
+  EXPECT_TRUE(s.persistent && s.json);
+  EXPECT_EQ(s.directory, "/d");
+  EXPECT_EQ(s.ready_within, 2s);
+  EXPECT_TRUE(s.name.empty());
+}
+
 TEST(options, help_is_given_without_a_name) { EXPECT_TRUE(parse({"run", "--help"}).wants_help); }
 
 // H78: /proc/PID/cmdline is everybody's to read.
@@ -163,6 +172,15 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{{"hold", "x", "true"}, "'true' is one word too many"}, mistake{{"show", "a", "b"}, "one word too many"},
         mistake{{"hold", "-k", "1s", "x"}, "'hold' has no option '-k'"}, mistake{{"break", "x"}, "break needs --token"},
         mistake{{"doctor", "x"}, "one word too many"}));
+
+// A terminal would obey them: what is wrong is shown, and so is the way out (fuzz/corpus/command_line/control_bytes).
+TEST(options, control_bytes_of_a_name_are_in_no_complaint) {
+  for (const std::string which : {"break", "run"}) {
+    const auto text = complaint({which, "\x1b[31m"});
+    EXPECT_EQ(text.find('\x1b'), text.npos) << text;
+    EXPECT_THAT(text, HasSubstr("'\\x1b[31m'"));
+  }
+}
 
 TEST(options, default_kill_after_is_no_mistake_with_a_short_ttl) {
   EXPECT_EQ(complaint({"run", "-t", "3s", "x", "true"}), "no complaint");

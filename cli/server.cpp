@@ -47,6 +47,7 @@ client_options options_from(const settings& s) {
   options.owner = s.owner;
   if (s.server_timeout) options.timeout = *s.server_timeout;
   if (s.max_ttl) options.max_ttl = *s.max_ttl;
+  if (s.trusts_synced) options.quarantine = quarantine_mode::trust_every_write_is_synced;
   if (!s.password_file.empty()) options.password = read_password(s.password_file, s.quiet);
   options.cacert = s.cacert;
   options.cert = s.cert;

@@ -53,6 +53,9 @@ std::string shown(const lock_info& info) {
     out += line("last break", fmt::format("{} ago, token {}, by {}{}", to_text(info.last_break->since),
                                           info.last_break->token.to_string(), visible(info.last_break->by),
                                           info.last_break->why.empty() ? "" : ": " + visible(info.last_break->why)));
+  if (info.quarantine.count() > 0)
+    out += line("quarantine", fmt::format("nothing is granted for {} more: the server may have forgotten locks",
+                                          to_text(info.quarantine)));
   for (const auto& waiter : info.waiters)
     out += line("waiting", fmt::format("{}{} for {}", visible(waiter.owner), what_of(waiter), to_text(waiter.waiting)));
   return out;

@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 add_library(holdfast $<TARGET_OBJECTS:holdfast_objects>)
 add_library(holdfast::holdfast ALIAS holdfast)
 holdfast_set_up(holdfast)
-file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/holdfast/*.hpp)
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/holdfast/*.hpp)
 target_sources(holdfast PUBLIC
   FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
 # While we are 0.x every minor version may change the ABI, so it is part of the soname.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many jobs in one process, each in its own coroutine, and no thread waits. Which of them run at the same time is the
-// lock's business: those of one tenant follow each other, on however many machines this program runs.
+// locks' business: those of one tenant follow each other, and at most two bill at once, on however many machines this
+// program runs.
 //
 //   HOLDFAST_URI=redis://db1 async TENANT...
 #include <boost/asio/awaitable.hpp>
@@ -23,13 +24,18 @@ using namespace std::chrono_literals;
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
 namespace {
 
-asio::awaitable<void> bill(holdfast::client& locks, std::string tenant) {
+asio::awaitable<void> bill(holdfast::client& locks, holdfast::semaphore& billing, std::string tenant) {
   try {
     auto lease =
         co_await holdfast::async_acquire(locks, "bill:" + tenant, {.ttl = 10s, .wait = 1min}, asio::use_awaitable);
+    auto place = co_await holdfast::async_acquire(billing, {.ttl = 10s, .wait = 1min}, asio::use_awaitable);
     std::printf("%s: my turn, with fencing token %s\n", tenant.c_str(), lease.token().to_string().c_str());
     asio::steady_timer work{co_await asio::this_coro::executor, 10ms};  // Stands for your work.
     co_await work.async_wait(asio::use_awaitable);
+    // Asks the server, and throws if the lease is lost: the tenant's next turn may have begun then.
+    co_await holdfast::async_renew(lease, asio::use_awaitable);
+    std::printf("%s: billed\n", tenant.c_str());
+    co_await holdfast::async_release(std::move(place), asio::use_awaitable);
     co_await holdfast::async_release(std::move(lease), asio::use_awaitable);
   } catch (const boost::system::system_error& e) {
     std::fprintf(stderr, "%s: %s\n", tenant.c_str(), e.what());
@@ -41,8 +47,9 @@ asio::awaitable<void> bill(holdfast::client& locks, std::string tenant) {
 int main(int argc, char** argv) {
   try {
     holdfast::client locks;
+    holdfast::semaphore billing{locks, "billing", 2};
     asio::io_context io;
-    for (int i = 1; i < argc; ++i) asio::co_spawn(io, bill(locks, argv[i]), asio::detached);
+    for (int i = 1; i < argc; ++i) asio::co_spawn(io, bill(locks, billing, argv[i]), asio::detached);
     io.run();
   } catch (const holdfast::error& e) {
     return std::fprintf(stderr, "async: %s\n", e.what()), 1;

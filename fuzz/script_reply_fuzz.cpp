@@ -33,6 +33,7 @@ void check(const holdfast::resp::value& v) {
     require(reply->held->token.value() <= holdfast::fencing_token::max_value);
   }
   (void)script::parse_break(v);
+  if (const auto reply = script::parse_epoch(v); reply && reply->what) require(reply->what->remaining.count() > 0);
 }
 
 }  // namespace

@@ -127,6 +127,13 @@ const std::vector<canary>& canaries() {
        "",
        canary_switch::none,
        {{{id::look}, "  call('PEXPIRE', KEYS[1], its_ttl)\n", ""}}},
+      {"no_quarantine",
+       "nobody asks whether the server has forgotten locks",
+       "C1",
+       5000,
+       "",
+       canary_switch::no_quarantine,
+       {}},
   };
   return all;
 }

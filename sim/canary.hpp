@@ -13,7 +13,19 @@
 namespace holdfast::sim {
 
 // Bugs of the assembly.
-enum class canary_switch { none, validity_from_reply, message_is_grant, renews_after_release };
+enum class canary_switch {
+  none,
+  validity_from_reply,
+  message_is_grant,
+  renews_after_release,
+  no_quarantine,
+  // Of sim/scenarios only.
+  ignores_stray_hints,
+  believes_any_answer_to_a_clean_up,
+  release_has_no_deadline,
+  cancel_ends_the_connection,
+  calls_a_lost_reply_not_applied,
+};
 
 struct planted_text {
   std::vector<script::id> in;

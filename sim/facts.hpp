@@ -94,13 +94,15 @@ struct script_run {
 };
 
 // What is outside of the contract's assumptions, and so may be the reason for an overlap.
-enum class cause { clock_stepped, clock_rate, data_lost, data_went_back };
+// A server that restarts without its data is none: the quarantine is for that.
+enum class cause { clock_stepped, clock_rate, data_lost, data_went_back, keys_deleted };
 constexpr const char* to_string(cause what) {
   switch (what) {
     case cause::clock_stepped: return "the server's clock stepped";
     case cause::clock_rate: return "the server's clock ran at a rate beyond rho";
     case cause::data_lost: return "the server lost data";
     case cause::data_went_back: return "the server came back with what it had before";
+    case cause::keys_deleted: return "keys were deleted while the server ran";
   }
   return "";
 }

@@ -137,6 +137,7 @@ void trouble::strike_server(fault what) {
     case fault::flushes:
       server.operate({"FLUSHALL"});
       in_->disturb(cause::data_lost, duration{0});
+      in_->disturb(cause::keys_deleted, duration{0});
       break;
     case fault::evictions: {
       const auto& all = server.redis().all();
@@ -144,12 +145,14 @@ void trouble::strike_server(fault what) {
       const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(rng_.below(all.size())))->first;
       server.operate({"DEL", key});
       in_->disturb(cause::data_lost, duration{0});
+      in_->disturb(cause::keys_deleted, duration{0});
       break;
     }
     case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); break;
     default: return;
   }
-  in_->befall_all(down + 2s);
+  const bool is_restart = what == fault::server_restarts || what == fault::data_losses || what == fault::old_snapshots;
+  in_->befall_all(down + 2s + (is_restart ? 2 * duration{in_->what().max_ttl} : duration{0}));
 }
 
 void trouble::strike_rights(fault what) {

@@ -8,9 +8,11 @@
 #include <openssl/evp.h>
 #include <lua.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -204,7 +206,19 @@ std::string sha1_of(std::string_view text) {
 
 void lua_host::close_state::operator()(lua_State* lua) const noexcept { lua_close(lua); }
 
-lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{luaL_newstate()} {
+// What luaconf.h asks for. The pools of libstdc++ 12 do not keep a larger alignment for every size.
+constexpr std::size_t lua_alignment = std::max(alignof(double), alignof(void*));
+
+// Lua says how large what it gives back was, so a pool that keeps no headers serves it best.
+void* lua_host::allocate(void* pool, void* old, std::size_t old_size, std::size_t size) noexcept {
+  auto& from = *static_cast<std::pmr::unsynchronized_pool_resource*>(pool);
+  void* made = size > 0 ? from.allocate(size, lua_alignment) : nullptr;
+  if (old && made) std::memcpy(made, old, std::min(old_size, size));
+  if (old) from.deallocate(old, old_size, lua_alignment);
+  return made;
+}
+
+lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{lua_newstate(allocate, &pool_)} {
   HOLDFAST_ASSERT(state_ != nullptr);
   // What scripts leave behind is small and short-lived: sweeping it less often makes schedules faster.
   lua_gc(state_.get(), LUA_GCSETPAUSE, 800);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,10 @@ private:
     void operator()(lua_State* lua) const noexcept;
   };
 
+  static void* allocate(void* pool, void* old, std::size_t old_size, std::size_t size) noexcept;
+
   rewriting rewrite_;
+  std::pmr::unsynchronized_pool_resource pool_{};
   std::unique_ptr<lua_State, close_state> state_;
   const server* by_ = nullptr;  // While a script runs.
   std::vector<std::string> words_{};

@@ -3,6 +3,8 @@
 
 #include "model_words.hpp"
 
+#include "script/source.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -222,6 +224,13 @@ resp::value model_redis::flushall(words_t) {
 
 resp::value model_redis::ping(words_t) { return resp::status{"PONG"}; }
 
+void model_redis::learn_scripts() {
+  for (const auto& source : script::all()) {
+    const auto& known = lua_->learn(source.text);
+    scripts_[known.sha1] = &known;
+  }
+}
+
 resp::value model_redis::script(words_t words) {
   const std::string what = upper(words[1]);
   if (what == "LOAD" && words.size() == 3) {
@@ -247,10 +256,19 @@ resp::value model_redis::hello(words_t words) {
 }
 
 resp::value model_redis::info(words_t words) {
-  if (words.size() != 2 || upper(words[1]) != "SERVER") {
-    return resp::server_error{"ERR the model knows no INFO but INFO server"};
+  const std::string what = words.size() == 2 ? upper(words[1]) : "";
+  if (what == "SERVER") {
+    // Whole seconds of the wall clock, of now and of the start.
+    const auto uptime = std::chrono::floor<std::chrono::seconds>(clock_.time_since_epoch()) -
+                        std::chrono::floor<std::chrono::seconds>(started_at_.time_since_epoch());
+    return "# Server\r\nredis_version:7.0.15\r\nrun_id:" + run_id_ +
+           "\r\ntcp_port:6379\r\nuptime_in_seconds:" + std::to_string(uptime.count()) + "\r\n";
   }
-  return "# Server\r\nredis_version:7.0.15\r\nrun_id:" + run_id_ + "\r\ntcp_port:6379\r\n";
+  if (what == "REPLICATION") {
+    return "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:" + replication_id_ +
+           "\r\nmaster_replid2:" + second_id_ + "\r\n";
+  }
+  return resp::server_error{"ERR the model knows no INFO but INFO server and INFO replication"};
 }
 
 resp::value model_redis::select(words_t words) {

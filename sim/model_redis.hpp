@@ -35,8 +35,19 @@ public:
 
   server_time now() const { return clock_; }
   void set_now(server_time now) { clock_ = now; }
-  // What INFO and HELLO say of this run of this server.
-  void set_run_id(std::string id) { run_id_ = std::move(id); }
+  // What INFO says of this run of this server; it starts now, and is no replica's successor.
+  void start_run(std::string id) {
+    run_id_ = std::move(id);
+    replication_id_ = std::string(40, 'b');
+    second_id_ = std::string(40, '0');
+    started_at_ = clock_;
+  }
+  void set_started_at(server_time at) { started_at_ = at; }
+  // Its replication id changes; `second`: to what it was as a replica before (else all zeros: it was none).
+  void set_replication(std::string id, std::string second = std::string(40, '0')) {
+    replication_id_ = std::move(id);
+    second_id_ = std::move(second);
+  }
 
   // Lets time pass; a negative step is a wall clock that was set back (H5).
   void pass(std::chrono::microseconds time) { clock_ += time; }
@@ -58,6 +69,8 @@ public:
   // What was said since the last call on channels that somebody listens to.
   std::vector<message> take_messages() { return std::exchange(said_, {}); }
 
+  // As if somebody had used every script that we ship before.
+  void learn_scripts();
   // The scripts it was told by SCRIPT LOAD or EVAL are forgotten, as after SCRIPT FLUSH or a restart.
   void forget_scripts() { scripts_.clear(); }
 
@@ -152,6 +165,9 @@ private:
   keyspace keyspace_{};
   std::map<std::string, const lua_host::script*> scripts_{};  // By SHA1.
   std::string run_id_ = std::string(40, 'a');
+  std::string replication_id_ = std::string(40, 'b');
+  std::string second_id_ = std::string(40, '0');
+  server_time started_at_ = clock_ - std::chrono::hours{24};
   std::set<std::string> denied_{};
   std::map<std::string, int> subscribers_{};
   std::vector<message> said_{};

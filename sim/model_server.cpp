@@ -41,7 +41,8 @@ const script::source* source_of(words_t words) {
 
 model_server::model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell)
     : events_{&events}, clock_{clock}, tell_{std::move(tell)}, redis_{clock.read(events.now()), std::move(scripts)} {
-  redis_.set_run_id(fmt::format("{:040}", runs_));
+  redis_.start_run(fmt::format("{:040}", runs_));
+  redis_.set_started_at(redis_.now() - std::chrono::hours{24 * 365});  // Before anybody who is here.
 }
 
 server_time model_server::now() {
@@ -90,7 +91,12 @@ void model_server::restart(instant up_at, model_redis::keyspace data) {
   kill_clients(kill::all);
   redis_.forget_scripts();
   redis_.load(std::move(data));
-  redis_.set_run_id(fmt::format("{:040}", ++runs_));
+  redis_.start_run(fmt::format("{:040}", ++runs_));
+  // It starts when it is up again, by its clock of then.
+  events_->at(up_at, [this, run = runs_] {
+    now();
+    if (run == runs_) redis_.set_started_at(redis_.now());
+  });
 }
 
 // ---- requests ----
@@ -102,9 +108,9 @@ void model_server::on_bytes(int id, std::string_view bytes, instant sent_at) {
   now();
   from.reader.feed(bytes);
   while (const auto request = from.reader.next()) {
-    const auto* elements = request->as_array();
-    words_.clear();
-    for (const auto& e : *elements) words_.push_back(*e.as_bulk());
+    const auto& elements = *request->as_array();
+    words_.resize(elements.size());
+    for (std::size_t i = 0; i < elements.size(); ++i) words_[i] = *elements[i].as_bulk();
     if (words_[0] == "SUBSCRIBE" || words_[0] == "UNSUBSCRIBE") {
       subscribe(from, words_);
     } else {

@@ -60,6 +60,10 @@ process_plan draw_process(seeded_random rng, duration ttl) {
 
 }  // namespace
 
+std::chrono::milliseconds longest_ttl(std::chrono::milliseconds ttl) {
+  return std::clamp<std::chrono::milliseconds>(2 * ttl, 100ms, 20s);
+}
+
 std::string_view to_string(fault what) { return names[static_cast<std::size_t>(what)]; }
 
 std::optional<fault> fault_of(std::string_view name) {
@@ -76,7 +80,9 @@ plan draw(std::uint64_t seed, const limits& within) {
   for (int i = 0; i < locks; ++i) made.locks.push_back(draw_lock(rng, i));
   const int processes = rng.number(2, 4);
   made.server_ppm = draw_ppm(rng);
+  made.has_scripts = seeded_random::of(seed, 's').chance(80);
   made.ttl = std::chrono::floor<std::chrono::milliseconds>(rng.any_size(200ms, 8s));
+  made.max_ttl = longest_ttl(made.ttl);
   made.think = rng.any_size(1ms, 2s);
   made.work = rng.any_size(1ms, 2 * duration{made.ttl});
   made.horizon = std::min<duration>((made.think + made.work) * rng.number(1, 3) + 20ms, 60s);

@@ -56,6 +56,7 @@ struct process_plan {
   duration least_delay;
   duration jitter;
   int workers;
+  std::chrono::milliseconds max_ttl{};  // Zero: the plan's.
 };
 
 struct plan {
@@ -63,7 +64,9 @@ struct plan {
   std::vector<lock> locks{};
   std::vector<process_plan> processes{};
   std::int64_t server_ppm = 0;
+  bool has_scripts = false;  // The server knows them, because it has served others before.
   std::chrono::milliseconds ttl{};
+  std::chrono::milliseconds max_ttl{};  // Of every client, unless it has its own.
   duration think{};
   duration work{};
   duration horizon{};  // Trouble ends, and nobody begins anything new.
@@ -80,6 +83,9 @@ struct limits {
   bool all_of_them = false;  // Each schedule has all of `faults`.
   limits() { faults.fill(true); }
 };
+
+// Of what workers ask for in a schedule of this ttl.
+std::chrono::milliseconds longest_ttl(std::chrono::milliseconds ttl);
 
 plan draw(std::uint64_t seed, const limits& within);
 

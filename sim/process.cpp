@@ -11,9 +11,19 @@ namespace holdfast::sim {
 
 namespace {
 
-engine::channel::settings channel_settings(const process_settings& what) {
+// As src/client/client_state.cpp.
+engine::channel::settings channel_settings(const process_settings& what, const process::hooks& tell) {
   engine::channel::settings s;
   s.connect_timeout = std::min(s.connect_timeout, what.timeout);
+  if (tell.is_planted(canary_switch::no_quarantine)) return s;
+  s.epoch.prefix = "hf:";
+  s.epoch.hold = what.max_ttl + what.max_ttl / 100 + std::chrono::milliseconds{3};
+  return s;
+}
+
+engine::channel::settings keeper_settings(const process_settings& what, const process::hooks& tell) {
+  auto s = channel_settings(what, tell);
+  s.epoch.may_be_unknown = true;
   return s;
 }
 
@@ -31,13 +41,15 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
       what_{std::move(what)},
       tell_{std::move(tell)},
       clock_{time_point{std::chrono::hours{1 + what_.number}}, what_.clock_ppm},
-      caller_{channel_settings(what_),
+      caller_{channel_settings(what_, tell_),
               what_.rng,
               {[this](time_point at) { ear_.compare(at); },
                {},
                {},
-               [this](std::string_view owner) { keeper_.on_stray_hint(now(), owner); }}},
-      ear_{channel_settings(what_),
+               [this](std::string_view owner) {
+                 if (!tell_.is_planted(canary_switch::ignores_stray_hints)) keeper_.on_stray_hint(now(), owner);
+               }}},
+      ear_{channel_settings(what_, tell_),
            fmt::format("hf:wake:{:032}", what_.number),
            caller_.wire(),
            what_.rng,
@@ -48,7 +60,7 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
               caller_.on_hint(at, owner, said_at, look_in);
             },
             [this](time_point at) { caller_.on_hearing_changed(at); }}},
-      keeper_{channel_settings(what_), rho, what_.rng, *this},
+      keeper_{keeper_settings(what_, tell_), rho, what_.rng, *this},
       unattended_{caller_},
       commands_{&caller_.wire()},
       listening_{&ear_.wire()},

@@ -45,6 +45,7 @@ struct wish {
   bool is_try = false;
   std::optional<duration> wait{};  // None: until cancelled.
   script::part part{};
+  fencing_token min_fence{};
 };
 
 // Who asked for it.
@@ -66,6 +67,7 @@ struct process_settings {
   std::int64_t clock_ppm = 0;
   duration timeout{};
   seeded_random rng{0};
+  std::chrono::milliseconds max_ttl{};
 };
 
 class process final : public client_end, engine::keeper_listener {
@@ -107,6 +109,9 @@ public:
   bool is_dead() const { return is_dead_; }
   bool is_paused() const { return is_paused_; }
   instant resumed_at() const { return resumed_at_; }
+  // Two of its connections, for who holds back what goes over one of them; zero: closed.
+  int commands_id() const { return commands_.id; }
+  int hints_id() const { return listening_.id; }
 
   void on_connected(int id) override;
   void on_refused(int id) override;
@@ -143,7 +148,7 @@ private:
   void conclude_acquire(open_call& call);
   // True: copies of its request may still be on their way.
   bool settle(engine::acquire& flow);
-  lease_ptr hold_of(const open_call& call, const core::got_lease& got);
+  lease_ptr hold_of(const open_call& call, const owner_id& owner, const core::got_lease& got);
   void finish_release(const lease_ptr& lease, release_outcome outcome);
   std::optional<time_point> let_go(const lease_ptr& lease);
   void release_in_background(const lease_ptr& lease);
@@ -167,6 +172,8 @@ private:
   process_settings what_;
   hooks tell_;
   local_clock clock_;
+  // It outlives those who have its calls on their lists.
+  std::list<open_call> calls_;
   engine::caller caller_;
   engine::hints ear_;
   engine::keeper keeper_;
@@ -174,7 +181,6 @@ private:
   wire commands_;
   wire listening_;
   wire keeping_;
-  std::list<open_call> calls_;
   struct owned {
     lease_ptr lease;
     customer* who;

@@ -13,7 +13,6 @@ namespace {
 
 constexpr core::clock_drift rho{10'000};
 constexpr duration after_ttl = std::chrono::seconds{1};
-constexpr std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
 
 call_end end_of(errc code) {
   const std::error_code ec = code;
@@ -52,9 +51,9 @@ int process::acquire(customer& who, const wish& what) {
   const time_point at = now();
   made.acquire = std::make_unique<engine::acquire>(
       caller_.wire(), ear_,
-      engine::acquire::request{
-          wanted.keys, std::make_shared<const std::string>(record.label), max_ttl, {}, rules, what.part},
-      at, what_.rng);
+      engine::acquire::request{wanted.keys, std::make_shared<const std::string>(record.label), what_.max_ttl,
+                               what.min_fence, what.part},
+      rules, at, what_.rng);
   unattended_.start(*made.acquire, at);
   const int number = record.number;
   drive();
@@ -66,6 +65,9 @@ void process::cancel(int call) {
     if (c.record.number != call || !c.acquire) continue;
     c.acquire->cancel(now());
     unattended_.look_at(*c.acquire);
+    if (tell_.is_planted(canary_switch::cancel_ends_the_connection)) {
+      commands_.channel->hang_up(now(), {errc::connection_lost, "somebody gave up", false, false});
+    }
   }
   drive();
 }
@@ -100,25 +102,29 @@ void process::conclude_acquire(open_call& call) {
   record.ended_at = events_->now();
   if (const auto* got = std::get_if<core::got_lease>(&call.acquire->end())) {
     record.end = call_end::acquired;
-    const auto lease = hold_of(call, *got);
+    const auto lease = hold_of(call, call.acquire->owner(), *got);
     tell_.on_call_ended(record);
     tell_.on_hold(lease->seen);
     news_.emplace_back(call.who, [lease](customer& c) { c.on_acquired(lease); });
     return;
   }
   const auto* failure = std::get_if<core::got_failure>(&call.acquire->end());
-  record.end = failure ? end_of(failure->code) : call_end::busy;
-  record.code = failure ? static_cast<int>(failure->code) : 0;
+  errc code = failure ? failure->code : errc{};
+  if (code == errc::reply_lost && tell_.is_planted(canary_switch::calls_a_lost_reply_not_applied)) {
+    code = errc::server_silent;
+  }
+  record.end = failure ? end_of(code) : call_end::busy;
+  record.code = static_cast<int>(code);
   tell_.on_call_ended(record);
   news_.emplace_back(call.who, [how = record.end](customer& c) { c.on_not_acquired(how); });
 }
 
-lease_ptr process::hold_of(const open_call& call, const core::got_lease& got) {
+lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const core::got_lease& got) {
   const auto& record = call.record;
   const auto& wanted = call.acquire->wanted();
   time_point deadline = got.deadline;
   if (tell_.is_planted(canary_switch::validity_from_reply)) deadline = now() + core::usable(record.ttl, rho);
-  auto lease = std::make_shared<kept_lease>(wanted.keys, got.owner, got.token, record.ttl, deadline);
+  auto lease = std::make_shared<kept_lease>(wanted.keys, owner, got.token, record.ttl, deadline);
   if (got.was_repeated) {
     lease->copies_until = call.acquire->last_not_after();
     lease->copies_until_local = now() + what_.timeout;
@@ -129,7 +135,7 @@ lease_ptr process::hold_of(const open_call& call, const core::got_lease& got) {
                  record.number,
                  what_.number,
                  record.lock,
-                 std::string{got.owner.hex()},
+                 std::string{owner.hex()},
                  got.token.value(),
                  std::max(1, wanted.keys.is_counted ? wanted.part.permits : 1),
                  from,
@@ -148,14 +154,16 @@ bool process::settle(engine::acquire& flow) {
   const auto& keys = flow.wanted().keys;
   for (const auto& unsettled : flow.take_unsettled()) {
     has_copies = has_copies || unsettled.not_after != server_time{};
-    if (caller_.wire().is_ready()) caller_.wire().send_and_forget(at, script::leave(keys, unsettled.owner));
+    if (!unsettled.was_told && caller_.wire().is_ready())
+      caller_.wire().send_and_forget(at, script::leave(keys, unsettled.owner));
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : at + what_.timeout;
+    const bool is_naive = tell_.is_planted(canary_switch::believes_any_answer_to_a_clean_up);
     keeper_.release_later(at, {keys,
                                unsettled.owner,
                                {},
-                               unsettled.not_after,
+                               is_naive ? server_time{} : unsettled.not_after,
                                by,
-                               std::max(at, by) + flow.wanted().settings.ttl + after_ttl});
+                               std::max(at, by) + flow.ttl() + after_ttl});
   }
   return has_copies;
 }
@@ -197,7 +205,8 @@ void process::release(customer& who, const lease_ptr& lease) {
   made.lease = lease;
   made.record.number = tell_.next_number();
   const time_point at = now();
-  made.release = std::make_unique<engine::release>(caller_.wire(), lease->keys, lease->owner, lease->grant, *deadline,
+  const time_point sure_until = tell_.is_planted(canary_switch::release_has_no_deadline) ? time_point{} : *deadline;
+  made.release = std::make_unique<engine::release>(caller_.wire(), lease->keys, lease->owner, lease->grant, sure_until,
                                                    std::min(at + what_.timeout, *deadline));
   unattended_.start(*made.release, at);
   drive();
@@ -255,10 +264,9 @@ void process::believe_message(time_point at, std::string_view owner, server_time
     return c.acquire && !c.acquire->is_over() && c.acquire->wants_hints();
   });
   if (found == calls_.end()) return;
-  const core::got_lease got{owner_of_hex(owner),
-                            fencing_token{static_cast<std::uint64_t>(said_at.time_since_epoch().count())},
+  const core::got_lease got{fencing_token{static_cast<std::uint64_t>(said_at.time_since_epoch().count())},
                             at + core::usable(found->record.ttl, rho), false};
-  const auto lease = hold_of(*found, got);
+  const auto lease = hold_of(*found, owner_of_hex(owner), got);
   tell_.on_hold(lease->seen);
   news_.emplace_back(found->who, [lease](customer& c) { c.on_acquired(lease); });
   found->who = nullptr;

@@ -50,7 +50,7 @@ void print_statistics(const statistics& what, double seconds) {
   print_counts("releases", what.releases, [](std::size_t i) { return releases[i]; });
   static constexpr std::array writes{"taken", "refused", "lost_an_update"};
   print_counts("writes", what.writes, [](std::size_t i) { return writes[i]; });
-  static constexpr std::array causes{"clock_stepped", "clock_rate", "data_lost", "data_went_back"};
+  static constexpr std::array causes{"clock_stepped", "clock_rate", "data_lost", "data_went_back", "keys_deleted"};
   print_counts("overlaps", what.attributed, [](std::size_t i) { return causes[i]; });
   fmt::print("violations {}\n", what.violations);
 }

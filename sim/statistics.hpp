@@ -24,7 +24,7 @@ struct statistics {
   std::array<std::uint64_t, 3> releases{};    // release_outcome
   std::array<std::uint64_t, 3> holds{};       // hold_end
   std::array<std::uint64_t, 3> writes{};      // guarded_store::written
-  std::array<std::uint64_t, 4> attributed{};  // Overlaps, by cause.
+  std::array<std::uint64_t, 5> attributed{};  // Overlaps, by cause.
   std::uint64_t extensions = 0;
   std::uint64_t commands = 0;
   // How many schedules had so many events: in steps of 10, the last for all above.

@@ -27,7 +27,7 @@ void worker::want() {
   const lock& wanted = locks[rng_.below(locks.size())];
   wish what;
   what.lock = wanted.number;
-  what.ttl = std::clamp<std::chrono::milliseconds>(in_->what->ttl * rng_.number(2, 8) / 4, 100ms, 20s);
+  what.ttl = std::clamp<std::chrono::milliseconds>(in_->what->ttl * rng_.number(2, 8) / 4, 100ms, in_->what->max_ttl);
   what.is_try = rng_.chance(30);
   const bool is_bounded = rng_.chance(55);
   const duration patience = rng_.any_size(1ms, 4 * duration{in_->what->ttl});

@@ -28,6 +28,7 @@ world::world(plan what, std::shared_ptr<lua_host> scripts, const canary* planted
       net_{events_, server_, seeded_random::of(plan_.seed, 'n')},
       checkers_{all_checkers(*this)} {
   server_.attach(net_);
+  if (plan_.has_scripts) server_.redis().learn_scripts();
   for_workers_ = {&plan_,
                   &events_,
                   &store_,
@@ -51,9 +52,11 @@ void world::start_process(const process_plan& what) {
   path.jitter = what.jitter;
   well_since_.push_back(now());
   process_plans_.push_back(what);
-  auto& made = *processes_.emplace_back(std::make_unique<process>(
-      events_, net_, plan_.locks, process_settings{number, what.clock_ppm, what.timeout, seeded_random{rng.next()}},
-      process_hooks()));
+  auto& made = *processes_.emplace_back(
+      std::make_unique<process>(events_, net_, plan_.locks,
+                                process_settings{number, what.clock_ppm, what.timeout, seeded_random{rng.next()},
+                                                 what.max_ttl.count() > 0 ? what.max_ttl : plan_.max_ttl},
+                                process_hooks()));
   for (int i = 0; i < what.workers; ++i) {
     auto& w = *workers_.emplace_back(std::make_unique<worker>(made, for_workers_, seeded_random{rng.next()}));
     worker_homes_.push_back(&made);
@@ -258,7 +261,8 @@ void world::run() {
   while (goes_on(horizon)) {
   }
   befalls.end();
-  const duration patience = least_patience + 2 * static_cast<int>(workers_.size()) * (5 * duration{plan_.ttl} + 3s);
+  const duration patience = least_patience + 2 * duration{plan_.max_ttl} +
+                            2 * static_cast<int>(workers_.size()) * (5 * duration{plan_.ttl} + 3s);
   while (!is_everybody_done() && goes_on(horizon + patience)) {
   }
   if (violations_.empty() && !is_everybody_done()) {

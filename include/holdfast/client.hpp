@@ -122,6 +122,12 @@ public:
   [[nodiscard]] diagnosis diagnose();
   [[nodiscard]] std::optional<diagnosis> diagnose(std::error_code& ec);
 
+  // You know that the server has forgotten no lock: it was started for the first time, or it was restarted or promoted
+  // and has kept every write. Ends its quarantine for every client with our prefix in this database, until the next
+  // restart or promotion. If it is not so, two may hold a lock until the forgotten leases end.
+  void declare_nothing_forgotten();
+  void declare_nothing_forgotten(std::error_code& ec);
+
   // The server as it may be shown: without user and password.
   const std::string& endpoint() const noexcept;
 

@@ -67,7 +67,7 @@ enum class errc {
   wrong_server,     // A sentinel, a cluster node that does not own the key, or a server older than 6.2.
   script_mismatch,  // The server's digest of a script is not ours.
   fence_too_far,    // `min_fence` is more than a year ahead of the server's clock.
-  local_server,     // The local: server cannot be started or used; the text says why.
+  local_server,     // The local: server or a lab cannot be started or used; the text says why.
 
   // The server cannot do it now.
   server_loading,  // It is loading its data, or its primary is down.
@@ -82,6 +82,9 @@ enum class errc {
 
   // Semaphores.
   other_size,  // The server keeps another size for it than you said, or you want more permits than it has.
+
+  // The server may have forgotten locks.
+  quarantined,  // It restarted or was promoted a moment ago: nothing is granted until forgotten leases have ended.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

@@ -5,6 +5,7 @@
 #include <holdfast/client.hpp>           // IWYU pragma: export
 #include <holdfast/error.hpp>            // IWYU pragma: export
 #include <holdfast/info.hpp>             // IWYU pragma: export
+#include <holdfast/lab.hpp>              // IWYU pragma: export
 #include <holdfast/lease.hpp>            // IWYU pragma: export
 #include <holdfast/lease_set.hpp>        // IWYU pragma: export
 #include <holdfast/local.hpp>            // IWYU pragma: export

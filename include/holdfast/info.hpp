@@ -70,6 +70,9 @@ struct lock_info {
   std::vector<holder_info> holders{};
   int size = 0;          // Of a semaphore: its permits; 0 otherwise.
   int permits_held = 0;  // Of a semaphore: those that are taken.
+
+  // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect().
+  std::chrono::milliseconds quarantine{0};
 };
 
 enum class break_mode {
@@ -98,6 +101,7 @@ struct diagnosis {
   std::string role{};
   std::string mode{};
   std::string eviction_policy{};
+  std::chrono::milliseconds quarantine{0};  // For so long nothing is granted (client_options::quarantine).
   std::chrono::microseconds round_trip_median{0};
   std::chrono::microseconds round_trip_max{0};
   std::vector<finding> findings{};

@@ -69,6 +69,18 @@ public:
   // Why it was lost, a lease_* code; no error while it is not.
   std::error_code lost_reason() const noexcept;
 
+  // Renews it now, whatever acquire_options::renew says, and waits for the answer, at most client_options::timeout or
+  // until the lease is lost. Returns when the server has confirmed it: the deadline counts from this request then, and
+  // the ttl is the one that it was acquired with. Renewing by yourself ties the hold to your work's progress
+  // (renewal::none and a renew() after each step); with automatic renewal it is the question whether the lease still
+  // stands, put to the server.
+  //
+  // Throws the reason, a lease_* code, when the lease is lost; errc::empty_handle on an empty handle and
+  // errc::used_after_fork in a forked child. Everything else, errc::reply_lost (the server may have renewed it or not),
+  // unreachable or denied, changes nothing: the lease ends at its deadline, or is renewed later if it renews itself.
+  void renew() const;
+  void renew(std::error_code& ec) const;
+
   // Gives the lock back and waits for the answer, at most client_options::timeout or until the ttl is over.
   // After it returned, whatever it said, this process never renews the lease again (C6), and the handle is empty.
   // Throws errc::empty_handle for an empty handle and errc::used_after_fork in a forked child; nothing else.

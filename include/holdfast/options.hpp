@@ -18,7 +18,13 @@ inline namespace v0 {
 // Whether a lease keeps itself alive.
 enum class renewal {
   automatic,  // Renewed in the background until released or lost.
-  none,       // Ends with its ttl, whatever happens: at most once, at most that long.
+  none,       // Ends with its ttl, unless you call lease::renew(). Without: at most once, at most that long.
+};
+
+// What a restart or a promotion of the server means for the locks that it kept.
+enum class quarantine_mode {
+  on,                           // Some may be forgotten: nothing is granted until their leases must have ended.
+  trust_every_write_is_synced,  // None is, or you can live with two holders: granted at once.
 };
 
 // One acquire. All of it is checked before anything is sent (errc::invalid_option names the field).
@@ -66,9 +72,17 @@ struct client_options {
   // 10 ms to 1 hour.
   std::chrono::milliseconds timeout = std::chrono::seconds{5};
 
-  // The longest ttl that acquire accepts. A longer one lengthens the quarantine after a loss of data.
+  // The longest ttl that acquire accepts. A longer one lengthens the quarantine.
   // Use the same on every client. 100 ms to 24 h.
   std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
+
+  // When the server restarted or was promoted a moment ago it may have forgotten locks whose holders live. Then nothing
+  // is granted for max_ttl (the largest of all clients) after that: a try ends with errc::quarantined, others wait in
+  // line; leases that survived are renewed. A server that was started for the first time waits likewise, because it
+  // cannot know that it is the first: see client::declare_nothing_forgotten. Needs +info.
+  // Off is for a server that cannot lose a write (appendfsync always, no replica that is ever promoted), or for locks
+  // that only save work.
+  quarantine_mode quarantine = quarantine_mode::on;
 
   // How often threads of this process may hand an exclusive lock on to each other, without Redis, before the line
   // outside gets its turn; and for how long since the server granted it, whichever comes first. More is faster where

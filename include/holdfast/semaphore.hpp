@@ -12,6 +12,10 @@
 namespace holdfast {
 inline namespace v0 {
 
+namespace detail {
+struct acquire_target;
+}
+
 // Each acquire gets a lease of its own, with its own owner id, token and renewal: when a holder dies, its permits come
 // back with its ttl, whatever the others do. Tokens increase in the order of the grants, but the guard of
 // docs/fencing.md is for exclusive locks: of several holders at once none is the last.
@@ -50,6 +54,8 @@ public:
   void resize(int size, std::error_code& ec);
 
 private:
+  friend struct detail::acquire_target;
+
   client& locks_;
   std::string name_;
   int size_;

@@ -16,6 +16,10 @@
 namespace holdfast {
 inline namespace v0 {
 
+namespace detail {
+struct acquire_target;
+}
+
 // First come, first served: a waiting writer is not overtaken by readers that come later, and readers that stand next
 // to each other in line enter together. Each reader has a lease of its own: a crashed reader's place ends with its own
 // ttl, whatever the others renew.
@@ -51,8 +55,9 @@ public:
 
   // Makes a writer a reader in one step: no writer comes in between, and readers that are first in line enter. The
   // lease stays the same, with its token. On a reader's lease it does nothing. Waits for the answer; throws
-  // errc::lease_gone when the lease does not stand any more, errc::empty_handle for an empty one, and other
-  // holdfast::errors; after errc::reply_lost it may write or read: treat it as a reader, and release it.
+  // errc::lease_gone when the lease does not stand any more, errc::empty_handle for an empty one, errc::wrong_kind for
+  // the lease of another kind of lock, and other holdfast::errors; after errc::reply_lost it may write or read: treat
+  // it as a reader, and release it.
   void downgrade(lease& held);
   void downgrade(lease& held, std::error_code& ec);
 
@@ -85,6 +90,8 @@ public:
   }
 
 private:
+  friend struct detail::acquire_target;
+
   bool lock_within(std::chrono::milliseconds wait, bool shared);
   void keep(lease held);
   void give_back() noexcept;

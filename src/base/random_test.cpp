@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.hpp"
 
+#include "base/jitter.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -53,6 +55,18 @@ TEST(between, has_one_answer_when_the_range_has_one_value) {
     scripted_random random{bits};
     EXPECT_EQ(random.between(42, 42), 42) << bits;
   }
+}
+
+TEST(jitter_source, draws_what_its_seed_says_and_then_asks_nobody) {
+  scripted_random seed{42};
+  jitter_source one{seed};
+  jitter_source again{seed};
+  seed.next = 43;
+  jitter_source other{seed};
+  const auto drawn = one.bytes16();
+  EXPECT_EQ(again.bytes16(), drawn);
+  EXPECT_NE(other.bytes16(), drawn);
+  EXPECT_NE(one.bytes16(), drawn);
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ acquire_result result_of(errc code) {
   return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
 }
 
+lock_kind kind_of(const script::part& taken) {
+  if (taken.mode == 'p') return lock_kind::semaphore;
+  return taken.mode == script::part{}.mode ? lock_kind::exclusive : lock_kind::shared;
+}
+
 }  // namespace
 
 client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
@@ -44,7 +49,7 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   rules.had_contact = commands_->had_contact();
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
   auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
-  return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, rules, part}};
+  return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules};
 }
 
 lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part) {
@@ -59,11 +64,12 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
                                            const script::part& part) {
   auto intent = plan(text, what, how, part);
   const time_point started_at = boottime_now();
-  if (line_.is_used() && !intent.what.keys.is_counted && !intent.what.settings.only_once) {
+  if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {
     return acquire_in_turn(intent, what, started_at);
   }
-  auto& [name, wanted] = intent;
-  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), started_at, net::system_random()};
+  auto& [name, wanted, rules] = intent;
+  engine::acquire call{commands_->channel(), commands_->ear(),    std::move(wanted), rules,
+                       started_at,           net::system_random()};
   commands_->run(call, what.cancel);
   auto end = conclude(call, name, what.renew, started_at);
   if (end.code != errc{}) fail(end.code, call, name, started_at);
@@ -88,7 +94,8 @@ public:
     is_told_ = true;
   }
   void failed(errc code) {
-    line_.failed(key_, code != errc::timed_out && code != errc::cancelled && code != errc::cancelled_in_flight);
+    line_.failed(key_, code != errc::timed_out && code != errc::quarantined && code != errc::cancelled &&
+                           code != errc::cancelled_in_flight);
     is_told_ = true;
   }
 
@@ -102,8 +109,7 @@ private:
 
 std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
                                                    time_point started_at) {
-  auto& [name, wanted] = what;
-  auto& rules = wanted.settings;
+  auto& [name, wanted, rules] = what;
   const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic};
   const time_point until = rules.wait ? started_at + *rules.wait : never;
   auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
@@ -116,6 +122,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
     const auto trouble = commands_->trouble();
     const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
                       : trouble.second > 0                     ? trouble.first.code
+                      : commands_->quarantine()                ? errc::quarantined
                                                                : errc::timed_out;
     report_end(name, result_of(code), started_at, 0);
     error_detail detail;
@@ -129,7 +136,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   if (rules.wait) rules.wait = std::max(duration{1}, until - now);
   wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
   wanted.part.permits = options_.hand_overs;
-  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), now, net::system_random()};
+  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), rules, now, net::system_random()};
   commands_->run(call, options.cancel);
   auto end = conclude(call, name, options.renew, started_at);
   if (end.code != errc{}) {
@@ -155,16 +162,12 @@ void client_state::settle(engine::acquire& call) {
   for (const auto& unsettled : call.take_unsettled()) {
     // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
     // makes sure.
-    commands_->send_and_forget(script::leave(keys, unsettled.owner));
+    if (!unsettled.was_told) commands_->send_and_forget(script::leave(keys, unsettled.owner));
     // No request may take effect later than that.
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
     if (by > now) commands_->listen_until(by);
-    keeper_->release_later({keys,
-                            unsettled.owner,
-                            {},
-                            unsettled.not_after,
-                            by,
-                            std::max(now, by) + call.wanted().settings.ttl + after_ttl});
+    keeper_->release_later(
+        {keys, unsettled.owner, {}, unsettled.not_after, by, std::max(now, by) + call.ttl() + after_ttl});
   }
 }
 
@@ -174,9 +177,10 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
   concluded end;
   auto result = acquire_result::acquired;
   if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
-    auto record = std::make_shared<lease_record>(name, call.wanted().keys, got->owner, got->token,
-                                                 call.wanted().settings.ttl, started_at, got->deadline);
+    auto record = std::make_shared<lease_record>(name, call.wanted().keys, call.owner(), got->token, call.ttl(),
+                                                 started_at, got->deadline);
     record->mode = mode;
+    record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     keeper_->keep(record, boottime_now(), got->deadline, mode, commands_->server_clock());
     end.got = handle_of(std::move(record));
@@ -195,8 +199,9 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
   detail.server_text = call.server_text();
   detail.attempts = std::max(call.attempts(), commands_->trouble().second);
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.wanted().settings.ttl;
-  if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far) detail.subject = "'" + name + "'";
+  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.ttl();
+  if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far || code == errc::quarantined)
+    detail.subject = "'" + name + "'";
   if (code == errc::wrong_kind) fail_wrong_kind(call.wanted().keys, call.found_kind());
   if (code == errc::other_size) {
     detail.subject = "'" + name + "'";

@@ -2,6 +2,7 @@
 // client_state's questions: what is asked once and read by the asker.
 #include "client/client_state.hpp"
 #include "net/clock.hpp"
+#include "script/reply.hpp"
 #include "script/server_error.hpp"
 
 #include <algorithm>
@@ -61,6 +62,48 @@ void client_state::throw_if_error(const resp::value& reply, std::string subject)
   detail.subject = std::move(subject);
   detail.server_text = refused->text;
   fail(script::classify(refused->text).code, std::move(detail));
+}
+
+std::optional<script::quarantined> client_state::ask_epoch(script::epoch_start start) {
+  require_ours();
+  const auto hold = hold_of(options_);
+  const auto reply = ask(script::epoch(options_.prefix, hold, start), engine::question::repeat::allowed);
+  throw_if_error(reply, "key '" + script::epoch_key(options_.prefix) + "'");
+  const auto parsed = script::parse_epoch(reply);
+  if (!parsed) fail(errc::unexpected_reply, {});
+  return parsed->what;
+}
+
+void client_state::declare_nothing_forgotten() { ask_epoch(script::epoch_start::first); }
+
+std::optional<script::quarantined> client_state::ask_quarantine() {
+  if (options_.quarantine != quarantine_mode::on) return std::nullopt;
+  return ask_epoch(script::epoch_start::unknown);
+}
+
+std::optional<std::chrono::milliseconds> client_state::quarantine() {
+  const auto found = commands_->quarantine();
+  if (!found) return std::nullopt;
+  return std::chrono::ceil<std::chrono::milliseconds>(found->ends_at - boottime_now());
+}
+
+script::command client_state::plan_downgrade(lease_record& record) const {
+  require_standing(record);
+  if (record.kind != lock_kind::shared) {
+    fail_wrong_kind(record.keys, record.kind == lock_kind::semaphore ? "semaphore" : "lock");
+  }
+  return script::downgrade(record.keys, record.owner, record.grant);
+}
+
+void client_state::conclude_downgrade(const lease_record& record, const resp::value& reply) const {
+  throw_if_error(reply, "key '" + record.keys.holder + "'");
+  const auto parsed = script::parse_release(reply);
+  if (!parsed) fail(errc::unexpected_reply, {});
+  if (parsed->what == script::release_answer::not_mine) {
+    error_detail detail;
+    detail.subject = "'" + record.name + "'";
+    fail(errc::lease_gone, std::move(detail));
+  }
 }
 
 }  // namespace detail

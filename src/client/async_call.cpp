@@ -3,8 +3,10 @@
 
 #include "client/client_state.hpp"
 #include "client/fork_guard.hpp"
+#include "client/part.hpp"
 #include "engine/release.hpp"
 #include "net/clock.hpp"
+#include "script/command.hpp"
 
 #include <holdfast/start.hpp>
 
@@ -24,24 +26,25 @@ using net::boottime_now;
 
 // ---- acquire ----
 
-class async_acquire final : public async_call {
+namespace {
+
+class async_acquire final : public async_call, public cancellable {
 public:
   async_acquire(const std::shared_ptr<client_state>& of, client_state::planned wanted, renewal mode,
-                acquire_receiver to)
+                std::shared_ptr<acquire_receiver> to)
       : of_{of},
         commands_{of->commands()},
         generation_{of->generation()},
-        name_{std::move(wanted.name)},
         mode_{mode},
         started_at_{boottime_now()},
-        flow_{commands_->channel(), commands_->ear(), std::move(wanted.what), started_at_, net::system_random()},
+        flow_{commands_->channel(), commands_->ear(), std::move(wanted.what),
+              wanted.how,           started_at_,      net::system_random()},
         to_{std::move(to)} {}
 
   engine::call& flow() override { return flow_; }
   void cancel(time_point now) override { flow_.cancel(now); }
 
-  // From outside.
-  void cancel() noexcept {
+  void cancel() noexcept override {
     if (generation_ != process_generation()) return;
     try {
       commands_->cancel(*this);
@@ -51,13 +54,13 @@ public:
   }
   // After the start: a stop that was asked for already cancels here and now.
   void listen_to(const std::stop_token& stop) {
-    if (stop.stop_possible()) on_stop_.emplace(stop, canceller{this});
+    if (stop.stop_possible()) on_stop_ = std::make_unique<std::stop_callback<canceller>>(stop, canceller{this});
   }
 
   std::shared_ptr<client_state> conclude() noexcept override {
     auto of = std::exchange(of_, nullptr);
     try {
-      auto end = of->conclude(flow_, name_, mode_, started_at_);
+      auto end = of->conclude(flow_, of->name_of(flow_.wanted().keys), mode_, started_at_);
       // wait = 0: somebody held it for the whole of no time.
       if (!end.got) code_ = end.code == errc{} ? errc::timed_out : end.code;
       if (end.got) got_ = std::move(*end.got);
@@ -68,7 +71,7 @@ public:
   }
   void tell() noexcept override {
     try {
-      std::exchange(to_, nullptr)(code_, std::move(got_));
+      std::exchange(to_, nullptr)->on_acquired(code_, std::move(got_));
     } catch (...) {
       // As on_acquire's, say: an exception of the receiver is dropped.
     }
@@ -83,24 +86,37 @@ private:
   std::shared_ptr<client_state> of_;  // Until it is concluded.
   const std::shared_ptr<command_connection> commands_;
   const unsigned long generation_;
-  const std::string name_;
   const renewal mode_;
   const time_point started_at_;
   engine::acquire flow_;
-  acquire_receiver to_;
+  std::shared_ptr<acquire_receiver> to_;
   std::error_code code_{};
   lease got_{};
-  std::optional<std::stop_callback<canceller>> on_stop_{};  // The last: its end waits for a canceller under way.
+  // The last: its end waits for a canceller under way. Apart: few have one.
+  std::unique_ptr<std::stop_callback<canceller>> on_stop_{};
 };
+
+script::part part_of(const acquire_target& what, const acquire_options& options) {
+  switch (what.mode) {
+    case hold_mode::permits: return permits_of(what.name, options, what.size);
+    case hold_mode::shared: return reading;
+    case hold_mode::exclusive: break;
+  }
+  return what.kind == lock_kind::shared ? writing : script::part{};
+}
+
+}  // namespace
 
 void cancel_handle::cancel() const noexcept {
   if (const auto what = what_.lock()) what->cancel();
 }
 
-cancel_handle start_acquire(client& locks, std::string_view name, const acquire_options& options, acquire_receiver to) {
-  client_state& of = client_state::of(locks);
-  const auto call = std::make_shared<async_acquire>(
-      of.shared_from_this(), of.plan(name, options, client_state::patience::as_told), options.renew, std::move(to));
+cancel_handle start_acquire(const acquire_target& what, const acquire_options& options,
+                            std::shared_ptr<acquire_receiver> to) {
+  client_state& of = client_state::of(*what.locks);
+  auto wanted = of.plan(what.name, options, client_state::patience::as_told, part_of(what, options));
+  const auto call =
+      std::make_shared<async_acquire>(of.shared_from_this(), std::move(wanted), options.renew, std::move(to));
   of.start(call);
   call->listen_to(options.cancel);
   return cancel_handle{call};
@@ -124,8 +140,6 @@ public:
         to_{std::move(to)} {}
 
   engine::call& flow() override { return flow_; }
-  void cancel(time_point /*now*/) override {}
-
   std::shared_ptr<client_state> conclude() noexcept override {
     outcome_ = flow_.end();
     const auto what = std::move(what_);
@@ -155,13 +169,24 @@ private:
 
 }  // namespace
 
-void require_releasable(const lease& what) {
+lease_reference::lease_reference(const lease& what) {
   if (!what) throw error{errc::empty_handle};
-  lease_handle::of(what).owner->require_ours();
+  const auto& handle = lease_handle::of(what);
+  handle.owner->require_ours();
+  owner_ = handle.owner;
+  record_ = handle.record;
+}
+
+// Whoever keeps the lease keeps its client.
+std::shared_ptr<client_state> lease_reference::owner() const {
+  auto of = owner_.lock();
+  if (!of) throw error{errc::empty_handle};
+  of->require_ours();
+  return of;
 }
 
 void start_release(lease what, release_receiver to) {
-  require_releasable(what);
+  (void)lease_reference{what};
   auto handle = lease_handle::taken_from(what);
   const auto of = handle->owner;
   if (const auto deadline = of->let_go(*handle->record)) {
@@ -171,7 +196,58 @@ void start_release(lease what, release_receiver to) {
   of->callbacks().post([to = std::move(to)] { to(release_outcome::already_lost); });
 }
 
-// ---- both ----
+// ---- downgrade ----
+
+namespace {
+
+class async_downgrade final : public async_call {
+public:
+  async_downgrade(const std::shared_ptr<client_state>& of, std::shared_ptr<lease_record> what, code_receiver to)
+      : of_{of},
+        commands_{of->commands()},
+        what_{std::move(what)},
+        flow_{commands_->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed,
+              boottime_now() + of->options().timeout},
+        to_{std::move(to)} {}
+
+  engine::call& flow() override { return flow_; }
+
+  std::shared_ptr<client_state> conclude() noexcept override {
+    auto of = std::exchange(of_, nullptr);
+    try {
+      of->conclude_downgrade(*what_, of->reply_of(flow_));
+    } catch (const error& e) {
+      code_ = e.code();
+    } catch (...) {
+      code_ = std::make_error_code(std::errc::not_enough_memory);
+    }
+    return of;
+  }
+  void tell() noexcept override {
+    try {
+      std::exchange(to_, nullptr)(code_);
+    } catch (...) {
+      // As above.
+    }
+  }
+
+private:
+  std::shared_ptr<client_state> of_;  // Until it is concluded.
+  const std::shared_ptr<command_connection> commands_;
+  const std::shared_ptr<lease_record> what_;
+  engine::question flow_;
+  code_receiver to_;
+  std::error_code code_{};
+};
+
+}  // namespace
+
+void start_downgrade(const lease_reference& what, code_receiver to) {
+  const auto of = what.owner();
+  of->start(std::make_shared<async_downgrade>(of, what.record(), std::move(to)));
+}
+
+// ---- all ----
 
 void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept {
   std::shared_ptr<client_state> of;  // The same for all.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An acquire or a release that no thread waits for: the engine's call, and what is done when it is over. A blocking
-// caller keeps all this on its stack; here it must live by itself until somebody has been told.
+// An acquire, a release or a downgrade that no thread waits for: the engine's call, and what is done when it is over. A
+// blocking caller keeps all this on its stack; here it must live by itself until somebody has been told.
 #pragma once
 
 #include "base/time.hpp"
@@ -16,12 +16,23 @@ namespace detail {
 class callback_thread;
 class client_state;
 
+// What a cancel_handle of holdfast/start.hpp can end early. From any thread; nothing when it is over, and in a forked
+// child.
+class cancellable {
+public:
+  cancellable() = default;
+  virtual ~cancellable() = default;
+  cancellable(const cancellable&) = delete;
+  cancellable& operator=(const cancellable&) = delete;
+  virtual void cancel() noexcept = 0;
+};
+
 //  where             | what is called          | on which thread
 //  ------------------+-------------------------+----------------------------------------
 //  under way         | flow(), cancel()        | any, under the connection's mutex
 //  its flow is over  | conclude(), once        | the one that noticed, without the mutex
 //  concluded         | tell(), once            | the callback thread
-class async_call {
+class async_call : public engine::call_companion {
 public:
   async_call() = default;
   virtual ~async_call() = default;
@@ -29,11 +40,18 @@ public:
   async_call& operator=(const async_call&) = delete;
 
   virtual engine::call& flow() = 0;
-  virtual void cancel(time_point now) = 0;
+  // For those that can be; the others go on.
+  virtual void cancel(time_point /*now*/) {}
   // What the client must do about it: keep the lease, clean up. It does not wait. Gives the client, which this call has
   // kept until now and which must live until tell() is on its way; its end ends the callback thread.
   virtual std::shared_ptr<client_state> conclude() noexcept = 0;
   virtual void tell() noexcept = 0;
+
+private:
+  friend class command_connection;
+  static async_call& of(const engine::call& flow) { return static_cast<async_call&>(*flow.companion()); }
+
+  std::shared_ptr<async_call> under_way_{};  // Itself, until its flow is over.
 };
 
 // Concludes them here and now, and has them told on the callback thread, in order.

@@ -26,6 +26,7 @@ std::shared_ptr<client_state> make_state(std::optional<std::string_view> uri, cl
     const auto found = local::start(resolved.server.local_directory);
     resolved.server.where.where = net::unix_address{found.socket};
     resolved.server.display = detail::local_display(found.directory);
+    resolved.server.local_directory = found.directory;
   }
   return std::make_shared<client_state>(resolved);
 }
@@ -108,6 +109,12 @@ void client::break_lock(std::string_view name, fencing_token seen, const break_o
 
 void client::break_lock(std::string_view name, fencing_token seen, const break_options& options, std::error_code& ec) {
   with_code(ec, [&] { break_lock(name, seen, options); });
+}
+
+void client::declare_nothing_forgotten() { state_->declare_nothing_forgotten(); }
+
+void client::declare_nothing_forgotten(std::error_code& ec) {
+  with_code(ec, [&] { declare_nothing_forgotten(); });
 }
 
 diagnosis client::diagnose() { return detail::diagnose(*state_); }

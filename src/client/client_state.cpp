@@ -2,6 +2,7 @@
 #include "client/client_state.hpp"
 
 #include "client/fork_guard.hpp"
+#include "local/directory.hpp"
 #include "net/clock.hpp"
 
 #include <algorithm>
@@ -19,6 +20,19 @@ engine::channel::settings channel_settings(const settings& from) {
   s.who = from.server.who;
   s.database = from.server.database;
   s.connect_timeout = std::min<duration>(s.connect_timeout, from.options.timeout);
+  if (from.options.quarantine != quarantine_mode::on) return s;
+  s.epoch.prefix = from.options.prefix;
+  s.epoch.hold = hold_of(from.options);
+  if (from.server.is_local) {
+    s.epoch.is_first_run = [directory = from.server.local_directory] { return local::is_first_run(directory); };
+  }
+  return s;
+}
+
+// What it holds must be renewed, whatever the server thinks of INFO by then.
+engine::channel::settings keeper_settings(const settings& from) {
+  auto s = channel_settings(from);
+  s.epoch.may_be_unknown = true;
   return s;
 }
 
@@ -45,7 +59,7 @@ client_state::client_state(const settings& from)
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
       commands_{std::make_shared<command_connection>(from.server.where, channel_settings(from), net::system_random(),
                                                      hooks_for(reporter_), ear_name(options_.prefix))},
-      keeper_{std::make_shared<keeper_thread>(from.server.where, channel_settings(from), drift_, net::system_random(),
+      keeper_{std::make_shared<keeper_thread>(from.server.where, keeper_settings(from), drift_, net::system_random(),
                                               reporter_, commands_)},
       line_{{from.options.hand_overs, from.options.hand_over_span},
             [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
@@ -98,6 +112,7 @@ void client_state::require_ours() const {
 
 void client_state::fail(errc code, error_detail detail) const {
   detail.endpoint = display_;
+  if (code == errc::quarantined && detail.why.empty()) detail.why = commands_->why_nothing_is_granted();
   if (detail.subject.empty() && (code == errc::wrong_password || code == errc::no_permission)) {
     detail.subject = "user '" + user_ + "'";
   }
@@ -116,6 +131,12 @@ lock_name client_state::name_of(std::string_view text) const {
     throw error{errc::invalid_name, std::move(detail)};
   }
   return std::move(*name);
+}
+
+// Not kept beside its keys by those who wait by the thousand.
+std::string client_state::name_of(const script::lock_keys& keys) const {
+  if (options_.names == naming::plain) return keys.holder;
+  return *script::name_of_holder_key(keys.holder, options_.prefix);
 }
 
 script::lock_keys client_state::counted_keys_of(std::string_view text) const {

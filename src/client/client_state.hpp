@@ -9,6 +9,7 @@
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
 #include "engine/question.hpp"
+#include "script/reply.hpp"
 
 #include <holdfast/client.hpp>
 
@@ -55,6 +56,7 @@ public:
 
   lock_name name_of(std::string_view text) const;  // Throws errc::invalid_name.
   script::lock_keys keys_of(const lock_name& name) const { return script::keys_of(name, options_.prefix); }
+  std::string name_of(const script::lock_keys& keys) const;
   // Of a semaphore or a shared lock. Throws errc::invalid_option under plain naming.
   script::lock_keys counted_keys_of(std::string_view text) const;
 
@@ -70,6 +72,7 @@ public:
   struct planned {
     std::string name;
     engine::acquire::request what;
+    core::acquire_settings how;
   };
   planned plan(std::string_view name, const acquire_options& what, patience how, const script::part& part = {});
   struct concluded {
@@ -89,6 +92,18 @@ public:
   // When to stop waiting for the answer to a release.
   time_point give_up_at(time_point deadline) const;
 
+  // Throws why not, if the lease may not be trusted any more.
+  void require_standing(lease_record& record) const;
+  // As renew() of holdfast/lease.hpp.
+  void renew(const std::shared_ptr<lease_record>& record);
+  // Its beginning: `whose` hears of the end. Throws, and nobody hears, when the lease does not stand any more.
+  void begin_renewal(const std::shared_ptr<lease_record>& record, std::shared_ptr<engine::renewal_wish> whose);
+
+  // The halves of a downgrade: the question, and what its answer means. Each throws unless the lease stands; the second
+  // unless it reads now.
+  script::command plan_downgrade(lease_record& record) const;
+  void conclude_downgrade(const lease_record& record, const resp::value& reply) const;
+
   // For calls that no thread waits for: somebody must be there to drive them.
   void start(std::shared_ptr<async_call> what);
   void cancel_async() noexcept;
@@ -101,11 +116,20 @@ public:
   release_outcome release_all(const records& several);
   void drop_all(const records& several) noexcept;
 
+  // As of holdfast/client.hpp.
+  void declare_nothing_forgotten();
+  // Asks the server for how long nothing may be granted.
+  std::optional<script::quarantined> ask_quarantine();
+  // As the connection heard it last.
+  std::optional<std::chrono::milliseconds> quarantine();
+
   // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
   resp::value ask(script::command what, engine::question::repeat how);
   // Asks several in one go. The replies are in order.
   std::vector<resp::value> ask_all(std::vector<std::string> encoded);
   std::vector<resp::value> ask_all(std::vector<script::command> what);
+  // The reply to a question that is over. Throws when there is none.
+  resp::value reply_of(const engine::question& call) const;
   // Throws the error behind `reply`, if it is one.
   void throw_if_error(const resp::value& reply, std::string subject) const;
   [[noreturn]] void fail(errc code, error_detail detail) const;
@@ -125,8 +149,8 @@ private:
   void forget_copies(const lease_record& record);
   template <class Question>
   std::vector<resp::value> ask_together(std::vector<Question> what);
+  std::optional<script::quarantined> ask_epoch(script::epoch_start start);
   errc refined(errc code) const;
-  resp::value reply_of(const engine::question& call) const;
   void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
 
   const unsigned long generation_;

@@ -3,10 +3,13 @@
 
 #include "net/clock.hpp"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -47,10 +50,11 @@ void command_connection::run(engine::acquire& what, const std::stop_token& cance
   if (!cancel.stop_possible()) return run_all({&what});
   // The callback may run on any thread, or here and now.
   const std::stop_callback on_stop{cancel, [&] {
-                                     const auto held = locked();
+                                     auto held = locked();
                                      what.cancel(boottime_now());
-                                     if (what.on_news) what.on_news();
+                                     what.tell_news();
                                      if (lead_ == lead::caller) wake_leader_.set();
+                                     wake_members(held);
                                    }};
   run_all({&what}, wakeable::yes);
 }
@@ -87,57 +91,50 @@ void step_if_due(const std::vector<engine::call*>& all, time_point now) {
   }
 }
 
-void wait_for_news(connection::lock& held, std::condition_variable& news, time_point until) {
-  const duration left = std::min<duration>(until - boottime_now(), std::chrono::hours{1});
-  if (left > duration{0}) news.wait_for(held, left);
-}
-
 }  // namespace
 
 void command_connection::run_all(const std::vector<engine::call*>& all, wakeable how) {
   const cancellation_disabled while_we_may_lead;
-  member me;
-  me.may_be_woken = how == wakeable::yes;
+  waiting_thread me{all, with_news_, how == wakeable::yes};
   auto held = locked();
-  members_.push_back(&me);
+  members_.push_back(me);
   // Whatever happens in between: the calls leave the engine, and the lead goes on.
   struct at_end {
     command_connection& self;
     connection::lock& held;
-    const std::vector<engine::call*>& all;
-    member& me;
+    waiting_thread& me;
     ~at_end() {
+      if (me.is_done()) return;
       if (!held.owns_lock()) held.lock();
-      for (auto* c : all) {
-        c->on_news = nullptr;
-        self.caller_.stop(*c);
-      }
+      self.stop_all(me.what());
       self.leave(me);
+      self.wake_members(held);
     }
-  } const leaving{*this, held, all, me};
+  } const leaving{*this, held, me};
 
   take_lead_if_free(me);
   if (me.is_leading) line_.collect_if_stale(held);
   for (auto* c : all) {
-    c->on_news = [&me] { me.news.notify_one(); };
+    c->set_listener(&me);
     caller_.start(*c, boottime_now());
   }
   while (!are_over(all)) {
     line_.flush(held);
+    wake_members(held);
     if (are_over(all)) break;
     take_lead_if_free(me);
     if (me.is_leading) {
       lead_one_round(held, me, earliest(all));
     } else {
       wake_driver_if_sooner();
-      wait_for_news(held, me.news, earliest(all));
+      if (!me.sleep(held, earliest(all))) return;
     }
     step_if_due(all, boottime_now());
   }
   line_.flush(held);
 }
 
-void command_connection::take_lead_if_free(member& me) {
+void command_connection::take_lead_if_free(waiting_thread& me) {
   if (lead_ != lead::nobody && lead_ != lead::keeper) return;
   lead_ = lead::caller;
   me.is_leading = true;
@@ -156,7 +153,7 @@ time_point command_connection::wake_at() const {
   return ear_.is_wanted() ? std::min(soonest, ear_line_.wake_at()) : soonest;
 }
 
-void command_connection::lead_one_round(connection::lock& held, const member& me, time_point until) {
+void command_connection::lead_one_round(connection::lock& held, const waiting_thread& me, time_point until) {
   prepare(held);
   until = std::min(until, wake_at());
   if (ear_.is_wanted() || me.may_be_woken || !line_.wait_in_read(held, until)) wait_in_poll(held, until);
@@ -184,8 +181,38 @@ void command_connection::wake_driver_if_sooner() {
   if (lead_ == lead::keeper && wake_at() < keeper_wakes_at_) wake_keeper_();
 }
 
-void command_connection::leave(member& me) {
-  members_.remove(&me);
+void command_connection::stop_all(const waiting_thread::calls& all) {
+  for (auto* c : all) {
+    c->set_listener(nullptr);
+    caller_.stop(*c);
+  }
+}
+
+// Whoever has news and sleeps goes on. Whose calls are over leaves the connection here, so that it needs nothing of it.
+void command_connection::wake_members(connection::lock& held) {
+  if (with_news_.empty()) return;
+  auto to_wake = std::exchange(with_news_, {});
+  std::erase_if(to_wake, [this](waiting_thread* m) {
+    m->forget_news();
+    if (!m->is_asleep()) return true;
+    if (are_over(m->what())) {
+      stop_all(m->what());
+      members_.erase(members_.iterator_to(*m));
+      m->be_done();
+    } else {
+      m->be_called();
+    }
+    return false;
+  });
+  if (to_wake.empty()) return;
+  held.unlock();
+  for (auto* const m : to_wake) m->wake();
+  held.lock();
+}
+
+void command_connection::leave(waiting_thread& me) {
+  me.forget_news();
+  members_.erase(members_.iterator_to(me));
   if (me.is_leading) lead_ = lead::nobody;
   pass_lead_on();
 }
@@ -194,9 +221,12 @@ void command_connection::leave(member& me) {
 void command_connection::pass_lead_on() {
   if (lead_ != lead::nobody) return;
   if (!members_.empty()) {
-    members_.front()->news.notify_one();
-  } else if ((channel().has_open_requests() || !async_calls_.empty() || boottime_now() < listen_until_) &&
-             wake_keeper_) {
+    // Who is awake finds the lead by itself.
+    if (auto& next = members_.front(); next.is_asleep()) {
+      next.be_called();
+      next.wake();
+    }
+  } else if ((channel().has_open_requests() || async_calls_ > 0 || boottime_now() < listen_until_) && wake_keeper_) {
     lead_ = lead::keeper;
     wake_keeper_();
   }
@@ -217,6 +247,21 @@ bool command_connection::had_contact() {
 core::server_clock command_connection::server_clock() {
   const auto held = locked();
   return channel().clock();
+}
+
+std::optional<engine::quarantine> command_connection::quarantine() {
+  const auto held = locked();
+  return channel().in_quarantine(boottime_now());
+}
+
+std::string command_connection::why_nothing_is_granted() {
+  const auto found = quarantine();
+  if (!found) return "the server restarted or was promoted and may have forgotten locks";
+  const time_point now = boottime_now();
+  const auto seconds = [](duration d) { return std::chrono::ceil<std::chrono::seconds>(d).count(); };
+  return fmt::format("the server {} {} s ago and may have forgotten locks; nothing is granted for {} s more",
+                     found->is_promotion ? "was promoted" : "started", seconds(now - found->began_at),
+                     seconds(found->ends_at - now));
 }
 
 void command_connection::send_and_forget(const script::command& what) {
@@ -241,7 +286,7 @@ command_connection::keeper_wait command_connection::keeper_waits_for() {
   const pollfd nothing{-1, 0, 0};
   if (lead_ != lead::keeper) return {{nothing, nothing}, never};
   keeper_wakes_at_ = wake_at();
-  if (!channel().has_open_requests() && async_calls_.empty()) {
+  if (!channel().has_open_requests() && async_calls_ == 0) {
     keeper_wakes_at_ = std::min(keeper_wakes_at_, listen_until_);
   }
   return {{line_.poll_for(), ear_.is_wanted() ? ear_line_.poll_for() : nothing}, keeper_wakes_at_};
@@ -250,6 +295,7 @@ command_connection::keeper_wait command_connection::keeper_waits_for() {
 void command_connection::keeper_collect(const pollfd& commands, const pollfd& ear) {
   auto held = locked();
   keeper_wakes_at_ = time_point{};
+  keeper_is_called_ = false;
   if (lead_ != lead::keeper) return;
   lead_ = lead::keeper_busy;
   prepare(held);
@@ -257,6 +303,7 @@ void command_connection::keeper_collect(const pollfd& commands, const pollfd& ea
   if (ear_.is_wanted()) ear_line_.collect(held, ear.revents);
   drive_async(held);
   prepare(held);  // Nothing that is to be done now may wait for the next wake-up, which would come at once.
+  wake_members(held);
   lead_ = lead::nobody;
   pass_lead_on();
 }
@@ -266,41 +313,55 @@ void command_connection::keeper_collect(const pollfd& commands, const pollfd& ea
 void command_connection::start(std::shared_ptr<async_call> what) {
   auto held = locked();
   engine::call& flow = what->flow();
-  async_calls_.emplace(&flow, std::move(what));
+  flow.set_companion(what.get());
+  what->under_way_ = std::move(what);
+  ++async_calls_;
   if (lead_ == lead::nobody) {
     lead_ = lead::caller;
     line_.collect_if_stale(held);
     lead_ = lead::nobody;
   }
   unattended_.start(flow, boottime_now());
-  line_.flush(held);
+  if (!leave_to_keeper()) line_.flush(held);
   conclude_ended(held);
+  wake_members(held);
   pass_lead_on();
   wake_driver_if_sooner();
 }
 
+// With many under way, what is started now waits until the keeper comes round: a write for each would take longer than
+// all that the server does for it. With few, the switch to another thread would.
+bool command_connection::leave_to_keeper() {
+  constexpr std::size_t many = 16;
+  if (lead_ != lead::keeper && lead_ != lead::keeper_busy) return false;
+  if (channel().open_requests() < many) return false;
+  if (lead_ == lead::keeper && !std::exchange(keeper_is_called_, true)) wake_keeper_();
+  return true;
+}
+
 void command_connection::cancel(async_call& what) {
   auto held = locked();
-  const auto found = async_calls_.find(&what.flow());
-  if (found == async_calls_.end()) return;
-  found->second->cancel(boottime_now());
-  unattended_.look_at(found->second->flow());
+  if (!what.under_way_) return;
+  what.cancel(boottime_now());
+  unattended_.look_at(what.flow());
   conclude_ended(held);
+  wake_members(held);
 }
 
 void command_connection::cancel_all_async() {
   auto held = locked();
   const time_point now = boottime_now();
-  for (const auto& [flow, what] : async_calls_) {
-    what->cancel(now);
-    unattended_.look_at(what->flow());
+  for (engine::call* flow : unattended_.all()) {
+    async_call::of(*flow).cancel(now);
+    unattended_.look_at(*flow);
   }
   conclude_ended(held);
+  wake_members(held);
 }
 
 // The driver's.
 void command_connection::drive_async(connection::lock& held) {
-  if (async_calls_.empty()) return;
+  if (async_calls_ == 0) return;
   unattended_.step_due(boottime_now());
   line_.flush(held);
   conclude_ended(held);
@@ -308,10 +369,9 @@ void command_connection::drive_async(connection::lock& held) {
 
 void command_connection::conclude_ended(connection::lock& held) {
   ended_calls ended;
-  for (const engine::call* flow : unattended_.take_over()) {
-    ended.push_back(std::move(async_calls_.extract(flow).mapped()));
-  }
+  for (const engine::call* flow : unattended_.take_over()) ended.push_back(std::move(async_call::of(*flow).under_way_));
   if (ended.empty()) return;
+  async_calls_ -= static_cast<int>(ended.size());
   held.unlock();
   conclude_(std::move(ended));
   held.lock();

@@ -12,6 +12,8 @@
 // Who leads also reads the connection on which the line tells us to look: a waiting thread takes its hint from the
 // socket itself, without a switch of threads in between. It is opened with the first waiter.
 //
+// A caller whose answer is in is woken when nothing is left for it to do here (waiting_thread.hpp).
+//
 // The keeper leads only when no caller waits but there is something to do: requests are unanswered, whose late replies
 // must be read (P31), or calls are open that no thread waits for. Those are stepped by whoever leads. And for a while
 // after somebody left the line unanswered, whom the line may still call (P5).
@@ -20,19 +22,21 @@
 #include "client/async_call.hpp"
 #include "client/connection.hpp"
 #include "client/event_fd.hpp"
+#include "client/waiting_thread.hpp"
 #include "engine/acquire.hpp"
 #include "engine/caller.hpp"
 #include "engine/hints.hpp"
 #include "engine/unattended.hpp"
 
+#include <boost/intrusive/list.hpp>
+
 #include <array>
-#include <condition_variable>
 #include <functional>
-#include <list>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -68,6 +72,10 @@ public:
   // before on that connection.
   void send_and_forget(const script::command& what);
   core::server_clock server_clock();
+  // What the server said last of a quarantine that still lasts.
+  std::optional<engine::quarantine> quarantine();
+  // The same as a sentence.
+  std::string why_nothing_is_granted();
   // Somebody left whom the line may call until then.
   void listen_until(time_point at);
   // What the last connection failed of, and how often in a row.
@@ -90,12 +98,11 @@ public:
   void keeper_collect(const pollfd& commands, const pollfd& ear);
 
 private:
-  // One thread in run_all(). It is on the list while it is there, leading or not.
-  struct member {
-    std::condition_variable news{};
-    bool is_leading = false;
-    bool may_be_woken = false;
-  };
+  // The threads in run_all(), leading or not.
+  using members = boost::intrusive::list<
+      waiting_thread,
+      boost::intrusive::member_hook<waiting_thread, boost::intrusive::list_member_hook<>, &waiting_thread::listed>,
+      boost::intrusive::constant_time_size<false>>;
   enum class lead { nobody, caller, keeper, keeper_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
@@ -104,11 +111,14 @@ private:
   time_point wake_at() const;
   void wait_in_poll(connection::lock& held, time_point until);
   void drive_async(connection::lock& held);
+  bool leave_to_keeper();
   void conclude_ended(connection::lock& held);
-  void take_lead_if_free(member& me);
-  void lead_one_round(connection::lock& held, const member& me, time_point until);
-  void leave(member& me);
+  void take_lead_if_free(waiting_thread& me);
+  void lead_one_round(connection::lock& held, const waiting_thread& me, time_point until);
+  void stop_all(const waiting_thread::calls& all);
+  void leave(waiting_thread& me);
   void pass_lead_on();
+  void wake_members(connection::lock& held);
   void wake_driver_if_sooner();
 
   event_fd wake_leader_{};
@@ -118,12 +128,14 @@ private:
   engine::hints ear_;
   connection ear_line_;
   engine::unattended unattended_;
-  std::unordered_map<const engine::call*, std::shared_ptr<async_call>> async_calls_{};
+  int async_calls_ = 0;
   lead lead_ = lead::nobody;
-  time_point leader_wakes_at_{};  // While it sleeps in poll, else past.
-  time_point keeper_wakes_at_{};  // Likewise.
+  time_point leader_wakes_at_{};   // While it sleeps in poll, else past.
+  time_point keeper_wakes_at_{};   // Likewise.
+  bool keeper_is_called_ = false;  // And will write what waits when it comes.
   time_point listen_until_{};
-  std::list<member*> members_{};
+  members members_{};
+  waiting_thread::list with_news_{};
   std::function<void()> wake_keeper_{};
   std::function<void(std::string_view)> tell_of_stray_hint_{};
   std::function<void(ended_calls)> conclude_{};

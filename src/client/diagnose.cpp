@@ -83,6 +83,24 @@ void judge_eviction(diagnosis& result) {
        "CONFIG SET maxmemory-policy noeviction, or give locks their own instance"});
 }
 
+void judge_quarantine(client_state& state, diagnosis& result) {
+  try {
+    const auto found = state.ask_quarantine();
+    if (!found) return;
+    result.quarantine = found->remaining;
+    result.findings.push_back(
+        {severity::warning, "E23",
+         fmt::format("the server {} {} s ago and may have forgotten locks: nothing is granted for {} s more",
+                     found->is_promotion ? "was promoted" : "started", found->began_ago.count() / 1000,
+                     (found->remaining.count() + 999) / 1000),
+         "wait; or, if it has forgotten none because this was its first start: holdfast init"});
+  } catch (const error& e) {
+    result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
+                               "whether the server has forgotten locks cannot be seen: " + std::string{e.what()},
+                               e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
+  }
+}
+
 // Everything that a lock needs, done once on a name of its own: the ACL is tried, not read.
 void try_a_lock(client_state& state, diagnosis& result) {
   acquire_options what;
@@ -97,6 +115,7 @@ void try_a_lock(client_state& state, diagnosis& result) {
       result.findings.push_back({severity::error, "", "a lock that was just taken could not be released", ""});
     }
   } catch (const error& e) {
+    if (e.code() == errc::quarantined) return;  // Said already.
     result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
                                "taking and releasing a lock fails: " + std::string{e.what()},
                                e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
@@ -124,6 +143,7 @@ diagnosis diagnose(client_state& state) {
   measure_round_trip(state, result);
   read_info(state, result);
   judge_eviction(result);
+  judge_quarantine(state, result);
   try_a_lock(state, result);
   judge_clock(state, result);
   if (result.worst() == severity::ok) {

@@ -73,6 +73,8 @@ constexpr std::array meanings{
     meaning{errc::changed_hands, "changed_hands", "the lock is held under another token than the one you saw",
             not_applied, not_applied},
     meaning{errc::other_size, "other_size", "the semaphore has another size on the server", misconfigured, not_applied},
+    meaning{errc::quarantined, "quarantined", "the server may have forgotten locks, so nothing is granted yet",
+            not_applied, not_applied},
 };
 
 const meaning* find(int value) noexcept {

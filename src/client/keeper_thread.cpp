@@ -81,6 +81,19 @@ std::optional<std::size_t> keeper_thread::join(const engine::keeper::leases& eac
   return std::nullopt;
 }
 
+bool keeper_thread::renew_now(const engine::held_lease& lease, time_point give_up_at,
+                              std::shared_ptr<engine::renewal_wish> whose) {
+  const std::lock_guard held{line_.mutex()};
+  if (!keeper_.renew_now(boottime_now(), lease, give_up_at, std::move(whose))) return false;
+  wake_if_sooner();
+  return true;
+}
+
+void keeper_thread::cancel(const engine::held_lease& lease, const engine::renewal_wish& whose) {
+  const std::lock_guard held{line_.mutex()};
+  keeper_.cancel(lease, whose);
+}
+
 void keeper_thread::release_later(engine::keeper::background_release what) {
   const std::lock_guard held{line_.mutex()};
   start();
@@ -144,9 +157,11 @@ void keeper_thread::wait_and_collect(connection::lock& held) {
     at.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(since_boot).count();
     at.it_value.tv_nsec = (since_boot % std::chrono::seconds{1}).count();
   }
-  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
+  if (until != timer_is_at_) timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
+  timer_is_at_ = until;
   wait_for(fds.data(), fds.size(), never);
   if (fds[1].revents) wake_.clear();
+  if (fds[2].revents) timer_is_at_ = time_point{};  // It has gone off, and is to be set again, also to the same.
   commands_->keeper_collect(fds[3], fds[4]);
 
   held.lock();

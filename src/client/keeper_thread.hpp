@@ -39,6 +39,8 @@ public:
   // one.
   std::optional<std::size_t> join(const engine::keeper::leases& each, engine::keeper::leases as_one,
                                   time_point deadline, renewal mode);
+  bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
+  void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(engine::keeper::background_release what);
   void on_stray_hint(std::string_view owner);
   void wake() noexcept { wake_.set(); }
@@ -62,6 +64,7 @@ private:
   connection line_;
   std::shared_ptr<command_connection> commands_;
   event_fd wake_{};
+  time_point timer_is_at_{};  // The thread's own.
   int timer_;
   std::thread thread_{};
   bool is_started_ = false;

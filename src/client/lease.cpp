@@ -2,6 +2,7 @@
 #include <holdfast/lease.hpp>
 
 #include "client/client_state.hpp"
+#include "client/with_code.hpp"
 #include "net/clock.hpp"
 
 #include <utility>
@@ -51,10 +52,7 @@ std::chrono::milliseconds lease::remaining() const noexcept {
 void lease::check() const {
   if (!handle_) throw error{errc::empty_handle};
   handle_->owner->require_ours();
-  if (valid()) return;
-  error_detail detail;
-  detail.subject = "'" + handle_->record->name + "'";
-  throw error{lost_reason() ? lost_reason() : make_error_code(errc::lease_expired), std::move(detail)};
+  handle_->owner->require_standing(*handle_->record);
 }
 
 std::stop_token lease::lost() const noexcept { return handle_ ? handle_->record->lost.get_token() : std::stop_token{}; }
@@ -67,6 +65,16 @@ std::error_code lease::lost_reason() const noexcept {
   if (!handle_) return {};
   const errc reason = handle_->record->lost_reason;
   return reason == errc{} ? std::error_code{} : make_error_code(reason);
+}
+
+void lease::renew() const {
+  if (!handle_) throw error{errc::empty_handle};
+  handle_->owner->require_ours();
+  handle_->owner->renew(handle_->record);
+}
+
+void lease::renew(std::error_code& ec) const {
+  detail::with_code(ec, [&] { renew(); });
 }
 
 release_outcome lease::release() {

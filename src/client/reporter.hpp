@@ -6,6 +6,7 @@
 #include "client/callback_thread.hpp"
 #include "engine/keeper.hpp"
 
+#include <holdfast/info.hpp>
 #include <holdfast/observer.hpp>
 
 #include <atomic>
@@ -42,7 +43,8 @@ struct lease_record final : engine::held_lease {
 
   const std::string name;
   const time_point granted_at;
-  renewal mode = renewal::automatic;  // Set before anybody else has it.
+  renewal mode = renewal::automatic;      // Set before anybody else has it,
+  lock_kind kind = lock_kind::exclusive;  // and this.
   std::stop_source lost{};
   std::stop_source at_risk{};
   std::atomic<errc> lost_reason{errc{}};

@@ -2,6 +2,7 @@
 #include <holdfast/semaphore.hpp>
 
 #include "client/client_state.hpp"
+#include "client/part.hpp"
 #include "client/with_code.hpp"
 #include "script/command.hpp"
 #include "script/reply.hpp"
@@ -12,6 +13,7 @@ namespace holdfast {
 inline namespace v0 {
 
 using detail::client_state;
+using detail::permits_of;
 using detail::with_code;
 
 namespace {
@@ -24,14 +26,6 @@ void check_size(const std::string& name, int size) {
   throw error{errc::invalid_option, std::move(detail)};
 }
 
-script::part part_of(const std::string& name, const acquire_options& options, int size) {
-  if (options.permits >= 1 && options.permits <= size) return {'p', options.permits, size};
-  error_detail detail;
-  detail.subject = std::to_string(options.permits) + " permits of '" + name + "'";
-  detail.why = "it has " + std::to_string(size);
-  throw error{errc::invalid_option, std::move(detail)};
-}
-
 }  // namespace
 
 semaphore::semaphore(client& locks, std::string_view name, int size) : locks_{locks}, name_{name}, size_{size} {
@@ -41,7 +35,7 @@ semaphore::semaphore(client& locks, std::string_view name, int size) : locks_{lo
 semaphore::~semaphore() = default;
 
 std::optional<lease> semaphore::try_acquire(const acquire_options& options) {
-  return locks_.state_->acquire(name_, options, client_state::patience::once, part_of(name_, options, size_));
+  return locks_.state_->acquire(name_, options, client_state::patience::once, permits_of(name_, options, size_));
 }
 
 std::optional<lease> semaphore::try_acquire(const acquire_options& options, std::error_code& ec) {
@@ -49,7 +43,7 @@ std::optional<lease> semaphore::try_acquire(const acquire_options& options, std:
 }
 
 lease semaphore::acquire(const acquire_options& options) {
-  return locks_.state_->acquire_or_throw(name_, options, part_of(name_, options, size_));
+  return locks_.state_->acquire_or_throw(name_, options, permits_of(name_, options, size_));
 }
 
 std::optional<lease> semaphore::acquire(const acquire_options& options, std::error_code& ec) {

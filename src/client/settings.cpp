@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -78,6 +80,12 @@ std::string default_owner_label() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
   return fmt::format("{}@{}:{} {}", user_name(), host.data(), getpid(), program_invocation_short_name);
+}
+
+// By the server's clock, which may run so much faster than the holder's.
+std::chrono::milliseconds hold_of(const client_options& options) {
+  const double ms = static_cast<double>(options.max_ttl.count()) * (1 + options.clock_drift);
+  return milliseconds{static_cast<std::int64_t>(std::ceil(ms))} + 2ms;
 }
 
 settings resolve(std::optional<std::string_view> uri, client_options options) {

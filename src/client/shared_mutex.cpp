@@ -2,6 +2,7 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include "client/client_state.hpp"
+#include "client/part.hpp"
 #include "client/with_code.hpp"
 #include "script/command.hpp"
 #include "script/reply.hpp"
@@ -12,14 +13,9 @@ namespace holdfast {
 inline namespace v0 {
 
 using detail::client_state;
+using detail::reading;
 using detail::with_code;
-
-namespace {
-
-constexpr script::part reading{'r', 1, script::most_permits};
-constexpr script::part writing{'w', script::most_permits, script::most_permits};
-
-}  // namespace
+using detail::writing;
 
 shared_mutex::shared_mutex(client& locks, std::string_view name, acquire_options options)
     : locks_{locks}, name_{name}, options_{std::move(options)} {
@@ -66,18 +62,10 @@ std::optional<lease> shared_mutex::acquire_shared(const acquire_options& options
 void shared_mutex::downgrade(lease& held) {
   auto& state = *locks_.state_;
   state.require_ours();
-  held.check();
-  const auto& record = *held.handle_->record;
-  const auto& keys = record.keys;
-  const auto reply = state.ask(script::downgrade(keys, record.owner, record.grant), engine::question::repeat::allowed);
-  state.throw_if_error(reply, "key '" + keys.holder + "'");
-  const auto parsed = script::parse_release(reply);
-  if (!parsed) state.fail(errc::unexpected_reply, {});
-  if (parsed->what == script::release_answer::not_mine) {
-    error_detail detail;
-    detail.subject = "'" + name_ + "'";
-    state.fail(errc::lease_gone, std::move(detail));
-  }
+  if (!held) throw error{errc::empty_handle};
+  auto& record = *held.handle_->record;
+  const auto reply = state.ask(state.plan_downgrade(record), engine::question::repeat::allowed);
+  state.conclude_downgrade(record, reply);
 }
 
 void shared_mutex::downgrade(lease& held, std::error_code& ec) {

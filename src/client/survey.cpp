@@ -90,7 +90,9 @@ lock_info inspect(client_state& state, std::string_view text) {
   const lock_name name = state.name_of(text);
   const auto keys = state.keys_of(name);
   const auto reply = state.ask(script::inspect(keys), engine::question::repeat::allowed);
-  return info_of(name.text(), read_inspection(state, reply, keys));
+  auto info = info_of(name.text(), read_inspection(state, reply, keys));
+  if (const auto found = state.quarantine()) info.quarantine = *found;
+  return info;
 }
 
 std::vector<lock_info> list(client_state& state, std::string_view glob) {

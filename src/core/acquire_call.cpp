@@ -24,12 +24,15 @@ constexpr int lates_before_giving_up = 3;
 }  // namespace
 
 acquire_call::acquire_call(const acquire_settings& settings, time_point now, base::random_source& rng)
-    : settings_{settings},
-      rng_{&rng},
+    : rng_{&rng},
+      ttl_{settings.ttl},
+      timeout_{settings.timeout},
+      drift_{settings.drift},
       deadline_{never},
       silent_since_{now},
       ask_at_{now},
       owner_{rng.bytes16()},
+      only_once_{settings.only_once},
       had_contact_{settings.had_contact} {
   if (settings.only_once) {
     deadline_ = now + settings.timeout;
@@ -46,39 +49,42 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
   const time_point at_last = std::min(deadline_, silent_since_ + patience());
   if (is_asked_ || !can_send) return sleep_until{at_last};
   if (now < ask_at_) return sleep_until{std::min(ask_at_, at_last)};
+  // Who asks outside of the line would be granted. Also a try goes on: the answer says whether it is over by now.
+  if (now < quarantined_until_ && place_ == place::outside) enter(now);
   // An entry names our channel only after the server said that we hear it, so that nothing is said to nobody (P1, P6).
   const time_point hearing_ends = std::min(wait_for_hearing_until_, last_ask());
   if (place_ == place::entering && wants_hints() && told == hearing::pending && now < hearing_ends) {
     return sleep_until{std::min(hearing_ends, at_last)};
   }
   is_asked_ = true;
+  was_quarantine_ = now < quarantined_until_;
   ++attempts_;
   return request(now);
 }
 
 acquire_action acquire_call::request(time_point now) {
-  const duration may_take = std::min(settings_.timeout, deadline_ - now);
+  const duration may_take = std::min(timeout_, deadline_ - now);
   switch (place_) {
     case place::outside: return ask{owner_, may_take};
     case place::in_line: return look{owner_, may_take, is_heartbeat_};
     case place::entering: break;
   }
   const auto round_trips = std::chrono::ceil<std::chrono::milliseconds>(4 * round_trip_);
-  const auto window = std::min(std::max(least_window, round_trips), settings_.ttl);  // P4
+  const auto window = std::min(std::max(least_window, round_trips), ttl_);  // P4
   std::optional<duration> wait_left;
   if (deadline_ != never) wait_left = deadline_ - now;
-  return stand{owner_, may_take, settings_.only_once, ticket_, window, wait_left};
+  return stand{owner_, may_take, only_once_, ticket_, window, wait_left};
 }
 
 // How long the server may be silent. Who stands in line waits as long as the place is kept.
 duration acquire_call::patience() const {
-  return place_ == place::in_line ? std::max<duration>(settings_.timeout, place_lives) : settings_.timeout;
+  return place_ == place::in_line ? std::max<duration>(timeout_, place_lives) : timeout_;
 }
 
 // Reached when the time is up, or when an unbounded wait heard nothing for too long.
 void acquire_call::finish_at_deadline(time_point now) {
   const bool waited_to_the_end = now >= deadline_;
-  if (!waited_to_the_end && deadline_ != never && !settings_.only_once) {
+  if (!waited_to_the_end && deadline_ != never && !only_once_) {
     // A bounded wait lasts as long as it was told to: the server may come back.
     silent_since_ = now;
     return;
@@ -117,42 +123,60 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
 }
 
 void acquire_call::hear(time_point now, time_point sent_at, const was_granted& what) {
-  accept(now, what.token, deadline_of(sent_at, settings_.ttl, settings_.drift));
+  accept(now, what.token, deadline_of(sent_at, ttl_, drift_));
 }
 
 void acquire_call::hear(time_point now, time_point sent_at, const was_mine& what) {
-  accept(now, what.token, deadline_of(sent_at, what.remaining, settings_.drift));
+  accept(now, what.token, deadline_of(sent_at, what.remaining, drift_));
 }
 
 void acquire_call::accept(time_point now, fencing_token token, time_point deadline) {
-  if (deadline - now < least_useful(settings_.ttl)) {
+  if (deadline - now < least_useful(ttl_)) {
     // It came so late that little of it is left. Give it back; if there is time, ask for a fresh one. Until it is back
     // the server is changed by this call, so an end without another answer is unknown (C5).
     is_unanswered_ = true;  // To be released as if we had never heard of it.
     is_given_back_ = true;
-    if (settings_.only_once) return fail(errc::reply_lost);
+    if (only_once_) return fail(errc::reply_lost);
     forget_owner();
     if (place_ == place::in_line) come_back(now);
     return schedule_ask(now, now);
   }
-  end_ = got_lease{owner_, token, deadline, is_unanswered_ || has_copies_};
+  end_ = got_lease{token, deadline, is_unanswered_ || has_copies_};
+}
+
+// The same owner id: the answer will be "mine".
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_unconfirmed&) {
+  is_unanswered_ = true;
+  schedule_ask(now, now);
+}
+
+// Given back, and the place kept. The next answer proves that it is back, because it was sent behind.
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_uncounted&) {
+  is_unanswered_ = is_given_back_ = true;  // To be released as if we had never heard of it.
+  forget_owner();
+  enter(now);
+  schedule_ask(now, now < quarantined_until_ ? now : now + pass_again);
 }
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_busy&) {
   forget_owner();  // A definite answer ends the use of an owner id.
-  if (settings_.only_once) {
+  if (only_once_) {
     end_ = got_busy{};
     return;
   }
   last_news_ = errc::timed_out;
-  place_ = place::entering;
-  wait_for_hearing_until_ = now + wait_for_hearing;
+  enter(now);
   schedule_ask(now, now);
 }
 
 void acquire_call::hear(time_point now, time_point sent_at, const was_lined&) {
+  if (only_once_ && was_quarantine_) {
+    if (now >= quarantined_until_) return schedule_ask(now, now);
+    forget_owner();
+    return fail(errc::quarantined);
+  }
   if (place_ != place::outside) return hear(now, sent_at, was_busy{});
-  if (settings_.only_once) {
+  if (only_once_) {
     // Nothing came of it, so the owner id serves again.
     place_ = place::entering;
     return schedule_ask(now, now);
@@ -165,6 +189,12 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued
   is_unanswered_ = false;  // Whatever became of earlier copies: this is where we stand.
   last_news_ = errc::timed_out;
   ticket_ = what.ticket;
+  if (now < quarantined_until_) {
+    last_news_ = errc::quarantined;
+    hinted_at_ = {};  // Nobody's turn can have come.
+    return beat_at(now, next_beat(now, heartbeat));
+  }
+  if (was_quarantine_) return schedule_ask(now, now);  // Over since it was asked.
   // A hint sticks until an answer that is newer than it (P6).
   if (std::exchange(hinted_at_, {}) > what.at) return schedule_ask(now, now);
   if (what.look_in >= heartbeat) return beat_at(now, next_beat(now, what.look_in));
@@ -172,7 +202,8 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued
 }
 
 time_point acquire_call::next_beat(time_point now, duration look_in) {
-  return now + look_in + duration{rng_->between(0, (heartbeat / 10).count())};
+  const time_point at = now + look_in + duration{rng_->between(0, (heartbeat / 10).count())};
+  return now < quarantined_until_ ? std::min(at, quarantined_until_) : at;
 }
 
 void acquire_call::beat_at(time_point now, time_point at) {
@@ -202,16 +233,28 @@ void acquire_call::on_not_looked_for(time_point now) {
 
 // It missed its claim or three looks, or the line is lost. Once it comes back with its ticket (P4), as a new entry.
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_not_in_line&) {
-  place_ = place::entering;
-  forget_owner();
-  come_back(now);
+  // It is over by now, and somebody else has noticed that before: the line may have granted it to us.
+  if (was_quarantine_ && now >= quarantined_until_) return schedule_ask(now, now);
+  if (!was_quarantine_) {
+    place_ = place::entering;
+    forget_owner();
+    come_back(now);
+  } else {
+    forget_owner();  // Still in line: it may be that what it was granted must not be claimed, and is let go.
+    enter(now);
+  }
   schedule_ask(now, now);
 }
 
 // With the ticket the first time; a waiter that cannot claim in time must not be the head for ever (P4).
 void acquire_call::come_back(time_point now) {
-  place_ = place::entering;
   if (++comebacks_ > 1) ticket_ = 0;
+  enter(now);
+}
+
+// Outside of the line and on the way into it.
+void acquire_call::enter(time_point now) {
+  place_ = place::entering;
   wait_for_hearing_until_ = now + wait_for_hearing;
 }
 
@@ -223,7 +266,9 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_late&)
 }
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_spent&) {
-  is_unanswered_ = has_copies_ = false;  // It had its turn and is over; no copy of it can lock again.
+  is_unanswered_ = false;  // It had its turn and is over.
+  // A copy that is still under way finds the lock's memory of spent owner ids, which is one long (P9): when another
+  // one has left meanwhile, it could lock. So it is let go like any other whose copies are not over.
   if (place_ == place::in_line) place_ = place::entering;
   forget_owner();
   schedule_ask(now, now);

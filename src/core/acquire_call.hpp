@@ -27,6 +27,8 @@ struct was_mine {  // Granted before, by an earlier copy or by the line; so much
   fencing_token token;
   std::chrono::milliseconds remaining;
 };
+struct was_unconfirmed {};  // Granted, and it is to be asked once more whether that counts.
+struct was_uncounted {};    // Granted, but the server may have forgotten somebody who holds it: to be given back.
 struct was_busy {};
 struct was_lined {};  // Free, but somebody may be in line to take it.
 struct was_queued {
@@ -41,8 +43,8 @@ struct was_refused {
   errc code;
   bool passes;  // By itself, so that asking again makes sense.
 };
-using acquire_answer = std::variant<was_granted, was_mine, was_busy, was_lined, was_queued, was_not_in_line, was_late,
-                                    was_spent, was_refused>;
+using acquire_answer = std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_busy, was_lined,
+                                    was_queued, was_not_in_line, was_late, was_spent, was_refused>;
 
 // Can we be told? Pending: the subscription is on its way.
 enum class hearing { pending, yes, no };
@@ -68,8 +70,7 @@ struct look {
 struct sleep_until {
   time_point at;
 };
-struct got_lease {
-  owner_id owner;
+struct got_lease {  // Under the call's owner().
   fencing_token token;
   time_point deadline;
   bool was_repeated;  // An earlier copy is unanswered and may still arrive: clean up after the lease, too.
@@ -106,6 +107,9 @@ struct acquire_settings {
 //          |                         | (not in line: with the ticket)   |                      |
 //  ended   | finish                  | nothing                          | nothing              | nothing
 //
+// In quarantine, while nothing is granted: outside becomes entering without a question, what asks only once ends, and
+// who is in line looks for the heartbeat, and at the end of it.
+//
 // Past the deadline: an unanswered request makes it unknown (reply_lost); else the last news decides: busy is
 // timed_out, no connection is the connection's error.
 class acquire_call {
@@ -118,10 +122,12 @@ public:
   void on_hint(time_point now, server_time said_at, duration look_in);
   // The subscription came up or went down: what was said meanwhile is lost, so look (H18).
   void on_hearing_changed(time_point now);
+  // Nothing is granted before `until`: the server may have forgotten who holds what. To be said before each event.
+  void on_quarantine(time_point until) { quarantined_until_ = until; }
   // There is a connection again: the server may not know us any more.
   void on_connected(time_point now);
   // From the first busy on: would it help to be told?
-  bool wants_hints() const { return place_ != place::outside && !settings_.only_once; }
+  bool wants_hints() const { return place_ != place::outside && !only_once_; }
 
   // Another waiter of this process, in the same line, can look for this one with its own look: this one has nothing to
   // do there but to be heard of, and that is due soon. `is_heartbeat_due`: now.
@@ -154,13 +160,15 @@ public:
   int attempts() const { return attempts_; }
   bool is_in_line() const { return !end_ && place_ == place::in_line; }
   std::uint64_t ticket() const { return ticket_; }
+  // The present one; of a lease that it got, the lease's.
   const owner_id& owner() const { return owner_; }
+  std::chrono::milliseconds ttl() const { return ttl_; }
 
   // The caller lets each leave, in the background.
   std::vector<unfinished> take_clean_ups() { return std::exchange(clean_ups_, {}); }
 
 private:
-  enum class place { outside, entering, in_line };
+  enum class place : unsigned char { outside, entering, in_line };
 
   acquire_action request(time_point now);
   duration patience() const;
@@ -174,10 +182,13 @@ private:
   void ask_sooner(time_point at);
   void beat_at(time_point now, time_point at);
   time_point next_beat(time_point now, duration look_in);
+  void enter(time_point now);
   void come_back(time_point now);
   void accept(time_point now, fencing_token token, time_point deadline);
   void hear(time_point now, time_point sent_at, const was_granted&);
   void hear(time_point now, time_point sent_at, const was_mine&);
+  void hear(time_point now, time_point sent_at, const was_unconfirmed&);
+  void hear(time_point now, time_point sent_at, const was_uncounted&);
   void hear(time_point now, time_point sent_at, const was_busy&);
   void hear(time_point now, time_point sent_at, const was_lined&);
   void hear(time_point now, time_point sent_at, const was_queued&);
@@ -186,24 +197,29 @@ private:
   void hear(time_point now, time_point sent_at, const was_spent&);
   void hear(time_point now, time_point sent_at, const was_refused&);
 
-  acquire_settings settings_;
   base::random_source* rng_;
+  std::chrono::milliseconds ttl_;
+  duration timeout_;
+  clock_drift drift_;
   time_point deadline_;      // `never` when waiting without bound.
   time_point silent_since_;  // The last sign of life of the server.
   time_point ask_at_;
   owner_id owner_;
   place place_ = place::outside;
+  bool only_once_;
+  bool had_contact_;
   bool is_asked_ = false;
   bool is_heartbeat_ = false;  // The next look: it has no other reason.
   bool is_taken_along_ = false;
-  bool is_unanswered_ = false;  // A copy with this owner id was cut off, and what became of it is not known.
-  bool is_given_back_ = false;  // The last answer was a grant that came too late to be of use.
-  bool has_copies_ = false;     // One was cut off at all: it may still arrive.
+  bool is_unanswered_ = false;   // A copy with this owner id was cut off, and what became of it is not known.
+  bool is_given_back_ = false;   // The last answer was a grant that came too late to be of use.
+  bool has_copies_ = false;      // One was cut off at all: it may still arrive.
+  bool was_quarantine_ = false;  // When the last request was sent.
   time_point wait_for_hearing_until_{};
+  time_point quarantined_until_{};
   std::uint64_t ticket_ = 0;
   int comebacks_ = 0;
   server_time hinted_at_{};
-  bool had_contact_;
   int attempts_ = 0;
   int refusals_ = 0;
   int lates_ = 0;

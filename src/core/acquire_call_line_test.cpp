@@ -111,7 +111,7 @@ TEST(acquire_call_line, a_try_that_asked_the_line_ends_with_its_answer_P2) {
   granted.stands();
   granted.hears(was_granted{token});
   ASSERT_TRUE(granted.lease());
-  EXPECT_EQ(granted.lease()->owner, me);
+  EXPECT_EQ(granted.call.owner(), me);
   EXPECT_EQ(granted.lease()->deadline, deadline_of(granted.sent_at, ttl, drift));
 }
 
@@ -159,7 +159,7 @@ TEST(acquire_call_line, granted_on_entering_is_a_lease_from_that_request) {
   const auto me = c.stands();
   c.hears(was_granted{token}, 20ms);
   ASSERT_TRUE(c.lease());
-  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.call.owner(), me);
   EXPECT_EQ(c.lease()->deadline, deadline_of(c.sent_at, ttl, drift));
 }
 

@@ -65,7 +65,7 @@ TEST(acquire_call_line, claim_counts_from_its_own_send_instant_H61) {
   c.looks();
   c.hears(was_mine{token, 10s}, 30ms);
   ASSERT_TRUE(c.lease());
-  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.call.owner(), me);
   EXPECT_EQ(c.lease()->deadline, deadline_of(c.sent_at, ttl, drift));
   EXPECT_FALSE(c.lease()->was_repeated);
 }
@@ -82,7 +82,7 @@ TEST(acquire_call_line, a_look_that_was_cut_is_repeated_and_mine_is_a_lease_from
   const auto repeated_at = c.now;
   c.hears(was_mine{token, 9'500ms}, 40ms);
   ASSERT_TRUE(c.lease());
-  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.call.owner(), me);
   EXPECT_EQ(c.lease()->deadline, deadline_of(repeated_at, 9'500ms, drift));
   EXPECT_TRUE(c.lease()->was_repeated);
 }
@@ -94,7 +94,7 @@ TEST(acquire_call_line, granted_by_a_look_is_a_lease_from_that_look_H61) {
   c.looks();
   c.hears(was_granted{token}, 30ms);
   ASSERT_TRUE(c.lease());
-  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.call.owner(), me);
   EXPECT_EQ(c.lease()->deadline, deadline_of(c.sent_at, ttl, drift));
 }
 

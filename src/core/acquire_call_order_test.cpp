@@ -88,7 +88,7 @@ void enter(ledger& known, const acquire_call& call, const acquire_answer& what, 
     if (!had_enough_left) return known.retire(true);
     const auto* got = call.is_over() ? std::get_if<got_lease>(&call.end()) : nullptr;
     RC_ASSERT(got);
-    RC_ASSERT(got->owner == *known.current);
+    RC_ASSERT(call.owner() == *known.current);
     RC_ASSERT(got->was_repeated == known.has_copies);
     return known.retire(false);
   }
@@ -104,7 +104,7 @@ void enter(ledger& known, const acquire_call& call, const acquire_answer& what, 
   }
   if (std::holds_alternative<was_not_in_line>(what)) return known.retire(known.has_copies);
   if (std::holds_alternative<was_busy>(what)) return known.retire();
-  if (std::holds_alternative<was_spent>(what)) return known.retire(false);
+  if (std::holds_alternative<was_spent>(what)) return known.retire(known.has_copies);
   const auto* refused = std::get_if<was_refused>(&what);
   if (refused && refused->code == errc::unexpected_reply) known.is_cut = known.has_copies = true;
 }

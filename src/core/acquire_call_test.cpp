@@ -28,7 +28,7 @@ TEST(acquire_call, granted_is_a_lease_that_counts_from_the_send_instant_B19) {
   const auto me = c.asks();
   c.hears(was_granted{token}, 400ms);
   ASSERT_TRUE(c.lease());
-  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.call.owner(), me);
   EXPECT_EQ(c.lease()->token, token);
   EXPECT_EQ(c.lease()->deadline, deadline_of(t0, ttl, drift));
   EXPECT_FALSE(c.lease()->was_repeated);
@@ -104,7 +104,7 @@ TEST(acquire_call, mine_counts_what_is_left_from_this_request_H11_B19) {
   c.asks();
   c.hears(was_mine{token, 9'900ms}, 50ms);
   ASSERT_TRUE(c.lease());
-  EXPECT_EQ(c.lease()->owner, me);
+  EXPECT_EQ(c.call.owner(), me);
   EXPECT_EQ(c.lease()->deadline, deadline_of(t0 + 100ms, 9'900ms, drift));
 }
 

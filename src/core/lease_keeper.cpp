@@ -35,7 +35,7 @@ lease_keeper::decision lease_keeper::on_wake(time_point now, bool can_send) {
 }
 
 bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_source& rng) {
-  if (is_lost_ || refused_ || now >= deadline_ - lost_lead(ttl_)) return false;
+  if (!stands(now)) return false;
   const time_point renewed_until = deadline_of(sent_at, ttl_, drift_);
   if (renewed_until <= deadline_) return false;
 
@@ -44,14 +44,27 @@ bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_s
   retry_.reset();
   const duration period = renew_period(ttl_);
   const duration jitter{rng.between(-period.count() / 10, period.count() / 10)};
-  next_send_at_ = sent_at + period + jitter;
+  if (is_automatic_) regular_send_at_ = renewal_instant(sent_at + period + jitter, ttl_);
+  if (!is_asked_) next_send_at_ = regular_send_at_;
   return true;
 }
 
 void lease_keeper::on_failed(time_point now, base::random_source& rng) {
-  if (is_lost_) return;
+  if (is_lost_ || (!is_automatic_ && !is_asked_)) return;
   const duration quarter = std::max(duration{1}, (deadline_ - now) / 4);
   next_send_at_ = std::min(next_send_at_, now + std::min(retry_.next(rng), quarter));
+}
+
+void lease_keeper::ask(time_point now) {
+  is_asked_ = true;
+  next_send_at_ = std::min(next_send_at_, now);
+}
+
+void lease_keeper::stop_asking() {
+  is_asked_ = false;
+  // A regular one that is overdue keeps the time of its next try.
+  next_send_at_ = is_automatic_ ? std::max(next_send_at_, regular_send_at_) : never;
+  if (!is_automatic_) waits_for_connection_ = false;
 }
 
 void lease_keeper::on_refused(errc reason) {

@@ -22,17 +22,21 @@ namespace holdfast::core {
 //  held  | sleep            | renew              | lost(lease_expired)   | deadline moves   | lost(its reason)
 //  lost  | nothing          | nothing            | nothing               | nothing          | nothing
 //
+// Without automatic renewal the next send is never, except while somebody asks for one.
+//
 // Several renewals may be in flight: each that is answered counts from its own send instant, and the latest deadline
-// wins. So a silent connection is retried on without waiting to hear that the first try is dead.
+// wins. So a silent connection is retried on without waiting to hear that the first try is dead. (engine/keeper stops
+// at two unanswered ones: a server that is slow would be asked for more and more.)
 class lease_keeper {
 public:
   lease_keeper(time_point deadline, std::chrono::milliseconds ttl, renewal mode, clock_drift drift,
                time_point granted_at)
-      : ttl_{ttl}, drift_{drift}, deadline_{deadline} {
+      : ttl_{ttl}, drift_{drift}, is_automatic_{mode == renewal::automatic}, deadline_{deadline} {
     // A grant that was long on its way, or was found again by a repeated request, has less than its ttl left: the
     // first renewal counts from where the deadline counts from, or it would come too late.
     const time_point counted_from = std::min(granted_at, deadline - usable(ttl, drift));
-    next_send_at_ = mode == renewal::automatic ? counted_from + renew_period(ttl) : never;
+    regular_send_at_ = is_automatic_ ? renewal_instant(counted_from + renew_period(ttl), ttl) : never;
+    next_send_at_ = regular_send_at_;
   }
 
   // What to do now, each at most once for its cause. `wake_at` is when to ask again.
@@ -55,6 +59,11 @@ public:
   // loss), and we try again soon.
   void on_failed(time_point now, base::random_source& rng);
 
+  // Somebody wants it renewed now, whatever the mode: a renewal is due, and due again while it is unanswered, until
+  // stop_asking(). Whose wish is met by which answer is the caller's to know.
+  void ask(time_point now);
+  void stop_asking();
+
   // The server refuses: the lease is gone, taken or broken. The loss is reported by the next on_wake.
   void on_refused(errc reason);
 
@@ -64,12 +73,17 @@ public:
   time_point deadline() const { return deadline_; }
   time_point next_send_at() const { return next_send_at_; }
   bool is_lost() const { return is_lost_; }
+  // Neither lost, nor about to be called so by the next on_wake.
+  bool stands(time_point now) const { return !is_lost_ && !refused_ && now < deadline_ - lost_lead(ttl_); }
   bool waits_for_connection() const { return waits_for_connection_; }
 
 private:
   std::chrono::milliseconds ttl_;
   clock_drift drift_;
+  bool is_automatic_;
+  bool is_asked_ = false;
   time_point deadline_;
+  time_point regular_send_at_;  // When nobody asks: after the last confirmed one.
   time_point next_send_at_;
   bool waits_for_connection_ = false;
   bool warned_ = false;

@@ -244,7 +244,7 @@ TEST_F(lease_keeper_test, the_first_renewal_of_a_late_grant_is_not_late_too_B17)
 
 // ---- any order of events ----
 
-enum class event { wake, wake_offline, renewed, renewed_late, failed, refused, connected };
+enum class event { wake, wake_offline, renewed, renewed_late, failed, refused, connected, ask, stop_asking };
 
 // The danger: an order of answers that nobody thought of. The trick: a model that remembers only what may be trusted.
 // The expectations stand beside the assertions.
@@ -258,6 +258,7 @@ TEST(lease_keeper, invariants_hold_for_any_events_B1_B13_B18_C4) {
     std::vector<time_point> in_flight;
     bool was_lost = false;
     bool was_refused = false;
+    bool is_asked = false;
 
     const auto wake = [&](bool can_send) {
       const time_point lost_at = trusted - 450ms;
@@ -274,7 +275,7 @@ TEST(lease_keeper, invariants_hold_for_any_events_B1_B13_B18_C4) {
       }
       RC_ASSERT(what.wake_at > now);  // Progress: a driver that does as it is told never spins.
       RC_ASSERT(what.wake_at <= lost_at);
-      RC_ASSERT(!what.renew || (can_send && mode == renewal::automatic));
+      RC_ASSERT(!what.renew || (can_send && (mode == renewal::automatic || is_asked)));
       if (what.renew) in_flight.push_back(now);
     };
 
@@ -285,10 +286,15 @@ TEST(lease_keeper, invariants_hold_for_any_events_B1_B13_B18_C4) {
                                                                                   {1, event::renewed_late},
                                                                                   {2, event::failed},
                                                                                   {1, event::refused},
-                                                                                  {2, event::connected}}))) {
+                                                                                  {2, event::connected},
+                                                                                  {1, event::ask},
+                                                                                  {1, event::stop_asking}}))) {
       now += duration{rng.between(0, 900'000'000)};
       if (e == event::wake || e == event::wake_offline) wake(e == event::wake);
       if (e == event::connected) keeper.on_connected(now);
+      if (e == event::ask) keeper.ask(now);
+      if (e == event::stop_asking) keeper.stop_asking();
+      if (e == event::ask || e == event::stop_asking) is_asked = e == event::ask;
       if (e == event::refused && rng.between(0, 3) == 0) {
         keeper.on_refused(errc::lease_gone);
         was_refused = true;

@@ -24,6 +24,11 @@ duration risk_lead(std::chrono::milliseconds ttl) { return duration{ttl} / 6; }
 
 duration renew_period(std::chrono::milliseconds ttl) { return std::min<duration>(duration{ttl} / 3, 10s); }
 
+time_point renewal_instant(time_point at, std::chrono::milliseconds ttl) {
+  const auto apart = std::min<duration>(10ms, duration{ttl} / 100);
+  return at - at.time_since_epoch() % apart;
+}
+
 duration renew_attempt_timeout(std::chrono::milliseconds ttl, duration left) {
   return std::max<duration>(1ms, std::min({duration{ttl} / 6, left / 3, duration{1s}}));
 }

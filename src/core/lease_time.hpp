@@ -28,6 +28,9 @@ duration lost_lead(std::chrono::milliseconds ttl);
 duration risk_lead(std::chrono::milliseconds ttl);
 // From one renewal's send to the next: min(ttl/3, 10 s).
 duration renew_period(std::chrono::milliseconds ttl);
+// The last common instant at or before `at`. What a process renews falls on these, so that a hundred thousand leases
+// cost a hundred wake-ups and writes a second and not one each: 10 ms apart, less for a short ttl.
+time_point renewal_instant(time_point at, std::chrono::milliseconds ttl);
 // How long one renewal may stay unanswered before another is sent: min(ttl/6, a third of what is left, 1 s).
 duration renew_attempt_timeout(std::chrono::milliseconds ttl, duration left);
 // A grant with less than this left when its answer is read is given back: 30 % of the ttl (H16).

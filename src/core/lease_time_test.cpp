@@ -94,6 +94,13 @@ TEST(lease_time, renewals_are_a_third_apart_and_at_most_10_s) {
   EXPECT_EQ(renew_period(24h), 10s);
 }
 
+TEST(lease_time, renewals_fall_on_common_instants) {
+  const time_point at{1h + 1234567us};
+  EXPECT_EQ(renewal_instant(at, 30s), time_point{1h + 1230ms});
+  EXPECT_EQ(renewal_instant(at, 100ms), time_point{1h + 1234ms});
+  EXPECT_EQ(renewal_instant(time_point{1h + 1230ms}, 30s), time_point{1h + 1230ms});
+}
+
 TEST(lease_time, a_renewal_is_repeated_after_the_least_of_its_three_bounds) {
   EXPECT_EQ(renew_attempt_timeout(3s, 1h), 500ms);
   EXPECT_EQ(renew_attempt_timeout(3s, 600ms), 200ms);

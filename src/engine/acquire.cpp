@@ -21,11 +21,19 @@ overloaded(Ts...) -> overloaded<Ts...>;  // clang 14 does not make this one by i
 
 }  // namespace
 
-acquire::acquire(channel& to, hints& ear, request what, time_point now, base::random_source& rng)
-    : call{to}, ear_{&ear}, what_{std::move(what)}, flow_{what_.settings, now, rng}, wake_at_{now} {}
+acquire::acquire(channel& to, hints& ear, request what, const core::acquire_settings& how, time_point now,
+                 base::random_source& rng)
+    : call{to}, ear_{&ear}, what_{std::move(what)}, flow_{how, now, rng}, wake_at_{now} {}
+
+acquire::rare& acquire::rarely() {
+  if (!rare_) rare_ = std::make_unique<rare>();
+  return *rare_;
+}
 
 void acquire::step(time_point now) {
   for (;;) {
+    mind_quarantine();
+    let_leave(now);
     while (leave_it_to_the_first(now)) {
     }
     if (flow_.wants_hints()) ear_->want();
@@ -56,15 +64,15 @@ void acquire::send(time_point now, const core::ask& what) {
   if (!what_.keys.is_counted) {
     reserved_ = what_.block_at_once;
     to().send(now,
-              script::acquire(what_.keys, what.owner, what_.settings.ttl, until, what_.max_ttl, *what_.label,
-                              what_.min_fence, what_.block_at_once),
+              script::acquire(what_.keys, what.owner, flow_.ttl(), until, what_.max_ttl, *what_.label, what_.min_fence,
+                              what_.block_at_once),
               *this);
     return;
   }
-  const script::line_entry entry{.ttl = what_.settings.ttl,
+  const script::line_entry entry{.ttl = flow_.ttl(),
                                  .label = *what_.label,
                                  .min_fence = what_.min_fence,
-                                 .window = what_.settings.ttl,
+                                 .window = flow_.ttl(),
                                  .wait_until = {},
                                  .ticket = 0,
                                  .what = what_.part};
@@ -75,7 +83,7 @@ void acquire::send(time_point now, const core::ask& what) {
 void acquire::send(time_point now, const core::stand& what) {
   if (!what_.keys.is_counted) reserved_ = what_.part.permits;
   expect_hints_as(what.owner);  // A hint may arrive before the answer (P6).
-  script::line_entry entry{.ttl = what_.settings.ttl,
+  script::line_entry entry{.ttl = flow_.ttl(),
                            .label = *what_.label,
                            .min_fence = what_.min_fence,
                            .window = what.window,
@@ -95,28 +103,28 @@ void acquire::send(time_point now, const core::stand& what) {
 }
 
 void acquire::send(time_point now, const core::look& what) {
-  if (what.is_heartbeat) taken_along_ = take_mates_along(now);
+  auto along = what.is_heartbeat ? take_mates_along(now) : std::vector<owner_id>{};
   const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
   const auto until = not_after(now, what.may_take);
-  to().send(now, script::look(what_.keys, what.owner, what_.part, who, until, what_.max_ttl, taken_along_), *this);
+  to().send(now, script::look(what_.keys, what.owner, what_.part, who, until, what_.max_ttl, along), *this,
+            what.is_heartbeat ? channel::hope::little : channel::hope::grant);
+  if (!along.empty()) rarely().taken_along = std::move(along);
 }
 
 // ---- one look for all of us ----
 
-void acquire::stand_with_mates(std::uint64_t ticket) {
-  if (!mates() || ticket == stands_at_) return;
-  if (stands_at_ != 0) mates()->remove(what_.keys.holder, stands_at_, *this);
-  stands_at_ = ticket;
-  if (ticket != 0) mates()->add(what_.keys.holder, ticket, *this);
+void acquire::stand_with_mates(std::uint64_t at) {
+  if (index()) index()->by_line.place(what_.keys.holder, *this, at);
 }
 
 bool acquire::leave_it_to_the_first(time_point now) {
-  if (stands_at_ == 0 || !to().is_ready() || !flow_.is_heartbeat_due(now)) return false;
-  for (const auto& [ticket, mate] : *mates()->of(what_.keys.holder)) {
-    if (mate == this) return false;
-    if (!mate->flow_.can_be_looked_for(now)) continue;
-    mate->flow_.on_chosen(now);
-    mate->step_and_tell(now);
+  if (ticket == 0 || !to().is_ready() || !flow_.is_heartbeat_due(now)) return false;
+  for (auto& one : *index()->by_line.of(what_.keys.holder)) {
+    auto& mate = static_cast<acquire&>(one);
+    if (&mate == this) return false;
+    if (!mate.flow_.can_be_looked_for(now)) continue;
+    mate.flow_.on_chosen(now);
+    mate.step_and_tell(now);
     return true;
   }
   return false;
@@ -124,18 +132,20 @@ bool acquire::leave_it_to_the_first(time_point now) {
 
 std::vector<owner_id> acquire::take_mates_along(time_point now) {
   std::vector<owner_id> along;
-  if (stands_at_ == 0) return along;
-  for (const auto& [ticket, mate] : *mates()->of(what_.keys.holder)) {
-    if (mate == this || !mate->flow_.can_be_looked_for(now)) continue;
-    along.push_back(mate->flow_.owner());
-    mate->flow_.on_taken_along(now);
+  if (ticket == 0) return along;
+  for (auto& one : *index()->by_line.of(what_.keys.holder)) {
+    auto& mate = static_cast<acquire&>(one);
+    if (&mate == this || !mate.flow_.can_be_looked_for(now)) continue;
+    along.push_back(mate.flow_.owner());
+    mate.flow_.on_taken_along(now);
     if (along.size() == script::most_others) break;
   }
   return along;
 }
 
 void acquire::tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing) {
-  const auto along = std::exchange(taken_along_, {});
+  if (!rare_ || rare_->taken_along.empty()) return;
+  const auto along = std::exchange(rare_->taken_along, {});
   const bool is_lost = std::holds_alternative<core::was_not_in_line>(answer);  // Perhaps all of the line is.
   const bool was_for_them = std::holds_alternative<core::was_queued>(answer);
   std::vector<acquire*> to_step;
@@ -143,6 +153,7 @@ void acquire::tell_mates(time_point now, const core::acquire_answer& answer, con
     // Only acquires expect hints.
     auto* const mate = static_cast<acquire*>(find_by_owner(along[i]));
     if (!mate) continue;
+    mate->mind_quarantine();
     if (is_lost || std::find(missing.begin(), missing.end(), i) != missing.end()) {
       mate->flow_.on_missed(now);
       to_step.push_back(mate);
@@ -158,7 +169,7 @@ void acquire::tell_mates(time_point now, const core::acquire_answer& answer, con
 
 void acquire::step_and_tell(time_point now) {
   step(now);
-  if (on_news) on_news();
+  tell_news();
 }
 
 void acquire::cancel(time_point now) {
@@ -167,6 +178,7 @@ void acquire::cancel(time_point now) {
 }
 
 void acquire::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
+  mind_quarantine();
   std::vector<std::size_t> missing;
   const auto answer = judge(now, sent_at, reply, missing);
   flow_.on_answer(now, sent_at, answer);
@@ -174,6 +186,15 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   tell_mates(now, answer, missing);
   if (std::holds_alternative<core::was_not_in_line>(answer)) ear_->doubt(now);
   step_and_tell(now);
+}
+
+core::acquire_answer acquire::of_worth(time_point sent_at, core::acquire_answer grant) const {
+  switch (to().worth_of_grant(sent_at)) {
+    case epoch_watch::worth::counts: break;
+    case epoch_watch::worth::unconfirmed: return core::was_unconfirmed{};
+    case epoch_watch::worth::nothing: return core::was_uncounted{};
+  }
+  return grant;
 }
 
 core::acquire_answer acquire::judge(time_point now, time_point sent_at, const resp::value& reply,
@@ -186,9 +207,11 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
   if (!parsed) return core::was_refused{errc::unexpected_reply, false};
   to().observe_clock(parsed->now, sent_at, now);
   return std::visit(overloaded{
-                        [](const script::granted& g) -> core::acquire_answer { return core::was_granted{g.token}; },
-                        [](const script::mine& m) -> core::acquire_answer {
-                          return core::was_mine{m.token, m.remaining};
+                        [&](const script::granted& g) -> core::acquire_answer {
+                          return of_worth(sent_at, core::was_granted{g.token});
+                        },
+                        [&](const script::mine& m) -> core::acquire_answer {
+                          return of_worth(sent_at, core::was_mine{m.token, m.remaining});
                         },
                         [](const script::busy&) -> core::acquire_answer { return core::was_busy{}; },
                         [](const script::lined&) -> core::acquire_answer { return core::was_lined{}; },
@@ -200,11 +223,11 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         [](const script::late&) -> core::acquire_answer { return core::was_late{}; },
                         [](const script::spent&) -> core::acquire_answer { return core::was_spent{}; },
                         [&](const script::wrong_kind& k) -> core::acquire_answer {
-                          found_kind_ = k.found;
+                          rarely().found_kind = k.found;
                           return core::was_refused{errc::wrong_kind, false};
                         },
                         [&](const script::other_size& o) -> core::acquire_answer {
-                          found_size_ = o.size;
+                          rarely().found_size = o.size;
                           return core::was_refused{errc::other_size, false};
                         },
                         [&](const script::bad_argument& b) -> core::acquire_answer {
@@ -214,9 +237,6 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         [](const script::fence_too_far&) -> core::acquire_answer {
                           return core::was_refused{errc::fence_too_far, false};
                         },
-                        [](const script::quarantined&) -> core::acquire_answer {
-                          return core::was_refused{errc::server_loading, true};
-                        },
                     },
                     parsed->what);
 }
@@ -224,7 +244,7 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
 void acquire::on_cut(time_point now) {
   note(to().last_failure().text);
   flow_.on_cut(now);
-  taken_along_.clear();
+  if (rare_) rare_->taken_along.clear();
   step_and_tell(now);
 }
 
@@ -249,12 +269,28 @@ void acquire::on_hearing_changed(time_point now) {
   step(now);
 }
 
-std::vector<unsettled> acquire::take_unsettled() {
-  std::vector<unsettled> all;
-  for (const auto& u : flow_.take_clean_ups()) {
-    all.push_back({u.owner, u.may_have_copies ? last_not_after_ : server_time{}});
+// While the call goes on: at once and ahead of what is asked next, because a grant to a former owner id of ours would
+// keep us out.
+void acquire::let_leave(time_point now) {
+  const std::size_t told = rare_ ? rare_->left_behind.size() : 0;
+  collect_unsettled();
+  if (!rare_ || flow_.is_over() || !to().is_ready()) return;
+  auto& all = rare_->left_behind;
+  for (std::size_t i = told; i < all.size(); ++i) {
+    to().send_and_forget(now, script::leave(what_.keys, all[i].owner));
+    all[i].was_told = true;
   }
-  return all;
+}
+
+void acquire::collect_unsettled() {
+  for (const auto& u : flow_.take_clean_ups()) {
+    rarely().left_behind.push_back({u.owner, u.may_have_copies ? last_not_after_ : server_time{}, false});
+  }
+}
+
+std::vector<unsettled> acquire::take_unsettled() {
+  collect_unsettled();
+  return rare_ ? std::exchange(rare_->left_behind, {}) : std::vector<unsettled>{};
 }
 
 }  // namespace holdfast::engine

@@ -26,22 +26,23 @@ namespace holdfast::engine {
 struct unsettled {
   owner_id owner;
   server_time not_after;
+  bool was_told;  // A first `leave` is sent already.
 };
 
-class acquire final : public call {
+class acquire final : public call, private line_mate {
 public:
   struct request {
     script::lock_keys keys;
     std::shared_ptr<const std::string> label;  // Of the client, for all that do not have their own.
     std::chrono::milliseconds max_ttl;
     fencing_token min_fence;
-    core::acquire_settings settings;
     script::part part{};    // What it wants of the lock: all of it, unless the keys are of a counted kind.
     int block_at_once = 0;  // Tokens to reserve if the first request gets it; from then on part.permits (P14).
   };
 
   // `ear`: how the line tells us to look; it outlives the call.
-  acquire(channel& to, hints& ear, request what, time_point now, base::random_source& rng);
+  acquire(channel& to, hints& ear, request what, const core::acquire_settings& how, time_point now,
+          base::random_source& rng);
 
   void step(time_point now) override;
   void cancel(time_point now);
@@ -57,6 +58,8 @@ public:
 
   // Only when is_over().
   const core::acquire_end& end() const { return flow_.end(); }
+  // The id of the lease that it got.
+  const owner_id& owner() const { return flow_.owner(); }
   int attempts() const { return flow_.attempts(); }
   // What must be released in the background. For a lease that was_repeated, the lease's own owner is not among them.
   std::vector<unsettled> take_unsettled();
@@ -66,9 +69,11 @@ public:
   server_time last_not_after() const { return last_not_after_; }
   // So many tokens behind the granted one are ours too.
   int reserved() const { return reserved_; }
-  const std::string& found_kind() const { return found_kind_; }
-  int found_size() const { return found_size_; }
+  // What is there instead, when it ended for that.
+  std::string found_kind() const { return rare_ ? rare_->found_kind : std::string{}; }
+  int found_size() const { return rare_ ? rare_->found_size : 0; }
   const request& wanted() const { return what_; }
+  std::chrono::milliseconds ttl() const { return flow_.ttl(); }
 
 private:
   server_time not_after(time_point now, duration may_take);
@@ -76,13 +81,18 @@ private:
   void send(time_point now, const core::stand& what);
   void send(time_point now, const core::look& what);
   // With this ticket among those who stand in the same line; 0: not there.
-  void stand_with_mates(std::uint64_t ticket);
+  void stand_with_mates(std::uint64_t at);
   // Leaves a heartbeat to the first of us, if there is one before us. True: it does it.
   bool leave_it_to_the_first(time_point now);
   std::vector<owner_id> take_mates_along(time_point now);
   // What came of the look. `missing`: those of them who must look for themselves.
   void tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing);
   void step_and_tell(time_point now);
+  void mind_quarantine() { flow_.on_quarantine(to().quarantined_until()); }
+  // The owner ids that were given up on the way.
+  void let_leave(time_point now);
+  void collect_unsettled();
+  core::acquire_answer of_worth(time_point sent_at, core::acquire_answer grant) const;
   core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply,
                              std::vector<std::size_t>& missing);
 
@@ -91,11 +101,16 @@ private:
   core::acquire_call flow_;
   time_point wake_at_;
   server_time last_not_after_{};
-  std::string found_kind_;
-  int found_size_ = 0;
   int reserved_ = 0;
-  std::uint64_t stands_at_ = 0;        // Our ticket among our mates.
-  std::vector<owner_id> taken_along_;  // With the look that is unanswered.
+  // Apart: most of ten thousand that wait have none of it.
+  struct rare {
+    std::string found_kind{};
+    int found_size = 0;
+    std::vector<unsettled> left_behind{};
+    std::vector<owner_id> taken_along{};  // With the look that is unanswered.
+  };
+  rare& rarely();
+  std::unique_ptr<rare> rare_{};
 };
 
 }  // namespace holdfast::engine

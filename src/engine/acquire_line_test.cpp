@@ -27,8 +27,8 @@ using testing::IsEmpty;
 // A waiter, and the server that it listens to.
 class waiting_test : public acquire_testing::acquire_test {
 protected:
-  void start_with(acquire::request what) {
-    call.emplace(calls.wire(), ear, std::move(what), server.now, rng);
+  void start_with(acquire::request what, const core::acquire_settings& how) {
+    call.emplace(calls.wire(), ear, std::move(what), how, server.now, rng);
     calls.start(*call, server.now);
     server.connect();
     asked = server.take();
@@ -70,10 +70,11 @@ protected:
 
 TEST_F(waiting_test, wait_says_the_whole_entry_and_that_it_is_heard) {
   listen();
-  auto what = wants(false);
+  auto what = wants();
   what.min_fence = fencing_token{7};
-  what.settings.wait = 30s;
-  start_with(what);
+  auto how = rules(false);
+  how.wait = 30s;
+  start_with(what, how);
   server.say(busy());
   const auto stood = server.take();
   ASSERT_EQ(stood.size(), 1u);
@@ -87,10 +88,10 @@ TEST_F(waiting_test, wait_says_the_whole_entry_and_that_it_is_heard) {
 
 // A semaphore's first request is the same script as its place in line, as a try.
 TEST_F(waiting_test, a_counted_kind_asks_by_a_try_and_says_how_much_it_wants) {
-  auto what = wants(true);
+  auto what = wants();
   what.keys.is_counted = true;
   what.part = {'p', 2, 3};
-  call.emplace(calls.wire(), ear, what, server.now, rng);
+  call.emplace(calls.wire(), ear, what, rules(), server.now, rng);
   calls.start(*call, server.now);
   server.connect();
   const auto tried = server.take();
@@ -123,6 +124,32 @@ TEST_F(waiting_test, who_comes_back_brings_the_ticket_P4) {
   const auto again = server.take().at(0);
   EXPECT_EQ(named(again), "wait");
   EXPECT_EQ(again.at(17), "1795212800000001");
+}
+
+// A cut look may be granted yet. Its owner id would keep the new one out until the ttl is over.
+TEST_F(waiting_test, who_comes_back_lets_the_former_id_leave_first_P9) {
+  start(false);
+  const auto former = queue();
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("look"));
+  server.cut();
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("look"));
+  server.say(list({integer(15), stamp(server.clock)}));
+  const auto left_first = server.take();
+  ASSERT_EQ(left_first.size(), 1u);
+  EXPECT_EQ(named(left_first[0]), "leave");
+  EXPECT_EQ(call_owner(left_first[0]), former);
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("wait")) << "it tried for a while to be heard";
+  call->cancel(server.now);
+  const auto left = call->take_unsettled();
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_TRUE(left[0].was_told);
+  EXPECT_EQ(left[0].owner.hex(), former);
+  EXPECT_FALSE(left[1].was_told);
 }
 
 TEST_F(waiting_test, a_try_with_a_line_says_that_it_is_one_P2) {
@@ -193,7 +220,7 @@ TEST_F(waiting_test, in_line_it_looks_when_told_and_the_look_gives_the_lease_H20
   EXPECT_FALSE(call->is_over());
   server.say(mine(10'000));
   ASSERT_TRUE(lease());
-  EXPECT_EQ(lease()->owner.hex(), owner);
+  EXPECT_EQ(call->owner().hex(), owner);
 }
 
 // ---- the news ----
@@ -202,7 +229,7 @@ TEST_F(waiting_test, in_line_it_looks_when_told_and_the_look_gives_the_lease_H20
 TEST_F(waiting_test, a_hint_is_followed_by_its_owner_only) {
   listen();
   start(false);
-  acquire other{calls.wire(), ear, wants(false), server.now, rng};
+  acquire other{calls.wire(), ear, wants(), rules(false), server.now, rng};
   calls.start(other, server.now);
   server.take();
   server.say(busy() + busy());
@@ -305,7 +332,7 @@ TEST_F(waiting_test, cancelled_while_it_looks_leaves_until_no_copy_can_come_P10)
 TEST_F(waiting_test, what_is_no_answer_in_line_is_unknown_and_leaves_C5) {
   for (const auto& wrong : {integer(1), simple("OK"), list({integer(7), stamp(server.clock)}),
                             list({integer(15), stamp(server.clock), integer(1)})}) {
-    acquire one{calls.wire(), ear, wants(false), server.now, rng};
+    acquire one{calls.wire(), ear, wants(), rules(false), server.now, rng};
     calls.start(one, server.now);
     if (calls.wire().is_closed()) server.connect();
     server.say(busy());

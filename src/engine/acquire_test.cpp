@@ -32,7 +32,7 @@ TEST_F(acquire_test, a_lone_stamp_is_a_grant) {
   start();
   server.say(stamp(server.clock));
   ASSERT_TRUE(lease());
-  EXPECT_EQ(lease()->owner.hex(), owner_of(asked[0]));
+  EXPECT_EQ(call->owner().hex(), owner_of(asked[0]));
   EXPECT_EQ(lease()->token.value(), static_cast<std::uint64_t>(server.clock.time_since_epoch().count()));
 }
 
@@ -103,7 +103,7 @@ TEST_F(acquire_test, the_late_answer_to_a_cancelled_acquire_is_dropped_H50_B46_P
   call->cancel(server.now);
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
   EXPECT_EQ(call->take_unsettled().size(), 1u);
-  acquire other{calls.wire(), ear, wants(), server.now, rng};
+  acquire other{calls.wire(), ear, wants(), rules(), server.now, rng};
   calls.start(other, server.now);
   server.say(stamp(server.clock) + busy());
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
@@ -146,7 +146,7 @@ TEST_F(acquire_test, every_error_instead_of_a_reply_is_itself_and_never_busy) {
       {"ERR something new", errc::server_refused},
   };
   for (const auto& row : table) {
-    acquire one{calls.wire(), ear, wants(), server.now, rng};
+    acquire one{calls.wire(), ear, wants(), rules(), server.now, rng};
     calls.start(one, server.now);
     if (calls.wire().is_closed()) server.connect();
     server.say(refusal(row.text));
@@ -181,7 +181,7 @@ TEST_F(acquire_test, a_primary_that_became_a_replica_is_hung_up_on) {
 TEST_F(acquire_test, a_reply_of_a_wrong_type_is_unknown_C5) {
   for (const auto& wrong : {integer(1), std::string{"$-1\r\n"}, simple("OK"), list({}), bulk("42"),
                             list({integer(99), stamp(server.clock)}), list({integer(2), stamp(server.clock)})}) {
-    acquire one{calls.wire(), ear, wants(), server.now, rng};
+    acquire one{calls.wire(), ear, wants(), rules(), server.now, rng};
     calls.start(one, server.now);
     if (calls.wire().is_closed()) server.connect();
     server.say(wrong);
@@ -200,7 +200,7 @@ TEST_F(acquire_test, the_kind_that_was_found_is_kept_for_the_message) {
 }
 
 TEST_F(acquire_test, a_final_greeting_failure_ends_it) {
-  call.emplace(calls.wire(), ear, wants(), server.now, rng);
+  call.emplace(calls.wire(), ear, wants(), rules(), server.now, rng);
   calls.start(*call, server.now);
   calls.wire().on_connecting(server.now);
   calls.wire().on_connected(server.now);
@@ -210,10 +210,13 @@ TEST_F(acquire_test, a_final_greeting_failure_ends_it) {
 
 TEST_F(acquire_test, the_driver_hears_of_every_end) {
   start();
-  int told = 0;
-  call->on_news = [&] { ++told; };
+  struct noting final : call_listener {
+    void on_news(engine::call& of) override { told.push_back(&of); }
+    std::vector<engine::call*> told;
+  } who;
+  call->set_listener(&who);
   server.say(stamp(server.clock));
-  EXPECT_EQ(told, 1);
+  EXPECT_THAT(who.told, testing::ElementsAre(&*call));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace holdfast::engine::acquire_testing {
 class acquire_test : public call_testing::call_test {
 protected:
   void start(bool only_once = true) {
-    call.emplace(calls.wire(), ear, wants(only_once), server.now, rng);
+    call.emplace(calls.wire(), ear, wants(), rules(only_once), server.now, rng);
     calls.start(*call, server.now);
     server.connect();
     asked = server.take();

@@ -11,10 +11,16 @@ script::classified call::judge_error(time_point now, const resp::server_error& e
 }
 
 void call::expect_hints_as(const owner_id& who) {
-  if (!hints_ || expected_ == who) return;
-  if (expected_) hints_->remove(*expected_);
+  if (!index_ || expected_ == who) return;
+  expect_no_hints();
   expected_ = who;
-  hints_->add(*expected_, *this);
+  index_->by_owner.add(*this);
+}
+
+void call::expect_no_hints() {
+  if (!expected_) return;
+  index_->by_owner.remove(*this);
+  expected_.reset();
 }
 
 }  // namespace holdfast::engine

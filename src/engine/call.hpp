@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thing that a caller wants of the server and waits for: an acquire, a release, a question. A call lives on its
 // caller's stack, hears of its replies and of the connection, and is over when is_over() says so.
+//
+// Ten thousand may wait at once: what knows of them links them where they are (Boost.Intrusive) instead of keeping
+// lists of them, which also spares a call its allocations.
 #pragma once
 
 #include "engine/channel.hpp"
@@ -9,13 +12,16 @@
 
 #include <holdfast/names.hpp>
 
+#include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/set_hook.hpp>
+
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <unordered_set>
 
 namespace holdfast::engine {
 
@@ -24,19 +30,51 @@ class call;
 // Which call stands in line under which owner id, so that a hint finds the one that it is for among ten thousand.
 class hint_index {
 public:
-  void add(const owner_id& who, call& what) { calls_.emplace(who.hex(), &what); }
-  void remove(const owner_id& who) {
-    if (const auto found = calls_.find(who.hex()); found != calls_.end()) calls_.erase(found);
-  }
+  // Under the owner id that it expects hints as, which does not change while it is here.
+  void add(call& what) { calls_.insert(&what); }
+  void remove(call& what) { calls_.erase(&what); }
   // Null: nobody here is called so.
   call* find(std::string_view owner) const {
     const auto found = calls_.find(owner);
-    return found == calls_.end() ? nullptr : found->second;
+    return found == calls_.end() ? nullptr : *found;
   }
 
 private:
-  // Views of the ids that the calls keep themselves.
-  std::unordered_map<std::string_view, call*> calls_;
+  static std::string_view name(std::string_view owner) { return owner; }
+  static std::string_view name(const call* what);
+  struct hash {
+    using is_transparent = void;
+    std::size_t operator()(auto who) const noexcept { return std::hash<std::string_view>{}(name(who)); }
+  };
+  struct same {
+    using is_transparent = void;
+    bool operator()(auto one, auto other) const noexcept { return name(one) == name(other); }
+  };
+  std::unordered_set<call*, hash, same> calls_;
+};
+
+// How the calls of one connection find each other.
+struct call_index {
+  hint_index by_owner;
+  line_mates by_line;
+};
+
+// Whoever wants to know that something happened to a call.
+class call_listener {
+public:
+  call_listener() = default;
+  call_listener(const call_listener&) = delete;
+  call_listener& operator=(const call_listener&) = delete;
+  virtual void on_news(call& of) = 0;
+
+protected:
+  ~call_listener() = default;
+};
+
+// What a driver keeps for a call beside it, so that it finds that again when it is given the call.
+class call_companion {
+protected:
+  ~call_companion() = default;
 };
 
 // What every call has. Not thread-safe: the driver calls everything under one mutex.
@@ -54,26 +92,32 @@ public:
   virtual void on_hearing_changed(time_point /*now*/) {}
   virtual time_point wake_at() const = 0;
   virtual bool is_over() const = 0;
-  // It is started no longer; mates() still knows it.
+  // It is started no longer; index() still knows it.
   virtual void on_stop() {}
 
   // The last words of the server, or of the system about the connection; for people.
-  const std::string& server_text() const { return server_text_; }
+  std::string server_text() const { return server_text_ ? *server_text_ : std::string{}; }
 
-  // Set by the driver: told after every event that reached this call.
-  std::function<void()> on_news{};
+  // Set by the driver: told after every event that reached this call. Null: nobody.
+  void set_listener(call_listener* who) { listener_ = who; }
+  void tell_news() {
+    if (listener_) listener_->on_news(*this);
+  }
+  // Likewise the driver's.
+  void set_companion(call_companion* what) { companion_ = what; }
+  call_companion* companion() const { return companion_; }
 
 protected:
   explicit call(channel& to) : channel_{&to} {}
 
   channel& to() const { return *channel_; }
-  void note(const std::string& text) { server_text_ = text; }
+  void note(const std::string& text) { server_text_ = std::make_unique<const std::string>(text); }
   // From now on hints for this owner id, and for no other, reach the call; only while it is started.
   void expect_hints_as(const owner_id& who);
   // Who expects hints as this one; null: nobody.
-  call* find_by_owner(const owner_id& who) const { return hints_ ? hints_->find(who.hex()) : nullptr; }
+  call* find_by_owner(const owner_id& who) const { return index_ ? index_->by_owner.find(who.hex()) : nullptr; }
   // Of the caller that it is started with; null before and after.
-  line_mates* mates() const { return mates_; }
+  call_index* index() const { return index_; }
   // Notes the server's error and says what it means. One that contradicts the greeting ends the connection: the next
   // one's greeting will say what is wrong.
   script::classified judge_error(time_point now, const resp::server_error& error);
@@ -81,17 +125,24 @@ protected:
 private:
   friend class caller;
   friend class unattended;
+  friend class hint_index;
+
+  void expect_no_hints();
 
   channel* channel_;
-  std::string server_text_;
+  std::unique_ptr<const std::string> server_text_{};
+  call_listener* listener_ = nullptr;
+  call_companion* companion_ = nullptr;
   // The caller's: where it stands in its list, and in its index.
-  std::optional<std::list<call*>::iterator> listed_{};
-  hint_index* hints_ = nullptr;
-  line_mates* mates_ = nullptr;
+  boost::intrusive::list_member_hook<> listed_{};
+  call_index* index_ = nullptr;
   std::optional<owner_id> expected_{};
   // Those of `unattended`: zero when it is not among them.
   std::uint64_t number_ = 0;
   time_point on_agenda_at_ = never;
+  boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> on_agenda_{};
 };
+
+inline std::string_view hint_index::name(const call* what) { return what->expected_->hex(); }
 
 }  // namespace holdfast::engine

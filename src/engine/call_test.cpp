@@ -173,7 +173,7 @@ TEST_F(question_test, a_server_that_refuses_thrice_is_believed) {
 
 TEST_F(call_test, wants_a_connection_while_there_is_a_call) {
   EXPECT_FALSE(calls.wire().wants_connection(server.now));
-  acquire one{calls.wire(), ear, wants(), server.now, rng};
+  acquire one{calls.wire(), ear, wants(), rules(), server.now, rng};
   calls.start(one, server.now);
   EXPECT_TRUE(calls.wire().wants_connection(server.now));
   calls.stop(one);
@@ -184,7 +184,7 @@ TEST_F(call_test, wants_a_connection_while_there_is_a_call) {
 TEST_F(call_test, a_stopped_call_does_not_disturb_the_others_P30) {
   std::vector<std::unique_ptr<acquire>> all;
   for (int i = 0; i < 64; ++i) {
-    all.push_back(std::make_unique<acquire>(calls.wire(), ear, wants(), server.now, rng));
+    all.push_back(std::make_unique<acquire>(calls.wire(), ear, wants(), rules(), server.now, rng));
     calls.start(*all.back(), server.now);
   }
   server.connect();

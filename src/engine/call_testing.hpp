@@ -27,12 +27,11 @@ protected:
   hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
   peer server{calls.wire()};
 
-  acquire::request wants(bool only_once = true) {
-    return {keys,
-            std::make_shared<const std::string>("ann"),
-            std::chrono::seconds{60},
-            {},
-            {std::chrono::seconds{10}, core::clock_drift{10'000}, only_once, {}, timeout, true}};
+  static acquire::request wants() {
+    return {keys, std::make_shared<const std::string>("ann"), std::chrono::seconds{60}, {}};
+  }
+  static core::acquire_settings rules(bool only_once = true) {
+    return {std::chrono::seconds{10}, core::clock_drift{10'000}, only_once, {}, timeout, true};
   }
   std::string busy() {
     return list({integer(2), stamp(server.clock),

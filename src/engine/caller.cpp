@@ -4,21 +4,17 @@
 namespace holdfast::engine {
 
 void caller::start(call& what, time_point now) {
-  what.listed_ = calls_.insert(calls_.end(), &what);
-  what.hints_ = &expected_;
-  what.mates_ = &mates_;
+  calls_.push_back(what);
+  what.index_ = &index_;
   channel_.set_demand(true);
   what.step(now);
 }
 
 void caller::stop(call& what) {
   what.on_stop();
-  what.mates_ = nullptr;
-  if (what.listed_) calls_.erase(*what.listed_);
-  what.listed_.reset();
-  if (what.expected_) expected_.remove(*what.expected_);
-  what.expected_.reset();
-  what.hints_ = nullptr;
+  what.expect_no_hints();
+  what.index_ = nullptr;
+  if (what.listed_.is_linked()) calls_.erase(calls_.iterator_to(what));
   channel_.forget(what);
   if (calls_.empty()) channel_.set_demand(false);
 }
@@ -26,10 +22,10 @@ void caller::stop(call& what) {
 // A call that is told may end but never leaves the list by itself, so the list stays as it is.
 template <class Tell>
 void caller::tell_all(Tell&& tell) {
-  for (call* c : calls_) {
-    if (c->is_over()) continue;
-    tell(*c);
-    if (c->on_news) c->on_news();
+  for (call& c : calls_) {
+    if (c.is_over()) continue;
+    tell(c);
+    c.tell_news();
   }
 }
 
@@ -47,13 +43,13 @@ void caller::on_ready(time_point now) {
 }
 
 void caller::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
-  call* const found = expected_.find(owner);
+  call* const found = index_.by_owner.find(owner);
   if (!found || found->is_over()) {
     if (tell_.on_stray_hint) tell_.on_stray_hint(owner);
     return;
   }
   found->on_hint(now, owner, said_at, look_in);
-  if (found->on_news) found->on_news();
+  found->tell_news();
 }
 
 void caller::on_hearing_changed(time_point now) {

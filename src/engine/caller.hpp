@@ -5,8 +5,9 @@
 #include "base/random.hpp"
 #include "engine/call.hpp"
 
+#include <boost/intrusive/list.hpp>
+
 #include <functional>
-#include <list>
 #include <string_view>
 #include <utility>
 
@@ -48,10 +49,14 @@ private:
   template <class Tell>
   void tell_all(Tell&& tell);
 
+  using call_list =
+      boost::intrusive::list<call,
+                             boost::intrusive::member_hook<call, boost::intrusive::list_member_hook<>, &call::listed_>,
+                             boost::intrusive::constant_time_size<false>>;
+
   hooks tell_;
-  std::list<call*> calls_;  // In the order of their starts, which is the order in which they are told.
-  hint_index expected_;
-  line_mates mates_;
+  call_list calls_;  // In the order of their starts, which is the order in which they are told.
+  call_index index_;
   bool expects_many_ = false;
   channel channel_;
 };

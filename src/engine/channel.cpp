@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "resp/writer.hpp"
+#include "script/server_error.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +11,7 @@
 namespace holdfast::engine {
 
 channel::channel(settings s, base::random_source& rng, channel_listener& listener)
-    : settings_{std::move(s)}, rng_{&rng}, listener_{&listener} {}
+    : settings_{std::move(s)}, rng_{&rng}, listener_{&listener}, epoch_{settings_.epoch} {}
 
 bool channel::wants_connection(time_point now) const {
   return state_ == state::closed && has_demand_ && now >= may_connect_at_;
@@ -32,7 +33,8 @@ void channel::on_connected(time_point now) {
   sent_ = 0;
   text_sent_.fill(0);
   reader_ = resp::reader{};
-  greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts);
+  epoch_.begin();
+  greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts, &epoch_, now);
 }
 
 void channel::on_bytes(time_point now, std::string_view bytes) {
@@ -53,9 +55,10 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
 }
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {
-  if (auto failure = greeting_.on_reply(reply)) return fail(now, *failure);
+  if (auto failure = greeting_.on_reply(now, reply)) return fail(now, *failure);
   if (!greeting_.is_done()) return;
   state_ = state::ready;
+  note_round_trip(now - state_since_);  // All of the greeting is one write.
   was_ever_ready_ = true;
   connect_attempts_ = 0;
   if (useless_in_a_row_++ == 0) reconnect_.reset();
@@ -137,8 +140,11 @@ time_point channel::silence_ends() const {
 
 // Each 32nd round trip, so that it costs nothing: the second largest of the last 128 stands for the 99th percentile.
 void channel::note_round_trip(duration round_trip) {
+  constexpr std::size_t few = 32;
   round_trips_[round_trips_seen_++ % round_trips_.size()] = round_trip;
-  if (round_trips_seen_ % 32 != 0) return;
+  // Of so few the last one says most; but a server that was slow once is not waited for much longer because of it.
+  if (round_trips_seen_ < few) round_trip_p99_ = std::min(round_trip, settings_.connect_timeout / 3);
+  if (round_trips_seen_ % few != 0) return;
   const auto seen = static_cast<std::ptrdiff_t>(std::min(round_trips_seen_, round_trips_.size()));
   auto sorted = round_trips_;
   std::nth_element(sorted.begin(), sorted.begin() + seen - 2, sorted.begin() + seen);
@@ -149,16 +155,35 @@ void channel::observe_clock(server_time server_now, time_point sent_at, time_poi
   if (const auto step = clock_.observe(server_now, sent_at, now)) listener_->on_clock_step(*step);
 }
 
-void channel::send(time_point now, script::command what, reply_sink& from) {
+void channel::send(time_point now, script::command what, reply_sink& from, hope what_for) {
   HOLDFAST_ASSERT(is_ready());
+  mind_quarantine(now, what, what_for);
   script::append(output_, what, script::call::by_digest);
   push(&from, now, std::move(what));
 }
 
-void channel::send_and_forget(time_point now, const script::command& what) {
+void channel::send_and_forget(time_point now, script::command what) {
   HOLDFAST_ASSERT(is_ready());
+  mind_quarantine(now, what, hope::grant);
   script::append(output_, what, script::call::by_digest);
-  push(nullptr, now, what);
+  push(nullptr, now, std::move(what));
+}
+
+void channel::mind_quarantine(time_point now, script::command& what, hope what_for) {
+  const bool is_due = what_for == hope::grant ? epoch_.must_ask(now) : epoch_.must_ask_again();
+  if (is_due && script::may_grant(what)) {
+    epoch_.ask(output_, now);
+    push(&epoch_answers_, now, std::nullopt);
+  }
+  if (epoch_.is_quarantine(now)) script::keep_quarantine(what);
+}
+
+void channel::on_epoch(time_point now, time_point sent_at, const resp::value& reply) {
+  if (epoch_.on_answer(now, sent_at, reply)) return;
+  // What passes is asked again with the next request; nothing counts until then.
+  const auto* error = reply.as_error();
+  if (error && script::classify(error->text).what == script::reaction::try_again) return;
+  fail(now, no_epoch(reply));
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {
@@ -179,7 +204,9 @@ void channel::load(time_point now, script::id what) {
 
 void channel::push(reply_sink* from, time_point sent_at, std::optional<script::command> what) {
   open_.push_back({from, sent_at, std::move(what), ++sent_});
-  if (from) ++from->open_requests_;
+  if (!from) return;
+  ++from->open_requests_;
+  from->last_request_ = sent_;
 }
 
 channel::slot channel::pop() {
@@ -189,13 +216,16 @@ channel::slot channel::pop() {
   return first;
 }
 
-// Of ten thousand calls that end, few have anything open: the others cost nothing here.
+// Of ten thousand calls that end, few have anything open: the others cost nothing here. A call that has is found by its
+// number, because a hundred thousand leases may be let go at once.
 void channel::forget(reply_sink& who) {
-  for (auto s = open_.rbegin(); who.open_requests_ > 0 && s != open_.rend(); ++s) {
+  if (who.open_requests_ == 0) return;
+  auto s = open_.begin() + static_cast<std::ptrdiff_t>(who.last_request_ - open_.front().number);
+  for (;; --s) {
     if (s->from != &who) continue;
-    --who.open_requests_;
     s->from = nullptr;
     s->what.reset();
+    if (--who.open_requests_ == 0) return;
   }
 }
 

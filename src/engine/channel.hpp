@@ -7,6 +7,7 @@
 #include "base/time.hpp"
 #include "core/backoff.hpp"
 #include "core/server_clock.hpp"
+#include "engine/epoch_watch.hpp"
 #include "engine/greeting.hpp"
 #include "resp/reader.hpp"
 #include "resp/value.hpp"
@@ -40,6 +41,7 @@ protected:
 private:
   friend class channel;
   int open_requests_ = 0;
+  std::uint64_t last_request_ = 0;  // Its number, while any is open.
 };
 
 // Somebody who wants to know how the connection fares, and what the server's clock does.
@@ -78,6 +80,7 @@ public:
     duration least_silence = std::chrono::milliseconds{500};
     bool loads_scripts = true;
     bool hears_pushes = false;
+    epoch_watch::settings epoch{};
   };
 
   channel(settings, base::random_source& rng, channel_listener& listener);
@@ -103,6 +106,7 @@ public:
   bool is_closed() const { return state_ == state::closed; }
   bool was_ever_ready() const { return was_ever_ready_; }
   bool has_open_requests() const { return !open_.empty(); }
+  std::size_t open_requests() const { return open_.size(); }
   const connection_failure& last_failure() const { return last_failure_; }
   int connect_attempts() const { return connect_attempts_; }
 
@@ -116,6 +120,13 @@ public:
   // Something in an answer shows that the server is not what the greeting found: end the connection.
   void hang_up(time_point now, const connection_failure& failure) { fail(now, failure); }
 
+  // ---- the quarantine (engine/epoch_watch.hpp) ----
+  // Of a grant that was just answered, to a request that was sent then.
+  epoch_watch::worth worth_of_grant(time_point sent_at) const { return epoch_.of_grant(sent_at); }
+  // Until when nothing may be granted; in the past: no longer. acquire.lua must not be sent before.
+  time_point quarantined_until() const { return epoch_.until(); }
+  std::optional<quarantine> in_quarantine(time_point now) const { return epoch_.in_force(now); }
+
   // A reply carried this; notices steps.
   void observe_clock(server_time server_now, time_point sent_at, time_point now);
   // What another connection to the same server has seen of its clock last, so that a step between the two is noticed.
@@ -124,19 +135,31 @@ public:
   }
   const core::server_clock& clock() const { return clock_; }
 
-  // Only when is_ready(). `from` stays alive until it was answered or forgotten.
-  void send(time_point now, script::command what, reply_sink& from);
+  // Only when is_ready(). `from` stays alive until it was answered or forgotten. What may be granted something goes out
+  // behind a question about the epoch when the last one is old; what goes out in quarantine says so (P21).
+  enum class hope { grant, little };  // little: a heartbeat, which is seldom granted anything.
+  void send(time_point now, script::command what, reply_sink& from, hope what_for = hope::grant);
   void send_raw(time_point now, std::string_view encoded, reply_sink& from);
-  void send_and_forget(time_point now, const script::command& what);
+  void send_and_forget(time_point now, script::command what);
   // Only when is_ready(). The server learns the script now: many requests that are sent before it is found out that
   // one of them is unknown would all be sent again, and late. Once on a connection.
   void load(time_point now, script::id what);
+  // How many of its requests are unanswered.
+  static int open_requests(const reply_sink& of) { return of.open_requests_; }
   // Its replies are dropped from now on; the slots stay.
   void forget(reply_sink& who);
 
 private:
   enum class state { closed, connecting, greeting, ready };
 
+  struct epoch_sink final : reply_sink {
+    explicit epoch_sink(channel& c) : of{&c} {}
+    void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
+      of->on_epoch(now, sent_at, reply);
+    }
+    void on_cut(time_point /*now*/) override {}
+    channel* of;
+  };
   struct slot {
     reply_sink* from;  // Null: forgotten.
     time_point sent_at;
@@ -146,6 +169,8 @@ private:
 
   void on_greeting_reply(time_point now, const resp::value& reply);
   void on_request_reply(time_point now, const resp::value& reply);
+  void on_epoch(time_point now, time_point sent_at, const resp::value& reply);
+  void mind_quarantine(time_point now, script::command& what, hope what_for);
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
@@ -166,6 +191,8 @@ private:
   time_point heard_at_{};
   core::backoff reconnect_{std::chrono::milliseconds{20}, std::chrono::seconds{1}};
   greeting greeting_;
+  epoch_watch epoch_;
+  epoch_sink epoch_answers_{*this};
   resp::reader reader_;
   core::server_clock clock_;
   std::string output_;

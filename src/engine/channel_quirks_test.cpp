@@ -48,9 +48,38 @@ TEST_F(channel_test, any_byte_is_a_sign_of_life_P30) {
   recorder a;
   ask(a);
   ask(a);
-  server.pass(400ms);
+  server.pass(100ms);
   server.say(integer(1));
   EXPECT_EQ(wire.wake_at(), server.now + 500ms);
+}
+
+// The first requests on a line to the other side of the world, before its round trips are known.
+TEST_F(channel_test, a_line_that_was_greeted_slowly_is_waited_for_P4_P30) {
+  wire.set_demand(true);
+  wire.on_connecting(server.now);
+  wire.on_connected(server.now);
+  wire.output().clear();
+  server.pass(600ms);
+  for (const auto& reply : greeting_replies(server.clock)) server.say(reply);
+  ASSERT_TRUE(wire.is_ready());
+  recorder a;
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 1800ms);
+  server.pass(10ms);
+  server.say(integer(1));
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 500ms) << "it was slow only once";
+}
+
+TEST_F(channel_test, a_greeting_that_was_slow_beyond_reason_does_not_make_silence_good) {
+  wire.set_demand(true);
+  wire.on_connecting(server.now);
+  wire.on_connected(server.now);
+  server.pass(1900ms);
+  for (const auto& reply : greeting_replies(server.clock)) server.say(reply);
+  recorder a;
+  ask(a);
+  EXPECT_LE(wire.wake_at(), server.now + 2s);
 }
 
 TEST_F(channel_test, a_forgotten_request_is_waited_for_too_P30) {

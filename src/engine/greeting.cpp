@@ -38,8 +38,23 @@ bool is_old(const std::string& version) {
 
 }  // namespace
 
-void greeting::begin(std::string& out, const credentials& who, int database, bool loads_scripts) {
+connection_failure no_epoch(const resp::value& reply) {
+  const auto* error = reply.as_error();
+  if (!error) return nonsense("epoch.lua");
+  auto failure = refused(error->text);
+  if (failure.code == errc::no_permission) {
+    failure.text +=
+        " (whether the server has forgotten locks is seen in INFO: allow +info, or say quarantine = "
+        "trust_every_write_is_synced)";
+  }
+  return failure;
+}
+
+void greeting::begin(std::string& out, const credentials& who, int database, bool loads_scripts, epoch_watch* epoch,
+                     time_point now) {
   *this = greeting{};
+  begun_at_ = now;
+  if (epoch && epoch->is_on()) epoch_ = epoch;
   database_ = database;
   loads_scripts_ = loads_scripts;
 
@@ -51,17 +66,23 @@ void greeting::begin(std::string& out, const credentials& who, int database, boo
   if (database != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});
   resp::append_request(out, std::array<std::string_view, 1>{"TIME"});
   resp::append_request(out, std::array<std::string_view, 2>{"INFO", "server"});
+  if (epoch_) epoch_->ask(out, now);
   if (!loads_scripts) return;
   for (const auto& source : script::usual()) {
     resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
   }
 }
 
-std::optional<connection_failure> greeting::on_reply(const resp::value& reply) {
+std::optional<connection_failure> greeting::on_reply(time_point now, const resp::value& reply) {
   HOLDFAST_ASSERT(!is_done());
+  if (step_ == step::epoch) {
+    auto failure = on_epoch(now, reply);
+    if (!failure) advance();
+    return failure;
+  }
   if (const auto* error = reply.as_error()) {
     auto failure = refused(error->text);
-    // Nothing depends on INFO but the comparison of run ids.
+    // Nothing here depends on INFO but the comparison of run ids.
     if (step_ != step::info || failure.code != errc::no_permission) return failure;
     advance();
     return std::nullopt;
@@ -75,6 +96,7 @@ std::optional<connection_failure> greeting::on_reply(const resp::value& reply) {
     case step::time: failure = on_time(reply); break;
     case step::info: failure = on_info(reply); break;
     case step::scripts: failure = on_script(reply); break;
+    case step::epoch:
     case step::done: break;
   }
   if (!failure) advance();
@@ -86,7 +108,8 @@ void greeting::advance() {
     case step::hello: step_ = database_ != 0 ? step::select : step::time; break;
     case step::select: step_ = step::time; break;
     case step::time: step_ = step::info; break;
-    case step::info: step_ = loads_scripts_ ? step::scripts : step::done; break;
+    case step::info: step_ = epoch_ ? step::epoch : loads_scripts_ ? step::scripts : step::done; break;
+    case step::epoch: step_ = loads_scripts_ ? step::scripts : step::done; break;
     case step::scripts:
       if (++scripts_seen_ == script::usual().size()) step_ = step::done;
       break;
@@ -139,6 +162,12 @@ std::optional<connection_failure> greeting::on_info(const resp::value& reply) {
     run_id_ = text->substr(begin, text->find_first_of("\r\n", begin) - begin);
   }
   return std::nullopt;
+}
+
+// Without an answer nothing that is granted here would count: better no connection, and the reason.
+std::optional<connection_failure> greeting::on_epoch(time_point now, const resp::value& reply) {
+  if (epoch_->on_answer(now, begun_at_, reply) || epoch_->may_be_unknown()) return std::nullopt;
+  return no_epoch(reply);
 }
 
 // B58: a digest that differs means that every call would be NOSCRIPT, or worse, another script.

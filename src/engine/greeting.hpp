@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first words on a new connection: HELLO with AUTH, SELECT, TIME, INFO for the run id, and the usual scripts with
-// their digests checked, in one write. Its own file, because what each refusal means is a table of its own.
+// The first words on a new connection: HELLO with AUTH, SELECT, TIME, INFO for the run id, the question about the
+// epoch, and the usual scripts with their digests checked, in one write. Its own file, because what each refusal means
+// is a table of its own.
 #pragma once
 
 #include "base/time.hpp"
+#include "engine/epoch_watch.hpp"
 #include "resp/value.hpp"
 
 #include <holdfast/error.hpp>
@@ -26,13 +28,17 @@ struct connection_failure {
   bool is_refusal = false;  // Somebody definitely said no.
 };
 
+// What follows when the question about the epoch is answered so.
+connection_failure no_epoch(const resp::value& reply);
+
 class greeting {
 public:
-  // Appends the greeting to `out`.
-  void begin(std::string& out, const credentials& who, int database, bool loads_scripts);
+  // Appends the greeting to `out`. `epoch`, if there is one that is on, asks its question and hears the answer.
+  void begin(std::string& out, const credentials& who, int database, bool loads_scripts, epoch_watch* epoch = nullptr,
+             time_point now = {});
 
   // Takes the next reply. A failure ends the connection; nullopt: go on.
-  std::optional<connection_failure> on_reply(const resp::value& reply);
+  std::optional<connection_failure> on_reply(time_point now, const resp::value& reply);
 
   bool is_done() const { return step_ == step::done; }
   server_time now() const { return now_; }  // What TIME said.
@@ -41,17 +47,20 @@ public:
   const std::string& run_id() const { return run_id_; }
 
 private:
-  enum class step { hello, select, time, info, scripts, done };
+  enum class step { hello, select, time, info, epoch, scripts, done };
 
   std::optional<connection_failure> on_hello(const resp::value&);
   std::optional<connection_failure> on_time(const resp::value&);
   std::optional<connection_failure> on_script(const resp::value&);
   std::optional<connection_failure> on_info(const resp::value&);
+  std::optional<connection_failure> on_epoch(time_point now, const resp::value&);
   void advance();
 
   step step_ = step::hello;
   int database_ = 0;
   bool loads_scripts_ = true;
+  epoch_watch* epoch_ = nullptr;  // Null: it is not asked for.
+  time_point begun_at_{};
   std::size_t scripts_seen_ = 0;
   server_time now_{};
   std::string version_{};

@@ -25,7 +25,7 @@ struct outcome_of {
     auto replies = greeting_replies(s0, database != 0);
     if (at < replies.size()) replies[at] = instead;
     for (; steps < replies.size(); ++steps) {
-      failure = g.on_reply(parsed(replies[steps]));
+      failure = g.on_reply({}, parsed(replies[steps]));
       if (failure) return;
     }
   }
@@ -58,10 +58,10 @@ TEST(greeting, loads_no_scripts_when_told_so) {
   greeting g;
   g.begin(out, {}, 0, false);
   EXPECT_EQ(requests_in(out).size(), 3u);
-  EXPECT_FALSE(g.on_reply(parsed(hello("master", "standalone", "7.0.15"))));
+  EXPECT_FALSE(g.on_reply({}, parsed(hello("master", "standalone", "7.0.15"))));
   EXPECT_FALSE(g.is_done());
-  EXPECT_FALSE(g.on_reply(parsed(time_of_day(server_time{std::chrono::hours{500'000}}))));
-  EXPECT_FALSE(g.on_reply(parsed(info("a run"))));
+  EXPECT_FALSE(g.on_reply({}, parsed(time_of_day(server_time{std::chrono::hours{500'000}}))));
+  EXPECT_FALSE(g.on_reply({}, parsed(info("a run"))));
   EXPECT_TRUE(g.is_done());
 }
 
@@ -108,7 +108,7 @@ TEST(greeting, begins_anew_on_each_connection) {
     std::string out;
     g.begin(out, {}, 0, true);
     EXPECT_FALSE(g.is_done());
-    for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply(parsed(reply)));
+    for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply({}, parsed(reply)));
     EXPECT_TRUE(g.is_done());
   }
 }

@@ -15,6 +15,7 @@ namespace {
 channel::settings for_listening(channel::settings s) {
   s.loads_scripts = false;
   s.hears_pushes = true;
+  s.epoch = {};  // Nothing is granted over it.
   return s;
 }
 

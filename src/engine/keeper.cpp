@@ -1,151 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/keeper.hpp"
 
-#include "base/assert.hpp"
+#include "engine/keeper_task.hpp"
+#include "engine/renewing.hpp"
 #include "script/command.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
 #include <algorithm>
-#include <list>
 #include <utility>
 #include <vector>
 
 namespace holdfast::engine {
-
-// Something that the keeper has to do at a certain time.
-class keeper::task {
-public:
-  explicit task(keeper& of) : number{++of.last_number_}, of_{&of} {}
-  task(const task&) = delete;
-  task& operator=(const task&) = delete;
-  virtual ~task() { of_->unschedule(*this); }
-
-  virtual void run(time_point now) = 0;
-  virtual void on_ready(time_point now) = 0;
-
-  const std::uint64_t number;
-  time_point scheduled_at = never;
-
-protected:
-  keeper& of() const { return *of_; }
-
-private:
-  keeper* of_;
-};
-
-// One lease, or several that are kept as one. Each of them has its own request and its own answer in a renewal.
-class keeper::renewing final : public task {
-public:
-  renewing(keeper& of, leases several, time_point renewed_from, core::lease_keeper plan) : task{of}, plan_{plan} {
-    for (auto& lease : several) parts_.emplace_back(*this, std::move(lease), renewed_from);
-  }
-
-  void run(time_point now) override {
-    const auto what = plan_.on_wake(now, of().channel_.is_ready());
-    if (what.lost) return lose(*what.lost);
-    for (const auto& p : parts_) {
-      if (what.at_risk) of().listener_->on_at_risk(p.lease);
-    }
-    if (what.renew) send(now);
-    if (!of().channel_.is_ready() && plan_.waits_for_connection()) of().is_waiting_for_connection_ = true;
-    of().schedule(*this, what.wake_at);
-  }
-
-  void on_ready(time_point now) override {
-    plan_.on_connected(now);
-    run(now);
-  }
-
-private:
-  struct part final : reply_sink {
-    part(renewing& r, std::shared_ptr<held_lease> l, time_point from)
-        : whole{&r}, lease{std::move(l)}, renewed_from{from} {}
-    ~part() { whole->of().channel_.forget(*this); }
-    part(const part&) = delete;
-    part& operator=(const part&) = delete;
-
-    void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
-      whole->on_reply(*this, now, sent_at, reply);
-    }
-    void on_cut(time_point now) override { whole->fail(*this, now, whole->of().channel_.last_failure().code); }
-
-    renewing* whole;
-    std::shared_ptr<held_lease> lease;
-    time_point renewed_from;
-  };
-
-  void send(time_point now) {
-    has_failed_ = false;
-    for (auto& p : parts_) {
-      of().channel_.send(now, script::renew(p.lease->keys, p.lease->owner, p.lease->grant, p.lease->ttl), p);
-    }
-  }
-
-  void on_reply(part& to, time_point now, time_point sent_at, const resp::value& reply) {
-    if (const auto* error = reply.as_error()) {
-      const auto what = script::classify(error->text);
-      channel& from = of().channel_;
-      fail(to, now, what.code);  // May end our own life.
-      if (what.what == script::reaction::reconnect) from.hang_up(now, {what.code, error->text, false, false});
-      return;
-    }
-    const auto parsed = script::parse_renew(reply);
-    if (!parsed) return fail(to, now, errc::unexpected_reply);
-    of().channel_.observe_clock(parsed->now, sent_at, now);
-    switch (parsed->what) {
-      case script::renew_answer::renewed: return renewed(to, now, sent_at);
-      case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
-      case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
-      case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
-    }
-  }
-
-  // Holds from the instant from which all of them are renewed.
-  void renewed(part& one, time_point now, time_point sent_at) {
-    one.renewed_from = std::max(one.renewed_from, sent_at);
-    const auto oldest = std::min_element(parts_.begin(), parts_.end(),
-                                         [](const part& a, const part& b) { return a.renewed_from < b.renewed_from; });
-    const duration margin = plan_.deadline() - now;
-    if (plan_.on_renewed(now, oldest->renewed_from, *of().rng_)) {
-      for (auto& p : parts_) {
-        // A reader saw the old deadline pass and was told "not valid": that stands.
-        if (!p.lease->deadline.extend(now, plan_.deadline())) return refuse(p, now, errc::lease_expired);
-      }
-      for (const auto& p : parts_) of().listener_->on_renewed(p.lease, margin);
-    }
-    run(now);
-  }
-
-  void refuse(const part& one, time_point now, errc reason) {
-    refused_ = &one;
-    plan_.on_refused(reason);
-    run(now);
-  }
-
-  void fail(part& one, time_point now, errc reason) {
-    // One cut fails all that was sent with it, and is one failure.
-    if (!std::exchange(has_failed_, true)) plan_.on_failed(now, *of().rng_);
-    of().listener_->on_renew_failed(one.lease, reason);
-    run(now);
-  }
-
-  void lose(errc reason) {
-    leases lost;
-    for (auto& p : parts_) {
-      p.lease->deadline.end();
-      if (!refused_ || refused_ == &p) lost.push_back(p.lease);
-    }
-    keeper_listener& listener = *of().listener_;
-    of().leases_.erase(parts_.front().lease.get());  // Ends our own life.
-    for (const auto& lease : lost) listener.on_lost(lease, reason);
-  }
-
-  std::list<part> parts_;  // They must not move.
-  core::lease_keeper plan_;
-  const part* refused_ = nullptr;
-  bool has_failed_ = false;  // Since the last renewal was sent.
-};
 
 class keeper::releasing final : public task, public reply_sink {
 public:
@@ -182,11 +48,11 @@ public:
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
     if (const auto parsed = script::parse_release(reply)) {
       of().channel_.observe_clock(parsed->now, sent_at, now);
-      plan_.on_definite(now, parsed->now, *of().rng_);
+      plan_.on_definite(now, parsed->now, of().jitter_);
       return run(now);
     }
     channel& from = of().channel_;
-    plan_.on_failed(now, *of().rng_);
+    plan_.on_failed(now, of().jitter_);
     run(now);  // May end our own life.
     if (const auto* error = reply.as_error()) {
       const auto what = script::classify(error->text);
@@ -195,7 +61,7 @@ public:
   }
 
   void on_cut(time_point now) override {
-    plan_.on_failed(now, *of().rng_);
+    plan_.on_failed(now, of().jitter_);
     run(now);
   }
 
@@ -205,7 +71,7 @@ private:
 };
 
 keeper::keeper(channel::settings settings, core::clock_drift drift, base::random_source& rng, keeper_listener& listener)
-    : drift_{drift}, rng_{&rng}, listener_{&listener}, channel_{std::move(settings), rng, *this} {}
+    : drift_{drift}, jitter_{rng}, listener_{&listener}, channel_{std::move(settings), rng, *this} {}
 
 keeper::~keeper() {
   leases_.clear();
@@ -237,6 +103,18 @@ bool keeper::let_go(const held_lease& lease) {
   return was_kept;
 }
 
+bool keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,
+                       std::shared_ptr<renewal_wish> whose) {
+  const auto kept = leases_.find(&lease);
+  if (kept == leases_.end()) return false;
+  kept->second->add(now, give_up_at, std::move(whose));
+  return true;
+}
+
+void keeper::cancel(const held_lease& lease, const renewal_wish& whose) {
+  if (const auto kept = leases_.find(&lease); kept != leases_.end()) kept->second->cancel(whose);
+}
+
 void keeper::release_later(time_point now, background_release what) {
   auto background = std::make_unique<releasing>(*this, now, std::move(what));
   const releasing* key = background.get();
@@ -251,31 +129,17 @@ void keeper::on_stray_hint(time_point now, std::string_view owner) {
 }
 
 void keeper::on_wake(time_point now) {
-  while (!agenda_.empty() && std::get<time_point>(*agenda_.begin()) <= now) {
-    task* due = std::get<task*>(*agenda_.begin());
-    unschedule(*due);
-    due->run(now);
+  while (agenda_.next() <= now) {
+    task& due = agenda_.first();
+    agenda_.remove(due.place);
+    due.run(now);
   }
   update_demand();
 }
 
-time_point keeper::wake_at() const {
-  const time_point next = agenda_.empty() ? never : std::get<time_point>(*agenda_.begin());
-  return std::min(next, channel_.wake_at());
-}
+time_point keeper::wake_at() const { return std::min(agenda_.next(), channel_.wake_at()); }
 
-void keeper::schedule(task& what, time_point at) {
-  unschedule(what);
-  if (at == never) return;
-  what.scheduled_at = at;
-  agenda_.emplace(at, what.number, &what);
-}
-
-void keeper::unschedule(task& what) {
-  if (what.scheduled_at == never) return;
-  agenda_.erase({what.scheduled_at, what.number, &what});
-  what.scheduled_at = never;
-}
+void keeper::schedule(task& what, time_point at) { agenda_.put(what, what.place, at); }
 
 void keeper::update_demand() {
   if (is_idle()) is_waiting_for_connection_ = false;

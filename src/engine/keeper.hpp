@@ -4,10 +4,12 @@
 // caller's trouble can cost a lease.
 #pragma once
 
+#include "base/jitter.hpp"
 #include "base/random.hpp"
 #include "core/clean_up.hpp"
 #include "core/lease_deadline.hpp"
 #include "core/lease_keeper.hpp"
+#include "engine/agenda.hpp"
 #include "engine/channel.hpp"
 #include "script/keys.hpp"
 
@@ -17,9 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -64,6 +64,18 @@ public:
   virtual ~keeper_listener() = default;
 };
 
+// Somebody who wants a lease renewed now, and waits to hear how that ended.
+class renewal_wish {
+public:
+  renewal_wish() = default;
+  virtual ~renewal_wish() = default;
+  renewal_wish(const renewal_wish&) = delete;
+  renewal_wish& operator=(const renewal_wish&) = delete;
+
+  // Once. None: renewed, by a request that was sent after the wish. As keeper_listener: must not call back.
+  virtual void on_end(errc how) noexcept = 0;
+};
+
 class keeper final : public channel_listener {
 public:
   keeper(channel::settings, core::clock_drift, base::random_source& rng, keeper_listener& listener);
@@ -82,6 +94,14 @@ public:
   // Ends the keeping: nothing is renewed and nothing is reported any more (C6). False if it was lost before.
   bool let_go(const held_lease& lease);
   bool is_kept(const held_lease& lease) const { return leases_.contains(&lease); }
+
+  // Renews it now, whatever its mode; what is kept as one, by the first of them. It ends with the confirmation, the
+  // reason of the loss, empty_handle when it is let go, a refusal of the server that trying again will not change, or
+  // at `give_up_at` with reply_lost, if something was sent, or what the connection fails of. A failure changes nothing
+  // about the lease. False, and nobody is told, if it is not kept.
+  bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
+  // Ends it with cancelled, or cancelled_in_flight; nothing, if it has ended.
+  void cancel(const held_lease& lease, const renewal_wish& whose);
 
   // Releases in the background: at once, and again until the first answer after `not_after` (core/clean_up.hpp).
   struct background_release {
@@ -114,18 +134,17 @@ private:
   class releasing;
 
   void schedule(task& what, time_point at);
-  void unschedule(task& what);
   void update_demand();
 
   core::clock_drift drift_;
-  base::random_source* rng_;
+  base::jitter_source jitter_;
   keeper_listener* listener_;
   bool is_waiting_for_connection_ = false;
   duration least_silence_ = std::chrono::milliseconds{500};
+  agenda<task> agenda_;
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
   std::uint64_t last_number_ = 0;
-  std::set<std::tuple<time_point, std::uint64_t, task*>> agenda_;  // At one instant in the order of their beginning.
   channel channel_;
 };
 

@@ -41,9 +41,9 @@ protected:
   words stand(int count, int look_ms = 5000, const std::string& key = "hf:{x}") {
     const auto first = all.size();
     for (int i = 0; i < count; ++i) {
-      auto what = wants(false);
+      auto what = wants();
       what.keys.holder = key;
-      all.emplace_back(calls.wire(), ear, std::move(what), server.now, rng);
+      all.emplace_back(calls.wire(), ear, std::move(what), rules(false), server.now, rng);
       calls.start(all.back(), server.now);
     }
     if (!calls.wire().is_ready()) server.connect();

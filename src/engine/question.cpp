@@ -28,7 +28,7 @@ void question::on_reply(time_point now, time_point sent_at, const resp::value& r
   round_trip_ = now - sent_at;
   if (const auto* error = reply.as_error()) judge_error(now, *error);
   reply_ = reply;
-  if (on_news) on_news();
+  tell_news();
 }
 
 void question::on_cut(time_point now) {
@@ -38,7 +38,7 @@ void question::on_cut(time_point now) {
   last_news_ = errc::connection_lost;
   if (how_ == repeat::refused) failure_ = errc::reply_lost;
   step(now);
-  if (on_news) on_news();
+  tell_news();
 }
 
 void question::on_no_connection(time_point /*now*/, const connection_failure& failure) {

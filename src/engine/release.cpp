@@ -27,14 +27,14 @@ void release::on_reply(time_point now, time_point sent_at, const resp::value& re
   } else {
     flow_.on_hopeless();
   }
-  if (on_news) on_news();
+  tell_news();
 }
 
 void release::on_cut(time_point now) {
   note(to().last_failure().text);
   flow_.on_cut();
   step(now);
-  if (on_news) on_news();
+  tell_news();
 }
 
 void release::on_no_connection(time_point /*now*/, const connection_failure& failure) {

@@ -7,7 +7,9 @@ namespace holdfast::engine {
 
 void unattended::start(call& what, time_point now) {
   what.number_ = ++last_number_;
-  what.on_news = [this, &what] { look_at(what); };
+  what.on_agenda_at_ = never;
+  agenda_.insert(what);
+  what.set_listener(this);
   caller_->expect_many(now);
   caller_->start(what, now);
   look_at(what);
@@ -15,18 +17,25 @@ void unattended::start(call& what, time_point now) {
 
 void unattended::look_at(call& what) {
   if (what.number_ == 0) return;
-  if (!what.is_over()) return schedule(what, what.wake_at());
+  const bool is_over = what.is_over();
+  const time_point at = is_over ? never : what.wake_at();
+  if (!is_over && what.on_agenda_at_ == at) return;
+  agenda_.erase(agenda_.iterator_to(what));
+  if (!is_over) {
+    what.on_agenda_at_ = at;
+    agenda_.insert(what);
+    return;
+  }
   // It stays in the caller's list for now, which may just be going through it.
-  schedule(what, never);
   what.number_ = 0;
   over_.push_back(&what);
 }
 
 void unattended::step_due(time_point now) {
   std::vector<call*> due;
-  for (const auto& [at, number, what] : agenda_) {
-    if (at > now) break;
-    due.push_back(what);
+  for (call& what : agenda_) {
+    if (what.on_agenda_at_ > now) break;
+    due.push_back(&what);
   }
   for (call* what : due) {
     if (!what->is_over()) what->step(now);
@@ -36,17 +45,16 @@ void unattended::step_due(time_point now) {
 
 std::vector<call*> unattended::take_over() {
   for (call* what : over_) {
-    what->on_news = nullptr;
+    what->set_listener(nullptr);
     caller_->stop(*what);
   }
   return std::exchange(over_, {});
 }
 
-void unattended::schedule(call& what, time_point at) {
-  if (what.on_agenda_at_ == at) return;
-  if (what.on_agenda_at_ != never) agenda_.erase({what.on_agenda_at_, what.number_, &what});
-  what.on_agenda_at_ = at;
-  if (at != never) agenda_.emplace(at, what.number_, &what);
+std::vector<call*> unattended::all() {
+  std::vector<call*> found;
+  for (call& what : agenda_) found.push_back(&what);
+  return found;
 }
 
 }  // namespace holdfast::engine

@@ -7,15 +7,16 @@
 #include "engine/call.hpp"
 #include "engine/caller.hpp"
 
+#include <boost/intrusive/set.hpp>
+
 #include <cstdint>
-#include <set>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace holdfast::engine {
 
 // Not thread-safe: the driver calls everything under one mutex. A call must not move while it is here.
-class unattended {
+class unattended final : public call_listener {
 public:
   explicit unattended(caller& with) : caller_{&with} {}
 
@@ -30,18 +31,32 @@ public:
   // The past, if somebody is over already.
   time_point wake_at() const {
     if (!over_.empty()) return time_point{};
-    return agenda_.empty() ? never : std::get<time_point>(*agenda_.begin());
+    return agenda_.empty() ? never : agenda_.begin()->on_agenda_at_;
   }
 
   // Those that are over, in the order in which they ended; stopped.
   std::vector<call*> take_over();
+  // Those that are not.
+  std::vector<call*> all();
+
+  void on_news(call& of) override { look_at(of); }
 
 private:
-  void schedule(call& what, time_point at);
+  struct in_order {
+    using type = std::pair<time_point, std::uint64_t>;
+    type operator()(const call& what) const { return {what.on_agenda_at_, what.number_}; }
+  };
+  using agenda = boost::intrusive::set<
+      call,
+      boost::intrusive::member_hook<call, boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>,
+                                    &call::on_agenda_>,
+      boost::intrusive::key_of_value<in_order>, boost::intrusive::constant_time_size<false>>;
 
   caller* caller_;
   std::uint64_t last_number_ = 0;
-  std::set<std::tuple<time_point, std::uint64_t, call*>> agenda_;
+  // All that are not over, also who waits for ever. No engine/agenda.hpp: each waits for an instant of its own, and
+  // would need a list of its own there.
+  agenda agenda_;
   std::vector<call*> over_;
 };
 

@@ -23,11 +23,14 @@ using testing::IsEmpty;
 class unattended_test : public call_testing::call_test {
 protected:
   acquire& start(bool only_once = false) {
-    auto what = wants(only_once);
+    auto what = wants();
     what.label = std::make_shared<const std::string>(std::to_string(all.size()));
-    all.emplace_back(calls.wire(), ear, std::move(what), server.now, rng);
+    all.emplace_back(calls.wire(), ear, std::move(what), rules(only_once), server.now, rng);
     crowd.start(all.back(), server.now);
     return all.back();
+  }
+  void TearDown() override {
+    for (auto& one : all) calls.stop(one);
   }
   void connect() {
     server.connect();

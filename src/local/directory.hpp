@@ -30,6 +30,10 @@ place find(std::string_view argument);
 // The same, and makes the directory with mode 0700 if it is missing; its parent must exist.
 place find_or_make(std::string_view argument);
 
+// Is the server of this directory, to which a connection stands already, in its first run ever? Then it cannot have
+// forgotten a lock. The order matters: whoever starts another one writes its line before.
+bool is_first_run(const std::string& directory);
+
 // Whether a file system lives on other machines too, where a socket and a file lock mean something else on each.
 // `magic` is statfs's f_type. FUSE does not say; there `mount_type` decides ("fuse.sshfs"), and what is not known
 // to be a local disk counts as a network.

@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <vector>
 
 namespace holdfast::local {
@@ -135,37 +136,54 @@ std::string find_program(std::string_view name, std::string_view search_path) {
   return {};
 }
 
-int launch(const place& where) {
+std::string find_server() {
   const char* search_path = std::getenv("PATH");
-  const auto executable = find_program("redis-server", search_path != nullptr ? search_path : "");
+  auto executable = find_program("redis-server", search_path != nullptr ? search_path : "");
   if (executable.empty()) {
     fail("redis-server",
          "It is not installed (looked in PATH, /usr/bin and /usr/sbin): apt-get install redis-server; "
          "or name a server that runs elsewhere with HOLDFAST_URI.");
   }
+  return executable;
+}
+
+int launch(const daemon_plan& plan) {
   program what;
-  what.words = arguments(executable, where);
+  what.words = plan.words;
   for (auto& word : what.words) what.argv.push_back(word.data());
   what.argv.push_back(nullptr);
   // An environment of its own: ours may hold secrets, and nothing of it is the server's business.
   what.path_variable = "PATH=/usr/bin:/usr/sbin:/bin:/sbin";
   what.environment = {what.path_variable.data(), nullptr};
-  what.umask_bits = where.shared ? 0007 : 0077;
-  const mode_t mode = where.shared ? 0660 : 0600;
+  what.umask_bits = plan.shared ? 0007 : 0077;
+  const mode_t mode = plan.shared ? 0660 : 0600;
   what.null_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  what.log_fd = ::open(where.log_file().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode);
+  what.log_fd = ::open(plan.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode);
   if (what.log_fd < 0 || what.null_fd < 0) {
     const int error_number = errno;
     if (what.null_fd >= 0) ::close(what.null_fd);
     if (what.log_fd >= 0) ::close(what.log_fd);
-    fail_with_errno(where.log_file(), "The server's log cannot be opened.", error_number);
+    fail_with_errno(plan.log_file, "The server's log cannot be opened.", error_number);
   }
   ::fchmod(what.log_fd, mode);
   const auto result = start_daemon(what);
   ::close(what.log_fd);
   ::close(what.null_fd);
-  if (result.error_number != 0) fail_with_errno(executable, "It cannot be run.", result.error_number);
+  if (result.error_number != 0) fail_with_errno(plan.words.front(), "It cannot be run.", result.error_number);
   return result.pid;
+}
+
+int launch(const place& where) {
+  return launch({.words = arguments(find_server(), where), .log_file = where.log_file(), .shared = where.shared});
+}
+
+std::string last_line(const std::string& log_file) {
+  std::ifstream log{log_file};
+  std::string last;
+  for (std::string line; std::getline(log, line);) {
+    if (!line.empty()) last = line;
+  }
+  return last;
 }
 
 }  // namespace holdfast::local

@@ -7,14 +7,30 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::local {
 
 // The program in `search_path` (as PATH), else in the usual places that cron's PATH lacks; empty if not installed.
 std::string find_program(std::string_view name, std::string_view search_path);
 
-// Returns the daemon's pid once it is running redis-server, which may still end at once for reasons of its own:
-// they are in the log. Throws error with errc::local_server if it cannot be run.
+// The path of redis-server. Throws error with errc::local_server if it is not installed.
+std::string find_server();
+
+struct daemon_plan {
+  std::vector<std::string> words{};  // The path of the program and its arguments.
+  std::string log_file{};            // Where its output is appended.
+  bool shared = false;               // Its files are 0660, else 0600.
+};
+
+// Returns the daemon's pid once it is running the program, which may still end at once for reasons of its own: they
+// are in the log. Throws error with errc::local_server if it cannot be run.
+int launch(const daemon_plan& plan);
+
+// The same for the local server of `where`.
 int launch(const place& where);
+
+// The last line of a log that says something; empty if there is none.
+std::string last_line(const std::string& log_file);
 
 }  // namespace holdfast::local

@@ -4,23 +4,20 @@
 
 #include "base/time.hpp"
 #include "local/directory.hpp"
+#include "local/directory_lock.hpp"
 #include "local/failure.hpp"
 #include "local/launch.hpp"
 #include "local/probe.hpp"
+#include "local/process.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <system_error>
 
@@ -35,43 +32,7 @@ constexpr auto patience = 15s;
 // How long a server that accepts may take to answer PING before we say so.
 constexpr auto silence = 5s;
 
-void pause_for(std::chrono::nanoseconds time) {
-  timespec left{0, time.count()};
-  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
-  }
-}
-
 mode_t file_mode(const place& where) { return where.shared ? 0660 : 0600; }
-
-// The directory's lock: of many first commands one starts the server and the others find it. flock and not a pid
-// file, because the kernel drops it with its process, however that ends.
-class directory_lock {
-public:
-  directory_lock(const place& where, time_point give_up_at) {
-    const auto path = where.lock_file();
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, file_mode(where));
-    if (fd_ < 0) fail_with_errno(path, "The lock file cannot be opened.", errno);
-    ::fchmod(fd_, file_mode(where));  // Against our umask; refused to all but its owner, who has done it.
-    while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-      const int error_number = errno;
-      if (error_number != EWOULDBLOCK && error_number != EINTR) {
-        ::close(fd_);
-        fail_with_errno(path, "It cannot be locked.", error_number);
-      }
-      if (boottime_now() >= give_up_at) {
-        ::close(fd_);
-        fail(path, "Another process has been starting or stopping this server for too long.");
-      }
-      pause_for(2ms);
-    }
-  }
-  ~directory_lock() { ::close(fd_); }
-  directory_lock(const directory_lock&) = delete;
-  directory_lock& operator=(const directory_lock&) = delete;
-
-private:
-  int fd_;
-};
 
 local_status status_of(const place& where, const answer& seen) {
   local_status status;
@@ -89,36 +50,6 @@ local_status status_of(const place& where, const answer& seen) {
   }
   fail(where.socket(), "What listens there is not the local server.", seen.words);
 }
-
-std::string last_words(const place& where) {
-  std::ifstream log{where.log_file()};
-  std::string last;
-  for (std::string line; std::getline(log, line);) {
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
-
-// A descriptor that becomes readable when the process ends. Unlike kill(pid, 0) it cannot mean another process
-// later on.
-class process_watch {
-public:
-  explicit process_watch(int pid) : fd_{static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))} {}
-  ~process_watch() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  process_watch(const process_watch&) = delete;
-  process_watch& operator=(const process_watch&) = delete;
-
-  bool ended_within(std::chrono::milliseconds time) const {
-    if (fd_ < 0) return true;
-    pollfd watched{fd_, POLLIN, 0};
-    return ::poll(&watched, 1, static_cast<int>(time.count())) > 0;
-  }
-
-private:
-  int fd_;
-};
 
 // In a shared directory the file may be another member's, who may be gone: redis-server could read it and not
 // append to it. A copy takes its place; the directory is the group's, so we may.
@@ -155,7 +86,7 @@ local_status launch_and_wait(const place& where, time_point give_up_at) {
   if (where.shared) adopt_files(where);
   record_start(where);
   const int pid = launch(where);
-  const process_watch server{pid};
+  const process_handle server{pid};
   for (;;) {
     const auto seen = ping(where.socket(), give_up_at);
     if (seen.what == presence::running) {
@@ -165,11 +96,12 @@ local_status launch_and_wait(const place& where, time_point give_up_at) {
     }
     if (seen.what == presence::foreign) fail_not_ours(where, seen);
     if (server.ended_within(1ms)) {
-      fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.", last_words(where));
+      fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.",
+           last_line(where.log_file()));
     }
     if (boottime_now() >= give_up_at) {
       fail(where.log_file(), "redis-server (process " + std::to_string(pid) + ") was started and does not answer.",
-           last_words(where));
+           last_line(where.log_file()));
     }
   }
 }
@@ -194,7 +126,7 @@ local_status start(std::string_view directory) {
     fail_not_ours(where, seen);
   }
   const auto give_up_at = boottime_now() + patience;
-  const directory_lock lock{where, give_up_at};
+  const directory_lock lock{where.lock_file(), file_mode(where), give_up_at};
   // Somebody may have started it while we waited for the lock.
   const auto seen = ping_until_loaded(where, boottime_now() + silence);
   switch (seen.what) {
@@ -212,7 +144,7 @@ local_status stop(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const auto give_up_at = boottime_now() + patience;
-  const directory_lock lock{where, give_up_at};
+  const directory_lock lock{where.lock_file(), file_mode(where), give_up_at};
   const auto seen = ping(where.socket(), boottime_now() + silence);
   switch (seen.what) {
     case presence::absent: return status_of(where, seen);
@@ -222,7 +154,7 @@ local_status stop(std::string_view directory) {
     case presence::running:
     case presence::loading: break;
   }
-  const process_watch server{seen.pid};
+  const process_handle server{seen.pid};
   const auto told = shut_down(where.socket(), give_up_at);
   if (told.what == presence::foreign) fail(where.socket(), "The server refuses to end.", told.words);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now());

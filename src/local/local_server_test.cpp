@@ -138,9 +138,12 @@ TEST(local_server, tells_its_first_start_from_a_restart) {
   scratch_directory scratch;
   const auto first = start_local(scratch.server());
   EXPECT_EQ(lines_in(find(scratch.server()).starts_file()), 1u);
+  EXPECT_TRUE(is_first_run(first.directory));
   kill_and_wait(first.pid);
   start_local(scratch.server());
   EXPECT_EQ(lines_in(find(scratch.server()).starts_file()), 2u);
+  EXPECT_FALSE(is_first_run(first.directory));
+  EXPECT_FALSE(is_first_run(scratch.path())) << "where nothing is known";
 }
 
 TEST(local_server, is_gone_when_stop_returns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One question to whatever listens on a Unix socket. By hand and blocking: it is one PING, asked before there is an
-// engine, and local may not include resp.
+// engine; who wants replies with more in them has ask.hpp.
 #pragma once
 
 #include "base/time.hpp"

@@ -10,6 +10,7 @@
 -- ARGV[2]  'expiry': it is not renewed any more and ends with its remaining ttl; 'now': it is free at once
 -- ARGV[3]  by: the breaker's label, escaped
 -- ARGV[4]  why, escaped
+-- ARGV[5]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               broken, by this call or an earlier one
 --          {9, now, type}    wrong kind: no lock of ours; `string` for a foreign value, else the type. Nothing changed
@@ -91,7 +92,7 @@ else
 end
 last = next_stamp(token)
 mark_spent(sub(holder, 4, 35), last)
-if mode == 'now' then
+if mode == 'now' and not ARGV[5] then
   advance(nil)
 end
 return now

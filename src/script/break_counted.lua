@@ -11,6 +11,7 @@
 -- ARGV[2]  'expiry': it is not renewed any more and ends with its remaining ttl; 'now': its permits are free at once
 -- ARGV[3]  by: the breaker's label, escaped
 -- ARGV[4]  why, escaped
+-- ARGV[5]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  as break.lua; {12, now}, not held, also when others hold it, but nobody under this token
 --
@@ -65,7 +66,7 @@ if not was_broken then
 end
 last = next_stamp(token)
 mark_spent(owner, last)
-if mode == 'now' then
+if mode == 'now' and not ARGV[5] then
   advance(nil)
 end
 return now

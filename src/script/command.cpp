@@ -138,4 +138,45 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
   return out;
 }
 
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start) {
+  command out{id::epoch, {epoch_key(prefix)}, {ms_field(hold)}};
+  if (start == epoch_start::first) out.args.emplace_back("first");
+  return out;
+}
+
+bool may_grant(const command& what) {
+  switch (what.script) {
+    case id::acquire:
+    case id::wait:
+    case id::look:
+    case id::wait_counted:
+    case id::look_counted: return true;
+    default: return false;
+  }
+}
+
+void keep_quarantine(command& what) {
+  constexpr std::size_t told_of_wait = 7;  // Counted from 0.
+  constexpr std::size_t told_of_look = 4;
+  switch (what.script) {
+    case id::wait:
+    case id::wait_counted: what.args[told_of_wait] += 'q'; break;
+    case id::look:
+    case id::look_counted: what.args[told_of_look] += 'q'; break;
+    case id::release:
+    case id::release_counted:
+    case id::leave:
+    case id::leave_counted:
+    case id::break_lock:
+    case id::break_counted:
+    case id::downgrade:
+    case id::resize: what.args.emplace_back("q"); break;
+    case id::acquire:
+    case id::renew:
+    case id::renew_counted:
+    case id::inspect:
+    case id::epoch: break;
+  }
+}
+
 }  // namespace holdfast::script

@@ -78,4 +78,14 @@ command resize(const lock_keys& keys, int size);
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
                    std::string_view why);
 
+// Of the server. `hold`: how long a lease may live on that it has forgotten. `first`: it cannot have forgotten any.
+enum class epoch_start { unknown, first };
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown);
+
+// Could the answer to it be a grant?
+bool may_grant(const command& what);
+// While the server is in quarantine: the same, but nothing is granted, nothing claimed, and no line moves (P21). Not
+// for acquire, which would grant.
+void keep_quarantine(command& what);
+
 }  // namespace holdfast::script

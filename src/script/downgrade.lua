@@ -8,6 +8,7 @@
 -- KEYS[5]  holders key
 -- ARGV[1]  owner id, 32 hex digits
 -- ARGV[2]  token, 16 digits
+-- ARGV[3]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               it reads now, under the same token; or it did already
 --          {5, now}          not ours: no such hold, or another token. Nothing was changed
@@ -35,5 +36,7 @@ if read('w') or held_token(owner) ~= token then
   return {5, now}
 end
 read_only(owner)
-advance(nil)
+if not ARGV[3] then
+  advance(nil)
+end
 return now

@@ -27,11 +27,13 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counte
   std::string stem{prefix};
   if (name.how() == naming::plain) {
     stem += "plain:{" + hash_tag(name.text()) + "}:" + escape(name.text(), braces);
-    return {name.text(), std::move(stem), is_counted};
+    return {name.text(), std::make_shared<const std::string>(std::move(stem)), is_counted};
   }
   stem += "{" + escape(name.text(), braces) + "}";
   return {std::move(stem), {}, is_counted};
 }
+
+std::string epoch_key(std::string_view prefix) { return std::string{prefix} + "epoch"; }
 
 std::string holder_pattern(std::string_view glob, std::string_view prefix) {
   return std::string{prefix} + "{" + escape(glob, braces) + "}";

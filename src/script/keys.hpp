@@ -4,6 +4,7 @@
 
 #include <holdfast/names.hpp>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,15 +24,18 @@ struct lock_keys {
   std::string holders() const { return beside(":holders"); }  // Of a counted kind: how much each holder has of it.
 
   std::string holder;
-  std::string stem{};  // Of the keys beside it. Empty: the holder key.
+  std::shared_ptr<const std::string> stem{};  // Of the keys beside it. Null: the holder key.
   // Which scripts serve it: false for a lock with one holder, true for semaphores and shared locks.
   bool is_counted = false;
 
 private:
-  std::string beside(const char* suffix) const { return (stem.empty() ? holder : stem) + suffix; }
+  std::string beside(const char* suffix) const { return (stem ? *stem : holder) + suffix; }
 };
 
 lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counted = false);
+
+// Where a server's epoch is kept (epoch.lua): of the server, so of no lock, whose keys begin with the prefix and `{`.
+std::string epoch_key(std::string_view prefix);
 
 // The SCAN pattern of every holder key whose name matches `glob`; `prefix` is free of glob characters.
 // In the glob `{`, `}` and `%` stand for themselves, so they are escaped as in a name.

@@ -7,6 +7,7 @@
 -- KEYS[4]  waiters key
 -- KEYS[5]  holders key (of a counted kind)
 -- ARGV[1]  owner id, 32 hex digits
+-- ARGV[2]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               it stood in line or held the lock, and does not any more
 --          {5, now}          nothing of it was there
@@ -45,7 +46,7 @@ if not was_waiting and not wrong and (not last or sub(last, 18, 49) ~= owner) th
   mark_spent(owner, token or '0000000000000000')
 end
 
-if is_free() and not wrong and (token or was_waiting) then
+if is_free() and not wrong and (token or was_waiting) and not ARGV[2] then
   advance(nil)
 end
 if token or was_waiting then

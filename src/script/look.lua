@@ -10,7 +10,8 @@
 -- ARGV[2]  not_after: server time in microseconds, 16 digits, or 0 for none
 -- ARGV[3]  max_ttl in milliseconds
 -- ARGV[4]  the process: the name of its channel
--- ARGV[5]  's': it has subscribed to it, '-': it has not
+-- ARGV[5]  's': it has subscribed to it, '-': it has not; with `q` behind it: quarantine, nothing is granted and
+--          nothing claimed (epoch.lua)
 -- ARGV[6]  KIND, as in counted.lua: what the caller takes the name for (of a counted kind), else empty or absent
 -- ARGV[7..] owner ids of others of the process that wait in this line, 256 at most: those that it looks for, too
 --
@@ -24,7 +25,8 @@
 --          {9, now, type}              wrong kind
 --          {10, now, what}             bad argument
 --          {16, now, size}             other size: it waits for more permits than the semaphore has; out of the line
---          {15, now}                   not in line: it missed its claim, or three looks, or the line is lost
+--          {15, now}                   not in line: it missed its claim, or three looks, or the line is lost; or what
+--                                      it was granted must not be claimed (quarantine)
 --
 -- It never adds an entry: a look that was delayed in the network behind its waiter's `leave` would queue a ghost (P5).
 -- It is also how the line moves when no script runs at the right time: after an expiry, behind silent waiters (P2, P3).
@@ -34,7 +36,8 @@ local call, pcall, sub = redis.call, redis.pcall, string.sub
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
-local owner, not_after, max_ttl, process, told = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local owner, not_after, max_ttl, process = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local told, is_quarantine = sub(ARGV[5], 1, 1), sub(ARGV[5], 2) == 'q'
 local asked = ARGV[6] ~= '' and ARGV[6] or nil
 if #owner ~= 32 then
   return {10, now, 'owner id'}
@@ -45,7 +48,7 @@ end
 if #process == 0 or #process == 32 or #process > 128 or string.find(process, '[%c|]') then
   return {10, now, 'process'}
 end
-if told ~= 's' and told ~= '-' then
+if told ~= 's' and told ~= '-' or #ARGV[5] > 1 and not is_quarantine then
   return {10, now, 'told'}
 end
 if not_after ~= '0' then
@@ -59,7 +62,7 @@ end
 
 -- The claim of an exclusive lock, which a hand-off waits for: before the rest is made ready, and without a question
 -- about keys that it does not touch. PEXPIRE is the only write, so a full memory cannot stop it.
-local granted = not asked and call('MGET', KEYS[1])[1]
+local granted = not asked and not is_quarantine and call('MGET', KEYS[1])[1]
 if granted and sub(granted, 1, 36) == 'v1|' .. owner .. '|' then
   local its_ttl = string.match(granted, '^%d+', 54)
   call('PEXPIRE', KEYS[1], its_ttl)
@@ -72,14 +75,14 @@ end
 
 local wrong = read(asked)
 local held = held_token(owner)
-if held then
+if held and not is_quarantine then
   return mine(owner, held)
 end
 if wrong then
   return {9, now, wrong}
 end
 local entry = call('HGET', KEYS[4], owner)
-if not entry or not call('ZSCORE', KEYS[3], owner) then
+if held or not entry or not call('ZSCORE', KEYS[3], owner) then
   return {15, now}
 end
 
@@ -87,7 +90,9 @@ end
 if asked and tonumber(string.match(entry, '|%a(%d+)|[^|]*$')) > size then
   call('ZREM', KEYS[3], owner)
   call('HDEL', KEYS[4], owner)
-  advance(nil)
+  if not is_quarantine then
+    advance(nil)
+  end
   return {16, now, size}
 end
 
@@ -97,7 +102,7 @@ if renamed ~= entry then
   call('HSET', KEYS[4], owner, renamed)
 end
 
-if is_free() then
+if is_free() and not is_quarantine then
   local token = advance(owner)
   if token then
     return {0, now, token}
@@ -115,7 +120,7 @@ end
 -- The heartbeat above is that of the whole process. Whoever is still in line as it was needs nothing else; but the
 -- first four of the line look at an expiry that is near, and have to be told when.
 local as_they_are = 'v1|' .. process .. '|' .. told .. '|'
-local is_near = answer[5] < 5000
+local is_near = answer[5] < 5000 and not is_quarantine
 local missing = {}
 for i = 7, math.min(#ARGV, 262) do
   local id = ARGV[i]

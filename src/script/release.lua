@@ -7,6 +7,7 @@
 -- KEYS[4]  waiters key
 -- ARGV[1]  owner id, 32 hex digits
 -- ARGV[2]  token, 16 digits
+-- ARGV[3]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               released: it was ours, and is free or the next one's
 --          {5, now}          not ours: no such lock, or another's. The lock was not changed
@@ -53,5 +54,7 @@ last = fence
 if sub(last or '', 18, 49) ~= owner then
   mark_spent(owner, token)
 end
-advance(nil)
+if not ARGV[3] then
+  advance(nil)
+end
 return now

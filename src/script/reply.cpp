@@ -259,11 +259,6 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
     case code::spent:
       if (a->has(0)) return acquire_reply{a->now, spent{}};
       return std::nullopt;
-    case code::quarantine:
-      if (a->has(1)) {
-        if (const auto remaining = a->ms(0)) return acquire_reply{a->now, quarantined{*remaining}};
-      }
-      return std::nullopt;
     case code::wrong_kind:
       if (a->has(1) && a->text(0)) return acquire_reply{a->now, wrong_kind{*a->text(0)}};
       return std::nullopt;
@@ -292,6 +287,7 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
       return std::nullopt;
     case code::not_mine:
     case code::broken:
+    case code::quarantine:
     case code::not_held:
     case code::changed_hands: break;
   }
@@ -361,6 +357,19 @@ std::optional<break_reply> parse_break(const resp::value& reply) {
   if (a->what == code::not_held && a->has(0)) return break_reply{a->now, break_answer::not_held};
   if (a->what == code::changed_hands && a->has(0)) return break_reply{a->now, break_answer::changed_hands};
   return std::nullopt;
+}
+
+std::optional<epoch_reply> parse_epoch(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->lone()) return epoch_reply{a->now};
+  if (a->what != code::quarantine || !a->has(3) || !a->text(2)) return std::nullopt;
+  const auto remaining = a->ms(0);
+  const auto ago = a->ms(1);
+  const bool is_promotion = *a->text(2) == "promotion";
+  if (!remaining || !ago || remaining->count() < 1 || ago->count() < 0) return std::nullopt;
+  if (!is_promotion && *a->text(2) != "restart") return std::nullopt;
+  return epoch_reply{a->now, quarantined{*remaining, *ago, is_promotion}};
 }
 
 }  // namespace holdfast::script

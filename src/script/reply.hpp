@@ -30,7 +30,7 @@ enum class code : int {
   not_mine = 5,        // renew, release: no such lease, or it is another's.
   broken = 6,          // renew: broken on purpose; not renewed.
   queued = 7,          // wait, look: in line.
-  quarantine = 8,      // Reserved for a server that may have forgotten locks.
+  quarantine = 8,      // epoch: the server may have forgotten locks.
   wrong_kind = 9,      // The key holds another type or kind.
   bad_argument = 10,   // Checked before the first write.
   fence_too_far = 11,  // min_fence is more than a year ahead of TIME.
@@ -73,9 +73,6 @@ struct bad_argument {
   std::string what;
 };
 struct fence_too_far {};
-struct quarantined {
-  std::chrono::milliseconds remaining;
-};
 struct queued {
   std::uint64_t ticket;
   std::int64_t ahead;
@@ -93,8 +90,8 @@ struct other_size {
 
 struct acquire_reply {
   server_time now;
-  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, quarantined, queued, lined,
-               not_in_line, other_size>
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, queued, lined, not_in_line,
+               other_size>
       what;
 };
 // Of acquire, wait and look.
@@ -145,5 +142,17 @@ struct break_reply {
   break_answer what;
 };
 std::optional<break_reply> parse_break(const resp::value&);
+
+// Why a server may have forgotten locks, and for how long that matters.
+struct quarantined {
+  std::chrono::milliseconds remaining;
+  std::chrono::milliseconds began_ago;
+  bool is_promotion;  // Else it restarted.
+};
+struct epoch_reply {
+  server_time now;
+  std::optional<quarantined> what{};  // Empty: nothing to wait for.
+};
+std::optional<epoch_reply> parse_epoch(const resp::value&);
 
 }  // namespace holdfast::script

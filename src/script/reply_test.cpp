@@ -114,10 +114,54 @@ TEST(acquire_reply, the_plain_refusals) {
   EXPECT_EQ(std::get<bad_argument>(parse_acquire(coded(code::bad_argument, {"ttl"s})).value().what).what, "ttl");
 }
 
-TEST(acquire_reply, room_is_left_for_quarantine) {
-  const auto r = parse_acquire(coded(code::quarantine, {std::int64_t{5000}}));
+// More or less than the code says is another protocol: who takes it for a refusal would ask again for ever.
+TEST(acquire_reply, a_refusal_of_another_form_is_no_answer_H73) {
+  for (const auto which : {code::late, code::spent, code::fence_too_far}) {
+    EXPECT_FALSE(parse_acquire(coded(which, {"x"s}))) << static_cast<int>(which);
+  }
+  for (const auto which : {code::wrong_kind, code::bad_argument, code::other_size, code::quarantine}) {
+    EXPECT_FALSE(parse_acquire(coded(which))) << static_cast<int>(which);
+    EXPECT_FALSE(parse_acquire(coded(which, {resp::nil{}}))) << static_cast<int>(which);
+  }
+  EXPECT_FALSE(parse_acquire(coded(code::other_size, {std::int64_t{-1}})));
+  EXPECT_FALSE(parse_acquire(coded(code::other_size, {std::int64_t{1'000'001}})));
+}
+
+TEST(acquire_reply, answers_to_other_questions_are_none_H73) {
+  for (const auto which : {code::not_mine, code::broken, code::not_held, code::changed_hands}) {
+    EXPECT_FALSE(parse_acquire(coded(which))) << static_cast<int>(which);
+  }
+}
+
+TEST(epoch_reply, nothing_to_wait_for) {
+  const auto r = parse_epoch(now_digits);
   ASSERT_TRUE(r);
-  EXPECT_EQ(std::get<quarantined>(r->what).remaining, 5000ms);
+  EXPECT_FALSE(r->what);
+}
+
+TEST(epoch_reply, quarantine) {
+  const auto r = parse_epoch(coded(code::quarantine, {std::int64_t{5000}, std::int64_t{3000}, "promotion"s}));
+  ASSERT_TRUE(r && r->what);
+  EXPECT_EQ(r->what->remaining, 5000ms);
+  EXPECT_EQ(r->what->began_ago, 3000ms);
+  EXPECT_TRUE(r->what->is_promotion);
+  const auto restarted = parse_epoch(coded(code::quarantine, {std::int64_t{1}, std::int64_t{0}, "restart"s}));
+  ASSERT_TRUE(restarted && restarted->what);
+  EXPECT_FALSE(restarted->what->is_promotion);
+}
+
+TEST(epoch_reply, nothing_else_is_one) {
+  const std::int64_t ms = 5000;
+  const std::vector<value> all{coded(code::quarantine),
+                               coded(code::quarantine, {ms, ms}),
+                               coded(code::quarantine, {ms, ms, "flood"s}),
+                               coded(code::quarantine, {std::int64_t{0}, ms, "restart"s}),
+                               coded(code::quarantine, {ms, std::int64_t{-1}, "restart"s}),
+                               coded(code::wrong_kind, {"list"s}),
+                               coded(code::bad_argument, {"hold"s})};
+  for (const auto& reply : all) {
+    EXPECT_FALSE(parse_epoch(reply));
+  }
 }
 
 TEST(renew_reply, each_answer) {
@@ -236,6 +280,22 @@ TEST(line_reply, malformed_places_are_no_answer) {
   more.emplace_back(""s);
   EXPECT_FALSE(parse_acquire(coded(code::queued, more)));
   EXPECT_FALSE(parse_acquire(coded(code::queued, {"1795212800000001"s})));
+}
+
+// Of those that one look was for, who is not in line as it was looks itself: the script counts from 1 (P8).
+TEST(line_reply, a_look_for_others_names_those_who_must_look_P8) {
+  const auto look_of = [](const resp::value& missing) {
+    return parse_acquire(
+        coded(code::queued, {"1795212800000001"s, std::int64_t{0}, std::int64_t{500}, ""s, std::int64_t{-2}, missing}));
+  };
+  const auto named = look_of(array{std::int64_t{1}, std::int64_t{255}});
+  ASSERT_TRUE(named);
+  EXPECT_EQ(std::get<queued>(named->what).missing, (std::vector<std::size_t>{0, 254}));
+  EXPECT_TRUE(std::get<queued>(look_of(array{}).value().what).missing.empty());
+  EXPECT_FALSE(look_of("1"s));
+  EXPECT_FALSE(look_of(array{"1"s}));
+  EXPECT_FALSE(look_of(array{std::int64_t{0}}));
+  EXPECT_FALSE(look_of(array{std::int64_t{256}}));  // There were never so many.
 }
 
 TEST(line_reply, line_and_not_in_line) {

@@ -7,6 +7,7 @@
 -- KEYS[4]  waiters key
 -- KEYS[5]  holders key
 -- ARGV[1]  KIND: s and the new size, 1 to 1000000
+-- ARGV[2]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               it has this size
 --          {9, now, type}    wrong kind: a key holds this type, or the name is used as this kind
@@ -34,6 +35,8 @@ if wrong then
 end
 kind, size = wanted, tonumber(new_size)
 write_fence(last and sub(last, 1, 16) or now, last and sub(last, 18, 49) or string.rep('0', 32))
-advance(nil)
-go_on_at(0)
+if not ARGV[2] then
+  advance(nil)
+  go_on_at(0)
+end
 return now

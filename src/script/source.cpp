@@ -9,7 +9,7 @@ namespace holdfast::script {
 namespace {
 
 // In the order of `id`, so that find() is an index.
-constexpr std::array<source, 16> sources{{
+constexpr std::array<source, count> sources{{
     {id::acquire, "acquire", acquire_lua, acquire_lua_sha1},
     {id::renew, "renew", renew_lua, renew_lua_sha1},
     {id::release, "release", release_lua, release_lua_sha1},
@@ -26,6 +26,7 @@ constexpr std::array<source, 16> sources{{
     {id::break_counted, "break_counted", break_counted_lua, break_counted_lua_sha1},
     {id::downgrade, "downgrade", downgrade_lua, downgrade_lua_sha1},
     {id::resize, "resize", resize_lua, resize_lua_sha1},
+    {id::epoch, "epoch", epoch_lua, epoch_lua_sha1},
 }};
 
 }  // namespace

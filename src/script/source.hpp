@@ -27,8 +27,10 @@ enum class id {
   break_counted,
   downgrade,
   resize,
+  // Of the server, not of a lock.
+  epoch,
 };
-inline constexpr std::size_t count = 16;
+inline constexpr std::size_t count = 17;
 
 struct source {
   id which;

@@ -13,7 +13,8 @@
 -- ARGV[5]  owner label, escaped
 -- ARGV[6]  min_fence: grant only a token above it; 0 for no demand
 -- ARGV[7]  the process: the name of its channel
--- ARGV[8]  's': it has subscribed to it, '-': it has not, 't': only try, never queue
+-- ARGV[8]  's': it has subscribed to it, '-': it has not, 't': only try, never queue; with `q` behind it: quarantine,
+--          nothing is granted and nothing claimed (epoch.lua)
 -- ARGV[9]  claim window in milliseconds
 -- ARGV[10] wait_until: server time, 16 digits, after which it must not be granted any more; 0 for none
 -- ARGV[11] the ticket that it had before; 0 for none
@@ -33,6 +34,8 @@
 --          {10, now, what}             bad argument
 --          {11, now}                   fence too far: min_fence is more than a year ahead of the server's clock
 --          {14, now}                   line (only to a try): free, but somebody is in line to take it
+--          {15, now}                   not in line (only in quarantine): it was granted to this owner id before, and
+--                                      that must not be claimed
 --          {16, now, size}             other size: the semaphore has this size, and the caller takes it for another
 --
 -- One step: between a look and an entry of two requests the lock could be freed, and nobody would tell us (H19). An
@@ -48,7 +51,8 @@ local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. ti
 -- include: place.lua
 
 local owner, ttl, not_after, max_ttl, label, min_fence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local process, told, window, wait_until, ticket = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local process, told, window, wait_until, ticket = ARGV[7], sub(ARGV[8], 1, 1), ARGV[9], ARGV[10], ARGV[11]
+local is_quarantine = sub(ARGV[8], 2) == 'q'
 local mode, permits, asked = ARGV[12], ARGV[13] or '', ARGV[14]
 
 local function is_whole(text, most)
@@ -70,7 +74,7 @@ end
 if #process == 0 or #process == 32 or #process > 128 or string.find(process, '[%c|]') then
   return {10, now, 'process'}
 end
-if told ~= 's' and told ~= '-' and told ~= 't' then
+if told ~= 's' and told ~= '-' and told ~= 't' or #ARGV[8] > 1 and not is_quarantine then
   return {10, now, 'told'}
 end
 if not is_whole(window, 12) or tonumber(window) < 1 or tonumber(window) > tonumber(ttl) then
@@ -99,6 +103,9 @@ if wrong then
   return {9, now, wrong}
 end
 local held = held_token(owner)
+if held and is_quarantine then
+  return {15, now}
+end
 if held then
   return mine(owner, held)
 end
@@ -114,7 +121,7 @@ end
 
 local me = {id = owner, ttl = ttl, min_fence = min_fence, mode = mode, permits = tonumber(permits) or 0, label = label}
 local token, kept
-if is_free() then
+if is_free() and not is_quarantine then
   token, kept = advance(owner)
   if not token and not kept and has_room(me) then
     local refused

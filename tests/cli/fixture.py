@@ -20,6 +20,7 @@ import unittest
 COMMAND = os.environ.get("HOLDFAST_COMMAND", os.path.join(os.path.dirname(__file__), "../../build/holdfast"))
 IS_SANITIZED = bool(os.environ.get("HOLDFAST_SANITIZED"))
 DEADLINE = 30.0
+EPOCH = os.path.join(os.path.dirname(__file__), "../../src/script/epoch.lua")
 OURS = ("HOLDFAST_", "REDISCLI_AUTH")
 
 
@@ -59,13 +60,13 @@ def is_alive(pid):
 
 
 class Connection:
-    """As much of RESP2 as a test needs."""
+    """As much of RESP2 as a test needs. `where` is the path of a Unix socket, or a host and a port."""
 
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
+    def __init__(self, where):
+        self.socket = socket.socket(socket.AF_INET if isinstance(where, tuple) else socket.AF_UNIX)
         self.socket.settimeout(10)
         try:
-            self.socket.connect(path)
+            self.socket.connect(where)
         except OSError:
             self.socket.close()
             raise
@@ -110,6 +111,7 @@ class Server:
              "--appendonly", "no", "--dir", self.directory, "--logfile", self.log, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         until(self.answers, "redis-server answers")
+        self.declare_nothing_forgotten()
 
     def answers(self):
         try:
@@ -125,6 +127,11 @@ class Server:
             return connection.ask(*words)
         finally:
             connection.close()
+
+    def declare_nothing_forgotten(self, prefix="hf:"):
+        """As `holdfast init`: this is its first start, so that there is no quarantine."""
+        said = self.ask("EVAL", content(EPOCH), "1", prefix + "epoch", "0", "first")
+        assert said.isdigit(), said
 
     def scripts_run(self):
         """How many scripts ran so far: grows while somebody waits."""

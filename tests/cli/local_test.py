@@ -38,6 +38,21 @@ class Local(CommandTest):
         until(lambda: not is_alive(running["pid"]), "redis-server is gone")
         self.assertIs(self.status()["running"], False)
 
+    def test_that_was_started_again_may_have_forgotten_locks_until_somebody_says_that_it_has_not(self):
+        self.assertEqual(self.finish("run", self.lock, "true").status, 0)  # Its first start: nothing to wait for.
+        self.finish("local", "stop")
+        refused = self.finish("run", "-n", self.lock, "true")
+        self.assertEqual(refused.status, 69)
+        self.assertIn("error[E23]", refused.err)
+        self.assertIn("holdfast init", refused.err)
+        self.assertGreater(self.show()["quarantine_ms"], 50_000)
+        self.assertIn("E23", self.finish("doctor").out)
+        trusting = self.finish("run", "-n", "--trust-every-write-is-synced", self.lock, "true")
+        self.assertEqual(trusting.status, 0, trusting.err)
+        self.assertEqual(self.finish("init").status, 0)
+        self.assertEqual(self.finish("run", "-n", self.lock, "true").status, 0)
+        self.assertEqual(self.show()["quarantine_ms"], 0)
+
     def test_stop_of_nothing_is_no_error(self):
         self.assertEqual(self.finish("local", "stop").status, 0)
 

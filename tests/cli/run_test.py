@@ -236,6 +236,7 @@ class Nesting(CommandTest):
         self.assertEqual((nested.status, nested.out), (0, f"{self.lock}.inner\n"))
 
     def test_of_the_same_name_under_another_prefix_is_another_lock(self):
+        self.server.declare_nothing_forgotten("b:")
         other = self.finish("run", self.lock, "--", COMMAND, "run", "--prefix", "b:", self.lock, "true")
         self.assertEqual(other.status, 0)
 

@@ -77,7 +77,7 @@ TEST_F(acquire, gives_a_larger_token_after_total_loss_of_data) {
   auto first = locks.acquire("x");
   const auto token = first.token();
   first.release();
-  server_("FLUSHALL");
+  server_.lose_all_locks();
   EXPECT_GT(locks.acquire("x").token(), token);
 }
 
@@ -153,6 +153,7 @@ TEST_F(acquire, names_the_owner_for_people) {
 }
 
 TEST_F(acquire, works_in_database_15_as_origin_1_does) {
+  server_.declare_nothing_forgotten(15);
   client locks{uri(15), options()};
   const auto held = locks.acquire("x");
   EXPECT_TRUE(held.valid());

@@ -47,22 +47,29 @@ protected:
     return end.value_or(error_code{});
   }
 
-  // The same, cancelled by its slot once `ready` has returned.
-  template <class Ready>
-  error_code end_when_cancelled(client& locks, Ready ready,
-                                asio::cancellation_type type = asio::cancellation_type::terminal) {
+  // How an operation ends whose slot is told to cancel once `ready` has returned. `begin(token)` begins it; Result is
+  // what it completes with beside the code.
+  template <class... Result, class Begin, class Ready>
+  error_code end_of_cancelled(const Begin& begin, Ready ready,
+                              asio::cancellation_type type = asio::cancellation_type::terminal) {
     asio::cancellation_signal cancel;
     std::optional<error_code> end;
-    async_acquire(locks, "x", {}, asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code ec, const lease& l) {
-                                                                 end = ec;
-                                                                 EXPECT_EQ(static_cast<bool>(l), !ec);
-                                                               })));
+    begin(asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code ec, const Result&... result) {
+                                         end = ec;
+                                         EXPECT_TRUE(((static_cast<bool>(result) == !ec) && ...));
+                                       })));
     ready();
     EXPECT_FALSE(end);
     cancel.emit(type);
     EXPECT_FALSE(end) << "called in place";
     run();
     return end.value_or(error_code{});
+  }
+  template <class Ready>
+  error_code end_when_cancelled(client& locks, Ready ready,
+                                asio::cancellation_type type = asio::cancellation_type::terminal) {
+    return end_of_cancelled<lease>(
+        [&](auto&& token) { async_acquire(locks, "x", {}, std::forward<decltype(token)>(token)); }, ready, type);
   }
 
   // Whoever stands in line may have a look under way, whose answer is then not waited for.

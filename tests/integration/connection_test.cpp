@@ -144,7 +144,7 @@ TEST_F(connection, comes_back_by_itself_after_the_server_did) {
   std::error_code ec;
   std::thread waiter{[&] { held = locks.acquire("x", {.wait = 5s}, ec); }};
   let_pass(300ms);
-  server_.restart();
+  server_.restart_undoubted();
   waiter.join();
   EXPECT_TRUE(held) << ec.message();
 }

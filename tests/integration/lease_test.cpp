@@ -36,9 +36,10 @@ TEST_F(lease_on_redis, never_believes_longer_than_the_server_keeps) {
   auto locks = make_client();
   auto held = locks.acquire("x", {.ttl = 400ms});
   for (int i = 0; i < 200; ++i) {
+    const auto looked_at = boottime();
     const auto ours = held.remaining();
-    const auto kept = pttl("hf:{x}");  // Asked later, so it may be up to a round trip less, or renewed meanwhile.
-    ASSERT_LE(ours, kept + 3ms) << "at look " << i;
+    const auto kept = pttl("hf:{x}");  // Asked later, so it may be that much less, or renewed meanwhile.
+    ASSERT_LE(ours, kept + 1ms + (boottime() - looked_at)) << "at look " << i;
     let_pass(3ms);
   }
 }

@@ -126,7 +126,7 @@ TEST_F(line, goes_past_two_stopped_within_1800_ms_and_five_within_10_s_P3) {
     EXPECT_LT(waiters.back().acquired().at - released_at, c.most) << c.stopped << " stopped";
     for (auto& one : waiters) one.process().signal(SIGKILL);
     holder.process().signal(SIGKILL);
-    server_("FLUSHALL");
+    server_.lose_all_locks();
   }
 }
 

@@ -122,7 +122,7 @@ TEST_F(line_trouble, flushall_with_a_hundred_waiting_loses_nobody_B30) {
   holder.acquired();
   auto waiters = start_many(100);
   line_up(waiters);
-  server_("FLUSHALL");
+  server_.lose_all_locks();
   // Whoever looks first finds a free lock; all the others come back within a heartbeat.
   std::vector<std::future<bool>> all;
   for (auto& one : waiters) {
@@ -143,7 +143,7 @@ TEST_F(line_trouble, server_restart_with_waiters_loses_nobody) {
   line_up(waiters);
   server_.kill();
   let_pass(300ms);
-  server_.restart();
+  server_.restart_undoubted();
   for (auto& one : waiters) one.process();
   std::vector<std::future<bool>> all;
   for (auto& one : waiters) {

@@ -190,6 +190,8 @@ TEST_F(operate, plain_naming_cannot_list) {
 TEST_F(operate, prefix_is_before_every_key) {
   client_options how;
   how.prefix = "shop:";
+  server_("FLUSHALL");
+  server_.declare_nothing_forgotten(0, how.prefix);
   auto locks = make_client(how);
   auto held = locks.acquire("x");
   locks.break_lock("x", held.token());

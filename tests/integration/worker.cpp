@@ -10,6 +10,10 @@
 //                                         ("3s"); then "done HOLDS"
 //   worker URI share NAME ROUNDS WITNESS HOLD_US TTL_MS reader | writer | SIZE
 //                                         as contend, with others: to read, to write, or for one permit of SIZE
+//   worker URI retry NAME HELD SECONDS    one thread each, without a pause: tries HELD, which somebody else holds;
+//   waits
+//                                         a millisecond for HELD; acquires and releases NAME. Then "done TRIES WAITS
+//                                         HOLDS FAILURES"
 #include "support/eventually.hpp"
 #include "support/fenced_store.hpp"
 #include "support/sharing_witness.hpp"
@@ -18,10 +22,12 @@
 #include <unistd.h>
 #include <holdfast/holdfast.hpp>
 
+#include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -136,6 +142,39 @@ int contend(holdfast::client& locks, const std::vector<std::string>& words) {
   return 0;
 }
 
+int retry(holdfast::client& locks, const std::vector<std::string>& words) {
+  const auto& held = words.at(3);
+  const auto end = holdfast::test::boottime() + std::chrono::seconds{std::stoi(words.at(4))};
+  std::atomic<long> failures{0};  // A server that was slow to answer, for example.
+  const auto until_end = [end](const auto& what) {
+    long count = 0;
+    for (; holdfast::test::boottime() < end; ++count) what();
+    return count;
+  };
+  const auto must_be_held = [&](bool got, std::error_code ec) {
+    if (got) std::abort();  // Somebody else's lock.
+    if (ec && ec != holdfast::errc::timed_out) ++failures;
+  };
+  long tries = 0;
+  long waits = 0;
+  std::thread trier{[&] {
+    std::error_code ec;
+    tries = until_end([&] { must_be_held(locks.try_acquire(held, {}, ec).has_value(), ec); });
+  }};
+  std::thread waiter{[&] {
+    std::error_code ec;
+    waits = until_end([&] { must_be_held(locks.acquire(held, {.wait = 1ms}, ec).has_value(), ec); });
+  }};
+  std::error_code ec;
+  const long holds = until_end([&] {
+    if (!locks.acquire(words.at(2), {}, ec)) ++failures;
+  });
+  trier.join();
+  waiter.join();
+  std::cout << "done " << tries << ' ' << waits << ' ' << holds << ' ' << failures << std::endl;
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -149,6 +188,7 @@ int main(int argc, char** argv) {
     if (words.at(1) == "hold") return hold(locks, words);
     if (words.at(1) == "queue") return queue(locks, words);
     if (words.at(1) == "share") return share(locks, words);
+    if (words.at(1) == "retry") return retry(locks, words);
     return contend(locks, words);
   } catch (const std::exception& e) {
     std::cout << "failed: " << e.what() << std::endl;

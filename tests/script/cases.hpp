@@ -46,6 +46,8 @@ inline step is_there(const std::string& key) { return send({"EXISTS", key}, numb
 
 std::vector<script_case> acquire_cases();
 std::vector<script_case> data_cases();
+std::vector<script_case> epoch_cases();
+std::vector<script_case> quarantine_cases();
 std::vector<script_case> line_cases();
 std::vector<script_case> renew_release_cases();
 std::vector<script_case> inspect_break_cases();

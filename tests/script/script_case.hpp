@@ -17,7 +17,7 @@ namespace holdfast::tests {
 
 // What a reply must look like.
 struct shape {
-  // token: any 16 digits; anything: but nil.
+  // token: any 16 digits; anything: but nil, kept under its name if it has one.
   enum class kind { nil, integer, text, saved_now, status, error, list, token, anything };
   kind what;
   std::int64_t low = 0;  // integer: the bounds.
@@ -33,6 +33,9 @@ inline shape text(std::string t) { return {shape::kind::text, 0, 0, std::move(t)
 inline shape status(std::string t) { return {shape::kind::status, 0, 0, std::move(t)}; }
 inline shape error(std::string start) { return {shape::kind::error, 0, 0, std::move(start)}; }
 inline shape list(std::vector<shape> parts) { return {shape::kind::list, 0, 0, {}, std::move(parts)}; }
+
+// Any text, kept under `name` for later steps.
+inline shape saved(std::string name) { return {shape::kind::anything, 0, 0, std::move(name)}; }
 
 // A time of the server within this step, 16 digits; kept under `name` for later steps.
 inline shape now(std::string name = {}) { return {shape::kind::saved_now, 0, 0, std::move(name)}; }

@@ -116,7 +116,9 @@ private:
       case shape::kind::token:
         return reply.as_bulk() && reply.as_bulk()->size() == 16 &&
                reply.as_bulk()->find_first_not_of("0123456789") == std::string::npos;
-      case shape::kind::anything: return !reply.is_nil();
+      case shape::kind::anything:
+        if (!expected.text.empty() && reply.as_bulk()) saved_[expected.text] = *reply.as_bulk();
+        return !reply.is_nil();
       case shape::kind::status: return reply.as_status() && reply.as_status()->text == expected.text;
       case shape::kind::error: return reply.as_error() && reply.as_error()->text.starts_with(expected.text);
       case shape::kind::list: {

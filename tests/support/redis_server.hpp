@@ -19,6 +19,7 @@ struct redis_options {
   std::vector<std::string> config{};       // Lines of redis.conf.
   std::vector<std::string> environment{};  // "LD_PRELOAD=..." for the skewed clock.
   bool keys_may_stay = false;              // The test breaks C8 on purpose (a foreign key without expiry).
+  bool is_declared = true;                 // Says at its first start that no lock is forgotten.
 };
 
 class redis_server {
@@ -52,10 +53,19 @@ public:
   // How many scripts it has run since its start, or CONFIG RESETSTAT.
   std::int64_t scripts_run();
 
-  void pause();    // SIGSTOP, and waits until it stands still.
-  void resume();   // SIGCONT.
-  void kill();     // SIGKILL, and waits.
-  void restart();  // After kill(): on the same socket and port, with what its files kept.
+  void pause();   // SIGSTOP, and waits until it stands still.
+  void resume();  // SIGCONT.
+  void kill();    // SIGKILL, and waits.
+  // After kill(): on the same socket and port, with what its files kept. In quarantine.
+  void restart();
+  // The same, by somebody who says that nothing is forgotten before any client gets in.
+  void restart_undoubted();
+
+  // As `holdfast init`: no lock is forgotten, so that there is no quarantine, although it started a moment ago.
+  void declare_nothing_forgotten(int database = 0, const std::string& prefix = "hf:");
+
+  // Everything is gone but the knowledge of this run: as FLUSHALL on a server that is old.
+  void lose_all_locks();
 
   // Keys of `prefix` in all databases that would never go away.
   std::vector<std::string> keys_without_expiry(const std::string& prefix = "hf:");
@@ -66,6 +76,7 @@ private:
   redis_options options_;
   scratch_directory scratch_;
   std::string socket_;
+  std::string listens_at_;  // The socket, but while it starts.
   int port_ = 0;
   int tls_port_ = 0;
   bool paused_ = false;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast init: the operator knows that the server has forgotten no lock, so that it grants at once. The explicit act
+// behind a server's first start, which looks like a restart that lost everything.
+#include "exit_code.hpp"
+#include "message.hpp"
+#include "server.hpp"
+#include "subcommands.hpp"
+
+namespace holdfast::cli {
+
+int init_command(const settings& s) {
+  server at = open_server(s);
+  at.locks.declare_nothing_forgotten();
+  return number(exit_code::ok);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast lab: a whole topology of real servers on this machine, for those who want to try. Only the URI goes to
+// stdout, so that `export HOLDFAST_URI=$(holdfast lab single)` works.
+#include "escape.hpp"
+#include "exit_code.hpp"
+#include "json.hpp"
+#include "message.hpp"
+#include "signals.hpp"
+#include "subcommands.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/lab.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+namespace holdfast::cli {
+namespace {
+
+constexpr std::array kinds{std::pair{std::string_view{"single"}, lab_kind::single},
+                           std::pair{std::string_view{"replicas"}, lab_kind::replicas},
+                           std::pair{std::string_view{"sentinel"}, lab_kind::sentinel},
+                           std::pair{std::string_view{"cluster"}, lab_kind::cluster},
+                           std::pair{std::string_view{"quorum"}, lab_kind::quorum}};
+
+std::string servers(std::size_t count) { return fmt::format("{} server{}", count, count == 1 ? "" : "s"); }
+
+constexpr const char* examples_of_lab = "holdfast lab single, replicas 2, sentinel, cluster, quorum 5, or stop DIR";
+
+lab_kind kind_of(const std::string& word) {
+  const auto* row = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == word; });
+  if (row == kinds.end()) throw usage_error{fmt::format("lab has no '{}'", visible(word)), examples_of_lab};
+  return row->second;
+}
+
+int count_of(const settings& s) {
+  if (s.words.size() < 2) return 0;
+  const auto& word = s.words[1];
+  int count = 0;
+  const auto [end, ec] = std::from_chars(word.data(), word.data() + word.size(), count);
+  if (ec != std::errc{} || end != word.data() + word.size() || count < 1)
+    throw usage_error{fmt::format("lab {}: '{}' is no number of servers", s.words[0], visible(word)), examples_of_lab};
+  return count;
+}
+
+// A URI that this release prints and does not understand. Goes away with the topologies' clients, one by one.
+void say_what_is_not_there_yet(lab_kind kind) {
+  if (kind == lab_kind::sentinel || kind == lab_kind::cluster || kind == lab_kind::quorum)
+    say("this URI is for other clients: holdfast does not understand it yet, only one node as redis://HOST:PORT");
+}
+
+// Nobody could end a lab that nobody was told of.
+void print_or_end(const lab& started, const settings& s) {
+  try {
+    print(s.json ? json_of(started, true) : started.uri + "\n");
+  } catch (...) {
+    stop_lab(started.directory);
+    throw;
+  }
+}
+
+void start_and_say(lab_kind kind, const settings& s, const lab_options& options) {
+  try {
+    const auto started = start_lab(kind, options);
+    print_or_end(started, s);
+    if (s.quiet) return;
+    say(fmt::format("lab {}: {} on 127.0.0.1; end it with: holdfast lab stop {}", s.words[0],
+                    servers(started.nodes.size()), shell_quoted(visible(started.directory))));
+    say_what_is_not_there_yet(kind);
+  } catch (const error& e) {
+    if (e.code() == errc::invalid_option) throw usage_error{visible(e.detail().why), examples_of_lab};
+    throw;
+  }
+}
+
+// A signal ends the start, and with it all that was started.
+int start_command(const settings& s) {
+  const auto kind = kind_of(s.words[0]);
+  lab_options options{.count = count_of(s), .directory = s.directory, .persistent = s.persistent};
+  if (s.ready_within) options.ready_within = *s.ready_within;
+  signal_inbox inbox;
+  wait_canceller canceller{inbox, std::chrono::hours{1}, [] {}};
+  options.cancel = canceller.token();
+  try {
+    start_and_say(kind, s, options);
+    return number(exit_code::ok);
+  } catch (const error& e) {
+    if (e.code() != errc::cancelled) throw;
+    return 128 + canceller.finish();
+  }
+}
+
+int stop_command(const settings& s) {
+  if (s.words.size() != 2) throw usage_error{"lab stop needs the lab's directory", "holdfast lab stop DIR"};
+  const auto ended = stop_lab(s.words[1]);
+  if (s.json)
+    print(json_of(ended, false));
+  else if (!s.quiet)
+    print(ended.uri.empty() ? fmt::format("no lab in {}\n", visible(ended.directory))
+                            : fmt::format("ended {} of {}\n", servers(ended.nodes.size()), visible(ended.directory)));
+  return number(exit_code::ok);
+}
+
+}  // namespace
+
+int lab_command(const settings& s) {
+  if (s.words.empty()) throw usage_error{"lab needs to know which", examples_of_lab};
+  if (s.words.size() > 2)
+    throw usage_error{fmt::format("'{}' is one word too many for lab", visible(s.words[2])), examples_of_lab};
+  return s.words[0] == "stop" ? stop_command(s) : start_command(s);
+}
+
+}  // namespace holdfast::cli

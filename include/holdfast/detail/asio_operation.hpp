@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between an operation of holdfast/asio.hpp and its handler: the handler's executor, its cancellation slot,
+// and the end of the context that it runs in. A file of its own because none of it is for you to call.
+#pragma once
+
+#include <holdfast/start.hpp>
+
+#include <boost/asio/append.hpp>
+#include <boost/asio/associated_cancellation_slot.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/query.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+// An operation whose handler runs in some execution context.
+class asio_operation {
+public:
+  asio_operation() = default;
+  virtual ~asio_operation() = default;
+  asio_operation(const asio_operation&) = delete;
+  asio_operation& operator=(const asio_operation&) = delete;
+
+  // The context goes away: destroys the handler.
+  virtual void abandon() = 0;
+};
+
+// The operations of one execution context. Asio knows when a context goes away and tells its services; a completion
+// that comes later from a thread of ours must not touch it any more. Shared, because operations outlive the context.
+class asio_operations {
+public:
+  using place = std::list<std::weak_ptr<asio_operation>>::iterator;
+
+  place add(std::weak_ptr<asio_operation> what) {
+    const std::lock_guard held{mutex_};
+    return all_.insert(all_.end(), std::move(what));
+  }
+
+  // Takes one out and runs `post`, during which the context stays. Nothing, if the context is gone, or going.
+  template <class Post>
+  void take_out(place where, const Post& post) {
+    {
+      const std::lock_guard held{mutex_};
+      if (is_shut_) return;
+      all_.erase(where);
+      ++posting_;
+    }
+    const at_end leaving{*this};
+    post();
+  }
+
+  void shut() {
+    std::list<std::weak_ptr<asio_operation>> left;
+    {
+      std::unique_lock held{mutex_};
+      is_shut_ = true;
+      posted_.wait(held, [&] { return posting_ == 0; });
+      left.swap(all_);
+    }
+    for (const auto& one : left) {
+      if (const auto what = one.lock()) what->abandon();
+    }
+  }
+
+  // So that a child that uses the context does not meet it locked by another thread.
+  std::mutex& mutex() { return mutex_; }
+
+private:
+  struct at_end {
+    asio_operations& of;
+    ~at_end() {
+      const std::lock_guard held{of.mutex_};
+      if (--of.posting_ == 0) of.posted_.notify_all();
+    }
+  };
+
+  std::mutex mutex_{};
+  std::condition_variable posted_{};
+  bool is_shut_ = false;
+  std::size_t posting_ = 0;
+  std::list<std::weak_ptr<asio_operation>> all_{};
+};
+
+class asio_service final : public boost::asio::execution_context::service {
+public:
+  using key_type = asio_service;
+  inline static boost::asio::execution_context::id id{};
+
+  explicit asio_service(boost::asio::execution_context& of) : service{of} {}
+  const std::shared_ptr<asio_operations>& operations() const { return operations_; }
+
+private:
+  void shutdown() override { operations_->shut(); }
+  void notify_fork(boost::asio::execution_context::fork_event event) override {
+    auto& mutex = operations_->mutex();
+    event == boost::asio::execution_context::fork_prepare ? mutex.lock() : mutex.unlock();
+  }
+
+  std::shared_ptr<asio_operations> operations_ = std::make_shared<asio_operations>();
+};
+
+// Null for an executor that does not tell its context: that one must outlive its operations.
+template <class Executor>
+std::shared_ptr<asio_operations> operations_of(const Executor& where) {
+  if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
+    boost::asio::execution_context& context = boost::asio::query(where, boost::asio::execution::context);
+    return boost::asio::use_service<asio_service>(context).operations();
+  } else {
+    return nullptr;
+  }
+}
+
+// `Receiver`: what else it is, for those who tell it of the end.
+struct no_receiver {};
+template <class Handler, class Receiver = no_receiver>
+class asio_handler : public asio_operation, public Receiver {
+public:
+  using executor = boost::asio::associated_executor_t<Handler>;
+
+  template <class From>
+  explicit asio_handler(From&& handler)
+      : handler_{std::in_place, std::forward<From>(handler)},
+        work_{boost::asio::get_associated_executor(*handler_)},
+        of_{operations_of(work_->get_executor())} {}
+
+  template <class Made = asio_handler, class From>
+  static std::shared_ptr<Made> make(From&& handler) {
+    auto made = std::make_shared<Made>(std::forward<From>(handler));
+    if (made->of_) made->place_ = made->of_->add(made);
+    return made;
+  }
+
+  // As make(); the handler's cancellation slot, if it has one, cancels the operation.
+  template <class Made = asio_handler, class From>
+  static std::shared_ptr<Made> make_cancellable(From&& handler) {
+    auto slot = boost::asio::get_associated_cancellation_slot(handler);
+    auto made = make<Made>(std::forward<From>(handler));
+    if (slot.is_connected()) {
+      slot.assign([where = std::weak_ptr{made}](boost::asio::cancellation_type type) {
+        const auto still_there = where.lock();
+        if (still_there && type != boost::asio::cancellation_type::none) still_there->cancel();
+      });
+    }
+    return made;
+  }
+
+  void cancel_by(cancel_handle by) { cancel_ = std::move(by); }
+  void cancel() const noexcept { cancel_.cancel(); }
+
+  // Once. The handler is called with these, later, in its executor.
+  template <class... Result>
+  void complete(Result... result) {
+    const auto post = [&] {
+      const auto work = std::exchange(work_, std::nullopt);
+      Handler handler = *std::exchange(handler_, std::nullopt);
+      boost::asio::post(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
+    };
+    of_ ? of_->take_out(place_, post) : post();
+  }
+
+  void abandon() override {
+    cancel();
+    handler_.reset();
+    work_.reset();
+  }
+
+private:
+  std::optional<Handler> handler_;
+  std::optional<boost::asio::executor_work_guard<executor>> work_;
+  std::shared_ptr<asio_operations> of_;
+  asio_operations::place place_{};
+  cancel_handle cancel_{};
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each seed that found a bug in what we ship, as a story: what happened there and nothing else. The opposite of the
+// rule is the code as it was (docs/simulation.md, track record).
+#include "scenarios/story.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+using script::id;
+
+namespace {
+
+const std::vector<id> with_line{id::wait, id::look, id::release, id::leave};
+const std::vector<id> of_a_counted_kind{id::wait_counted, id::look_counted, id::leave_counted};
+
+}  // namespace
+
+TEST(found_by_seed, seed_128_a_grant_that_came_too_late_to_be_of_use_is_unknown) {
+  const rule about{.opposite = "a try whose grant is given back is told that nothing was done",
+                   .broken = "expected",
+                   .what = canary_switch::calls_a_lost_reply_not_applied};
+  play(about, [](story& s) {
+    s.a.replies_are_held_back(450ms);
+    s.a.tries({.ttl = 600ms});
+    s.within(460ms, "A has its answer, with a quarter of the ttl left", [&] { return s.a.is_over(); });
+    s.expect(s.a.was_told(call_end::unknown), "the server holds the lock for A, who does not want it any more");
+    s.within(20ms, "A gives it back", [&] { return !s.is_held(); });
+  });
+}
+
+TEST(found_by_seed, seed_1591_a_leave_before_anything_else_does_not_decide_the_kind) {
+  const rule about{.opposite = "a fence without a kind is that of an exclusive lock",
+                   .broken = "expected",
+                   .texts = {{of_a_counted_kind, "kind = last and #last ~= 50 and sub(last, 51) or",
+                              "kind = last and sub(last, 51) or"}}};
+  play(about, {.kind = lock_kind::semaphore, .size = 3}, [](story& s) {
+    s.a.requests_are_held_back(300ms);
+    s.a.tries();
+    s.passes(100ms);
+    s.a.gives_up();  // The leave is the first that the server hears of this name.
+    s.passes(50ms);
+    s.b.tries();
+    s.within(50ms, "B gets a permit, and not `wrong kind`", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(found_by_seed, seed_1010377_a_dead_waiter_that_looked_in_the_future_does_not_stop_the_line) {
+  const rule about{.opposite = "who looked in the future is as fresh as can be",
+                   .broken = "expected",
+                   .texts = {{with_line, "if silence < 0 then", "if false then"}}};
+  play(about, [](story& s) {
+    a_holds(s);
+    s.server().deny_subscribe(true);
+    s.b.waits();
+    s.passes(300ms);
+    s.server().deny_subscribe(false);
+    waits(s, s.c);
+    s.b.loses_its_host();
+    s.server_clock_steps(-1h);
+    s.a.releases();
+    s.within(6s, "C has the free lock with its next look", [&] { return s.c.holds(); });
+  });
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_state's explicit renewal, waited for and not. The keeper sends it, so that one place alone renews and moves
+// deadlines, and nothing renews what was let go (C6).
+#include "client/async_call.hpp"
+#include "client/client_state.hpp"
+#include "client/fork_guard.hpp"
+#include "net/clock.hpp"
+
+#include <holdfast/start.hpp>
+
+#include <condition_variable>
+#include <optional>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+void client_state::require_standing(lease_record& record) const {
+  if (record.deadline.is_ahead(boottime_now())) return;
+  error_detail detail;
+  detail.subject = "'" + record.name + "'";
+  const errc lost = record.lost_reason;
+  throw error{lost != errc{} ? lost : record.is_let_go ? errc::empty_handle : errc::lease_expired, std::move(detail)};
+}
+
+void client_state::begin_renewal(const std::shared_ptr<lease_record>& record,
+                                 std::shared_ptr<engine::renewal_wish> whose) {
+  const time_point now = boottime_now();
+  const time_point deadline = now + record->deadline.left(now);
+  if (keeper_->renew_now(*record, give_up_at(deadline), std::move(whose))) return;
+  record->deadline.end();
+  require_standing(*record);
+}
+
+namespace {
+
+// A thread waits for it.
+class waiting_wish final : public engine::renewal_wish {
+public:
+  void on_end(errc how) noexcept override {
+    const std::lock_guard held{mutex_};
+    end_ = how;
+    news_.notify_one();
+  }
+  errc wait() {
+    std::unique_lock held{mutex_};
+    news_.wait(held, [&] { return end_.has_value(); });
+    return *end_;
+  }
+
+private:
+  std::mutex mutex_{};
+  std::condition_variable news_{};
+  std::optional<errc> end_{};
+};
+
+// Nobody waits: it is told on the callback thread.
+class async_renewal final : public engine::renewal_wish, public cancellable {
+public:
+  async_renewal(client_state& of, std::shared_ptr<lease_record> record, code_receiver to)
+      : generation_{of.generation()},
+        keeper_{of.keeper().weak_from_this()},
+        callbacks_{of.callbacks().shared_from_this()},
+        record_{std::move(record)},
+        to_{std::move(to)} {}
+
+  void on_end(errc how) noexcept override {
+    try {
+      callbacks_->post([to = std::exchange(to_, nullptr), how] { to(how == errc{} ? std::error_code{} : how); });
+    } catch (...) {
+      // No memory to tell anybody anything.
+    }
+  }
+  void cancel() noexcept override {
+    if (generation_ != process_generation()) return;
+    if (const auto keeper = keeper_.lock()) keeper->cancel(*record_, *this);
+  }
+
+private:
+  const unsigned long generation_;
+  const std::weak_ptr<keeper_thread> keeper_;  // It knows us for as long as we are under way.
+  const std::shared_ptr<callback_thread> callbacks_;
+  const std::shared_ptr<lease_record> record_;
+  code_receiver to_;
+};
+
+}  // namespace
+
+void client_state::renew(const std::shared_ptr<lease_record>& record) {
+  const time_point started_at = boottime_now();
+  const auto wish = std::make_shared<waiting_wish>();
+  begin_renewal(record, wish);
+  const errc code = wish->wait();
+  if (code == errc{}) return;
+  error_detail detail;
+  detail.subject = "'" + record->name + "'";
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  fail(code, std::move(detail));
+}
+
+cancel_handle start_renew(const lease_reference& what, code_receiver to) {
+  const auto of = what.owner();
+  const auto wish = std::make_shared<async_renewal>(*of, what.record(), std::move(to));
+  of->begin_renewal(what.record(), wish);
+  return cancel_handle{wish};
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

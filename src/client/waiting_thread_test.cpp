@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that is woken, that is done, and whose time comes at the moment in which it is woken (P31).
+#include "client/waiting_thread.hpp"
+
+#include "net/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(waiting_thread, whose_time_is_over_goes_on_with_the_mutex) {
+  std::mutex mutex;
+  const waiting_thread::calls none;
+  waiting_thread::list with_news;
+  waiting_thread me{none, with_news, false};
+  std::unique_lock held{mutex};
+  EXPECT_TRUE(me.sleep(held, time_point{}));
+  EXPECT_TRUE(held.owns_lock());
+  EXPECT_FALSE(me.is_asleep());
+}
+
+// One side sleeps for a moment again and again, the other wakes whom it finds asleep, after it has let the mutex go:
+// the sleeper must still be there then, and has the mutex behind it exactly when it is not done. The sanitizers look
+// on.
+TEST(waiting_thread, is_there_until_it_was_woken) {
+  constexpr int rounds = 5000;
+  std::mutex mutex;
+  waiting_thread* sleeper = nullptr;  // Under mutex.
+  std::atomic<bool> is_over{false};
+  int were_done = 0;
+  const waiting_thread::calls none;
+  std::thread sleeping{[&] {
+    for (int i = 0; i < rounds; ++i) {
+      waiting_thread::list with_news;
+      auto me = std::make_unique<waiting_thread>(none, with_news, false);
+      std::unique_lock held{mutex};
+      sleeper = me.get();
+      const bool goes_on = me->sleep(held, net::boottime_now() + std::chrono::microseconds{i % 50});
+      EXPECT_EQ(held.owns_lock(), goes_on);
+      EXPECT_EQ(me->is_done(), !goes_on);
+      were_done += !goes_on;
+      if (goes_on) sleeper = nullptr;
+    }
+    is_over = true;
+  }};
+  for (int i = 0; !is_over; ++i) {
+    waiting_thread* found = nullptr;
+    {
+      const std::lock_guard held{mutex};
+      if (sleeper && sleeper->is_asleep()) {
+        found = sleeper;
+        if (i % 2 == 0) {
+          found->be_done();
+          sleeper = nullptr;
+        } else {
+          found->be_called();
+        }
+      }
+    }
+    if (found) found->wake();
+  }
+  sleeping.join();
+  RecordProperty("were_done", were_done);
+}
+
+}  // namespace
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/epoch_watch.hpp"
+
+#include "script/command.hpp"
+#include "script/reply.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+// The server counts what remains by its clock, and we by ours.
+duration by_our_clock(std::chrono::milliseconds remaining) {
+  return remaining + remaining / 100 + std::chrono::milliseconds{2};
+}
+
+}  // namespace
+
+void epoch_watch::begin() {
+  *this = epoch_watch{settings_};
+  is_first_run_ = settings_.is_first_run && settings_.is_first_run();
+}
+
+void epoch_watch::ask(std::string& out, time_point now) {
+  const auto start = is_first_run_ ? script::epoch_start::first : script::epoch_start::unknown;
+  script::append(out, script::epoch(settings_.prefix, settings_.hold, start), script::call::by_text);
+  asked_at_ = now;
+  ++unanswered_;
+}
+
+bool epoch_watch::on_answer(time_point now, time_point asked_at, const resp::value& reply) {
+  --unanswered_;
+  good_from_ = asked_at;
+  const auto parsed = script::parse_epoch(reply);
+  is_answered_ = parsed.has_value();
+  is_good_ = parsed && !parsed->what;
+  until_ = time_point{};
+  if (!parsed || !parsed->what) return parsed.has_value();
+  is_promotion_ = parsed->what->is_promotion;
+  began_at_ = now - parsed->what->began_ago;
+  until_ = now + by_our_clock(parsed->what->remaining);
+  return true;
+}
+
+std::optional<quarantine> epoch_watch::in_force(time_point now) const {
+  if (!is_on() || now >= until_) return std::nullopt;
+  return quarantine{began_at_, until_, is_promotion_};
+}
+
+}  // namespace holdfast::engine

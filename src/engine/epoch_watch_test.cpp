@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection and the epoch of its server: when it asks, what it says in quarantine, and what a grant is worth.
+#include "engine/epoch_watch.hpp"
+
+#include "engine/channel_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace std::chrono_literals;
+using channel_testing::channel_news;
+using channel_testing::keys;
+using channel_testing::recorder;
+using channel_testing::somebody;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using worth = epoch_watch::worth;
+
+channel::settings watching(bool may_be_unknown = false) {
+  channel::settings s;
+  s.epoch = {.prefix = "hf:", .hold = 60'602ms, .may_be_unknown = may_be_unknown, .is_first_run = {}};
+  return s;
+}
+
+class epoch_test : public testing::Test {
+protected:
+  explicit epoch_test(bool may_be_unknown = false) : wire{watching(may_be_unknown), rng, listens} {}
+
+  // The greeting, with this answer about the epoch.
+  void greet(const std::string& epoch) {
+    wire.set_demand(true);
+    wire.on_connecting(server.now);
+    wire.on_connected(server.now);
+    greeting = server.take();
+    auto replies = greeting_replies(server.clock);
+    replies.insert(replies.begin() + 3, epoch);
+    for (const auto& one : replies) server.say(one);
+  }
+  std::string nothing() { return stamp(server.clock); }
+  std::string quarantined_for(int ms) {
+    return list({integer(8), stamp(server.clock), integer(ms), integer(3'000), bulk("restart")});
+  }
+  void look(channel::hope what_for = channel::hope::grant) {
+    wire.send(server.now, script::look(keys, somebody, {}, {"hf:wake:me", true}, {}, 60s), who, what_for);
+  }
+  void release() { wire.send(server.now, script::release(keys, somebody, fencing_token{7}), who); }
+
+  core::seeded_random rng;
+  channel_news listens;
+  channel wire;
+  peer server{wire};
+  recorder who;
+  std::vector<request> greeting;
+};
+
+TEST_F(epoch_test, is_asked_for_in_the_greeting_by_text) {
+  greet(nothing());
+  ASSERT_EQ(greeting.size(), 7u);
+  EXPECT_EQ(named(greeting[3]), "epoch by text");
+  EXPECT_THAT(request(greeting[3].begin() + 2, greeting[3].end()), ElementsAre("1", "hf:epoch", "60602"));
+  EXPECT_TRUE(wire.is_ready());
+  EXPECT_FALSE(wire.in_quarantine(server.now));
+}
+
+TEST_F(epoch_test, quarantine_lasts_a_little_longer_by_our_clock) {
+  greet(quarantined_for(50'000));
+  const auto found = wire.in_quarantine(server.now);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ends_at, server.now + 50'502ms);
+  EXPECT_EQ(found->began_at, server.now - 3s);
+  EXPECT_FALSE(found->is_promotion);
+  server.pass(50'502ms);
+  EXPECT_FALSE(wire.in_quarantine(server.now));
+}
+
+TEST_F(epoch_test, without_an_answer_there_is_no_connection_and_a_reason) {
+  greet(refusal("NOPERM this user has no permissions to run the 'info' command"));
+  EXPECT_FALSE(wire.is_ready());
+  EXPECT_EQ(wire.last_failure().code, errc::no_permission);
+  EXPECT_TRUE(wire.last_failure().is_final);
+  EXPECT_THAT(wire.last_failure().text, testing::HasSubstr("+info"));
+  EXPECT_THAT(wire.last_failure().text, testing::HasSubstr("trust_every_write_is_synced"));
+}
+
+TEST_F(epoch_test, a_server_that_is_not_ready_yet_is_tried_again) {
+  greet(refusal("LOADING Redis is loading the dataset in memory"));
+  EXPECT_FALSE(wire.is_ready());
+  EXPECT_FALSE(wire.last_failure().is_final);
+}
+
+// P20: what happened to the server in a second is not known.
+TEST_F(epoch_test, a_request_for_a_grant_goes_behind_a_question_when_the_last_is_a_second_old_P20) {
+  greet(nothing());
+  server.pass(999ms);
+  look();
+  EXPECT_THAT(server.take_names(), ElementsAre("look"));
+  server.pass(1ms);
+  look();
+  look();
+  EXPECT_THAT(server.take_names(), ElementsAre("epoch by text", "look", "look"));
+}
+
+TEST_F(epoch_test, a_release_asks_nothing) {
+  greet(nothing());
+  server.pass(1min);
+  release();
+  EXPECT_THAT(server.take_names(), ElementsAre("release"));
+}
+
+TEST_F(epoch_test, a_heartbeat_asks_nothing_and_what_it_is_granted_must_be_confirmed) {
+  greet(nothing());
+  server.pass(5s);
+  const auto sent_at = server.now;
+  look(channel::hope::little);
+  EXPECT_THAT(server.take_names(), ElementsAre("look"));
+  EXPECT_EQ(wire.worth_of_grant(sent_at), worth::unconfirmed);
+  look();
+  EXPECT_THAT(server.take_names(), ElementsAre("epoch by text", "look"));
+  server.say("$2\r\nno\r\n");  // Of the heartbeat.
+  server.say(nothing());
+  EXPECT_EQ(wire.worth_of_grant(server.now), worth::counts);
+  EXPECT_EQ(wire.worth_of_grant(sent_at), worth::counts) << "an answer of later says more";
+}
+
+TEST_F(epoch_test, a_grant_behind_a_bad_answer_counts_for_nothing_P20) {
+  greet(nothing());
+  EXPECT_EQ(wire.worth_of_grant(server.now), worth::counts);
+  server.pass(2s);
+  look();
+  server.say(quarantined_for(60'000));
+  EXPECT_EQ(wire.worth_of_grant(server.now), worth::nothing);
+}
+
+TEST_F(epoch_test, in_quarantine_everything_says_so_and_each_request_for_a_grant_asks_anew) {
+  greet(quarantined_for(50'000));
+  look();
+  release();
+  auto said = server.take();
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(named(said[0]), "epoch by text");
+  EXPECT_EQ(said[1].back(), "sq");
+  EXPECT_EQ(said[2].back(), "q");
+  server.say(nothing());  // Somebody said that nothing is forgotten.
+  look();
+  said = server.take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].back(), "s");
+}
+
+TEST_F(epoch_test, what_passes_is_asked_again_and_nothing_counts_until_then) {
+  greet(nothing());
+  server.pass(2s);
+  look();
+  server.say(refusal("BUSY Redis is busy running a script"));
+  EXPECT_TRUE(wire.is_ready());
+  EXPECT_EQ(wire.worth_of_grant(server.now), worth::nothing);
+  server.take();
+  look();
+  EXPECT_THAT(server.take_names(), ElementsAre("epoch by text", "look"));
+}
+
+TEST_F(epoch_test, permission_that_is_taken_away_ends_the_connection) {
+  greet(nothing());
+  server.pass(2s);
+  look();
+  server.say(refusal("NOPERM this user has no permissions to run the 'info' command"));
+  EXPECT_FALSE(wire.is_ready());
+  EXPECT_TRUE(wire.last_failure().is_final);
+  EXPECT_THAT(who.own, ElementsAre("cut"));
+}
+
+TEST_F(epoch_test, a_new_connection_knows_nothing) {
+  greet(quarantined_for(50'000));
+  server.cut();
+  greet(nothing());
+  EXPECT_FALSE(wire.in_quarantine(server.now));
+  EXPECT_EQ(wire.worth_of_grant(server.now), worth::counts);
+}
+
+TEST_F(epoch_test, is_not_asked_for_where_the_server_is_trusted) {
+  channel trusting{{}, rng, listens};
+  peer there{trusting};
+  trusting.set_demand(true);
+  there.connect();
+  there.pass(1min);
+  trusting.send(there.now, script::look(keys, somebody, {}, {"hf:wake:me", true}, {}, 60s), who);
+  EXPECT_THAT(there.take_names(), ElementsAre("look"));
+  EXPECT_EQ(trusting.worth_of_grant(there.now), worth::counts);
+  trusting.forget(who);
+}
+
+class keepers_epoch : public epoch_test {
+protected:
+  keepers_epoch() : epoch_test{true} {}
+};
+
+// Renewals must go on, whatever is denied; and what nobody knows is no reason to move a line.
+TEST_F(keepers_epoch, may_be_unknown_and_then_no_line_is_moved) {
+  greet(refusal("NOPERM this user has no permissions to run the 'info' command"));
+  EXPECT_TRUE(wire.is_ready());
+  release();
+  const auto said = server.take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].back(), "q");
+}
+
+TEST(epoch_watch, says_that_it_is_the_first_run_where_that_is_certain) {
+  int asked = 0;
+  epoch_watch watch{{.prefix = "hf:", .hold = 1s, .may_be_unknown = false, .is_first_run = [&] {
+                       ++asked;
+                       return true;
+                     }}};
+  watch.begin();
+  std::string out;
+  watch.ask(out, {});
+  watch.ask(out, {});
+  EXPECT_EQ(asked, 1) << "a connection has one server";
+  EXPECT_EQ(requests_in(out).at(0).back(), "first");
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keeper's task for what is held: renews it, moves its deadline, calls it lost, and tells those who asked.
+#pragma once
+
+#include "core/lease_keeper.hpp"
+#include "engine/keeper_task.hpp"
+#include "script/command.hpp"
+#include "script/reply.hpp"
+#include "script/server_error.hpp"
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace holdfast::engine {
+
+// One lease, or several that are kept as one. Each of them has its own request and its own answer in a renewal.
+class keeper::renewing final : public task {
+public:
+  renewing(keeper& of, leases several, time_point renewed_from, core::lease_keeper plan) : task{of}, plan_{plan} {
+    for (auto& lease : several) parts_.emplace_back(*this, std::move(lease), renewed_from);
+  }
+
+  ~renewing() override {
+    for (const auto& one : std::exchange(wishes_, {})) one.whose->on_end(errc::empty_handle);  // It was let go.
+  }
+  renewing(const renewing&) = delete;
+  renewing& operator=(const renewing&) = delete;
+
+  void run(time_point now) override {
+    if (plan_.stands(now)) give_up_wishes(now);
+    const auto what = plan_.on_wake(now, of().channel_.is_ready());
+    if (what.lost) return lose(*what.lost);
+    for (const auto& p : parts_) {
+      if (what.at_risk) of().listener_->on_at_risk(p.lease);
+    }
+    if (what.renew) send(now);
+    if (!of().channel_.is_ready() && plan_.waits_for_connection()) of().is_waiting_for_connection_ = true;
+    time_point wake_at = what.wake_at;
+    for (const auto& one : wishes_) wake_at = std::min(wake_at, one.give_up_at);
+    of().schedule(*this, wake_at);
+  }
+
+  void on_ready(time_point now) override {
+    plan_.on_connected(now);
+    run(now);
+  }
+
+  void add(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
+    wishes_.push_back({std::move(whose), now, give_up_at});
+    plan_.ask(now);
+    of().schedule(*this, now);
+  }
+
+  void cancel(const renewal_wish& whose) {
+    end_wishes([&](const wish& one) { return one.whose.get() == &whose; },
+               [](const wish& one) { return one.is_sent ? errc::cancelled_in_flight : errc::cancelled; });
+  }
+
+private:
+  struct wish {
+    std::shared_ptr<renewal_wish> whose;
+    time_point asked_at;
+    time_point give_up_at;
+    bool is_sent = false;
+    bool is_cut = false;            // An answer was lost: the server may have renewed it.
+    std::optional<errc> refusal{};  // Of the last that was sent.
+  };
+
+  struct part final : reply_sink {
+    part(renewing& r, std::shared_ptr<held_lease> l, time_point from)
+        : whole{&r}, lease{std::move(l)}, renewed_from{from} {}
+    ~part() { whole->of().channel_.forget(*this); }
+    part(const part&) = delete;
+    part& operator=(const part&) = delete;
+
+    void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
+      whole->on_reply(*this, now, sent_at, reply);
+    }
+    void on_cut(time_point now) override {
+      for (auto& one : whole->wishes_) one.is_cut = one.is_cut || one.is_sent;
+      whole->fail(*this, now, whole->of().channel_.last_failure().code);
+    }
+
+    renewing* whole;
+    std::shared_ptr<held_lease> lease;
+    time_point renewed_from;
+  };
+
+  void send(time_point now) {
+    // A server that is slow, and not silent, answers in order: a third behind two would only make it slower.
+    constexpr int most_in_flight = 2;
+    const bool is_enough = std::any_of(parts_.begin(), parts_.end(),
+                                       [](const part& p) { return channel::open_requests(p) >= most_in_flight; });
+    if (is_enough) return;
+    has_failed_ = false;
+    for (auto& one : wishes_) {
+      one.is_sent = true;
+      one.refusal.reset();
+    }
+    for (auto& p : parts_) {
+      of().channel_.send(now, script::renew(p.lease->keys, p.lease->owner, p.lease->grant, p.lease->ttl), p);
+    }
+  }
+
+  void on_reply(part& to, time_point now, time_point sent_at, const resp::value& reply) {
+    if (const auto* error = reply.as_error()) {
+      const auto what = script::classify(error->text);
+      channel& from = of().channel_;
+      for (auto& one : wishes_) one.refusal = what.code;
+      if (what.what == script::reaction::give_up) {
+        end_wishes([](const wish& one) { return one.is_sent; }, [&](const wish&) { return what.code; });
+      }
+      fail(to, now, what.code);  // May end our own life.
+      if (what.what == script::reaction::reconnect) from.hang_up(now, {what.code, error->text, false, false});
+      return;
+    }
+    const auto parsed = script::parse_renew(reply);
+    if (!parsed) return fail(to, now, errc::unexpected_reply);
+    of().channel_.observe_clock(parsed->now, sent_at, now);
+    switch (parsed->what) {
+      case script::renew_answer::renewed: return renewed(to, now, sent_at);
+      case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
+      case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
+      case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
+    }
+  }
+
+  // Holds from the instant from which all of them are renewed.
+  void renewed(part& one, time_point now, time_point sent_at) {
+    one.renewed_from = std::max(one.renewed_from, sent_at);
+    const auto oldest = std::min_element(parts_.begin(), parts_.end(),
+                                         [](const part& a, const part& b) { return a.renewed_from < b.renewed_from; });
+    const duration margin = plan_.deadline() - now;
+    if (plan_.on_renewed(now, oldest->renewed_from, of().jitter_)) {
+      for (auto& p : parts_) {
+        // A reader saw the old deadline pass and was told "not valid": that stands.
+        if (!p.lease->deadline.extend(now, plan_.deadline())) return refuse(p, now, errc::lease_expired);
+      }
+      for (const auto& p : parts_) of().listener_->on_renewed(p.lease, margin);
+    }
+    if (plan_.stands(now)) {
+      end_wishes([&](const wish& w) { return w.asked_at <= oldest->renewed_from; }, [](const wish&) { return errc{}; });
+    }
+    // Those that came while two were under way: there is room now.
+    if (std::any_of(wishes_.begin(), wishes_.end(), [](const wish& w) { return !w.is_sent; })) plan_.ask(now);
+    run(now);
+  }
+
+  void refuse(const part& one, time_point now, errc reason) {
+    refused_ = &one;
+    plan_.on_refused(reason);
+    run(now);
+  }
+
+  void fail(part& one, time_point now, errc reason) {
+    // One cut fails all that was sent with it, and is one failure.
+    if (!std::exchange(has_failed_, true)) plan_.on_failed(now, of().jitter_);
+    of().listener_->on_renew_failed(one.lease, reason);
+    run(now);
+  }
+
+  void lose(errc reason) {
+    leases lost;
+    for (auto& p : parts_) {
+      p.lease->deadline.end();
+      if (!refused_ || refused_ == &p) lost.push_back(p.lease);
+    }
+    keeper_listener& listener = *of().listener_;
+    const auto wishes = std::exchange(wishes_, {});
+    of().leases_.erase(parts_.front().lease.get());  // Ends our own life.
+    for (const auto& lease : lost) listener.on_lost(lease, reason);
+    for (const auto& one : wishes) one.whose->on_end(reason);
+  }
+
+  // Their time is over. Without a request of theirs, what the connection failed of is the better answer.
+  void give_up_wishes(time_point now) {
+    end_wishes([&](const wish& one) { return now >= one.give_up_at; },
+               [&](const wish& one) {
+                 if (one.is_sent) return one.is_cut ? errc::reply_lost : one.refusal.value_or(errc::reply_lost);
+                 const errc trouble = of().channel_.last_failure().code;
+                 return trouble == errc{} ? errc::server_silent : trouble;
+               });
+  }
+
+  template <class Which, class How>
+  void end_wishes(const Which& which, const How& how) {
+    if (wishes_.empty()) return;
+    const auto ended = std::stable_partition(wishes_.begin(), wishes_.end(), [&](const wish& w) { return !which(w); });
+    for (auto one = ended; one != wishes_.end(); ++one) one->whose->on_end(how(*one));
+    wishes_.erase(ended, wishes_.end());
+    if (wishes_.empty()) plan_.stop_asking();
+  }
+
+  std::list<part> parts_;  // They must not move.
+  core::lease_keeper plan_;
+  const part* refused_ = nullptr;
+  bool has_failed_ = false;     // Since the last renewal was sent.
+  std::vector<wish> wishes_{};  // In the order in which they came.
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/ask.hpp"
+
+#include "local/probe.hpp"
+#include "resp/reader.hpp"
+#include "resp/writer.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+
+namespace holdfast::local {
+namespace {
+
+class connection {
+public:
+  explicit connection(int port) : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    is_good_ = fd_ >= 0 && (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+                            errno == EINPROGRESS);
+  }
+  ~connection() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  bool is_good() const { return is_good_; }
+
+  // False at the deadline.
+  bool wait_for(short event, time_point give_up_at) const {
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now()).count();
+      pollfd waiting{fd_, event, 0};
+      const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<long long>(left, 0, 60'000)));
+      if (ready >= 0 || errno != EINTR) return ready > 0;
+    }
+  }
+
+  bool send(std::string_view bytes, time_point give_up_at) const {
+    while (!bytes.empty()) {
+      if (!wait_for(POLLOUT, give_up_at)) return false;
+      const auto count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count < 0) return false;  // Also when the connection was refused.
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+  std::optional<resp::value> receive(time_point give_up_at) const {
+    resp::reader reader;
+    std::array<char, 16'384> bytes;
+    while (wait_for(POLLIN, give_up_at)) {
+      const auto count = ::recv(fd_, bytes.data(), bytes.size(), 0);
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (count <= 0) break;
+      reader.feed({bytes.data(), static_cast<std::size_t>(count)});
+      if (auto value = reader.next()) return value;
+      if (!reader.failure().empty()) break;
+    }
+    return std::nullopt;
+  }
+
+private:
+  int fd_;
+  bool is_good_ = false;
+};
+
+}  // namespace
+
+std::optional<resp::value> ask(int port, std::initializer_list<std::string_view> words, time_point give_up_at) {
+  const connection server{port};
+  std::string request;
+  resp::append_request(request, {words.begin(), words.size()});
+  if (!server.is_good() || !server.send(request, give_up_at)) return std::nullopt;
+  return server.receive(give_up_at);
+}
+
+std::string ask_text(int port, std::initializer_list<std::string_view> words, time_point give_up_at) {
+  const auto answer = ask(port, words, give_up_at);
+  if (!answer) return {};
+  if (const auto* bulk = answer->as_bulk()) return *bulk;
+  if (const auto* status = answer->as_status()) return status->text;
+  if (const auto* error = answer->as_error()) return error->text;
+  return {};
+}
+
+std::string field(std::string_view info, std::string_view name) {
+  for (std::size_t begin = 0; begin < info.size();) {
+    const auto end = std::min(info.find('\n', begin), info.size());
+    auto line = info.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ':')
+      return std::string{line.substr(name.size() + 1)};
+  }
+  return {};
+}
+
+}  // namespace holdfast::local

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/lab_cluster.hpp"
+
+#include "local/ask.hpp"
+#include "local/failure.hpp"
+#include "local/probe.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t slots = 16'384;
+
+std::string tell(const lab_member& node, std::initializer_list<std::string_view> words) {
+  return ask_text(node.port, words, boottime_now() + 2s);
+}
+
+void demand(const lab_member& node, std::initializer_list<std::string_view> words) {
+  if (const auto answer = tell(node, words); answer != "OK")
+    fail(node.address(), fmt::format("It refused {}.", fmt::join(words, " ")), answer);
+}
+
+}  // namespace
+
+void form_cluster(const lab_record& lab, const lab_patience& patience) {
+  std::vector<lab_member> primaries, replicas;
+  for (const auto& member : lab.members) (member.role == lab_role::primary ? primaries : replicas).push_back(member);
+
+  // An epoch of its own for each, as long as they are alone: otherwise all have the same, and it takes the primaries a
+  // while to disagree.
+  for (std::size_t i = 0; i < lab.members.size(); ++i)
+    demand(lab.members[i], {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
+  for (std::size_t i = 0; i < primaries.size(); ++i)
+    demand(primaries[i], {"CLUSTER", "ADDSLOTSRANGE", std::to_string(slots * i / primaries.size()),
+                          std::to_string(slots * (i + 1) / primaries.size() - 1)});
+  // Everybody introduces himself to everybody: gossip would get around too, in seconds.
+  for (const auto& one : lab.members)
+    for (const auto& other : lab.members)
+      if (one.port < other.port) demand(one, {"CLUSTER", "MEET", "127.0.0.1", std::to_string(other.port)});
+
+  // A replica must have met its primary, and knows it under another name until then.
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    const auto& primary = primaries[i % primaries.size()];
+    const auto id = tell(primary, {"CLUSTER", "MYID"});
+    patience.until([&] {
+      const auto answer = tell(replicas[i], {"CLUSTER", "REPLICATE", id});
+      return answer == "OK"
+                 ? ""
+                 : fmt::format("{} cannot replicate {} yet: {}", replicas[i].address(), primary.address(), answer);
+    });
+  }
+}
+
+}  // namespace holdfast::local

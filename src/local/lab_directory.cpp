@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/lab_directory.hpp"
+
+#include "local/failure.hpp"
+#include "local/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+std::string absolute(std::string_view directory) {
+  if (directory.empty() || directory.find('\0') != std::string_view::npos)
+    fail(directory, "That is no name of a directory.");
+  auto path = fs::absolute(directory).lexically_normal().string();
+  // With a slash at its end a symlink would be followed before we could see it.
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// False if nothing is there.
+bool is_there_and_ours(const std::string& directory) {
+  struct stat seen {};
+  if (::lstat(directory.c_str(), &seen) != 0) {
+    if (errno == ENOENT) return false;
+    fail_with_errno(directory, "It cannot be examined.", errno);
+  }
+  if (S_ISLNK(seen.st_mode)) fail(directory, "It is a symbolic link; name the directory itself.");
+  if (!S_ISDIR(seen.st_mode)) fail(directory, "It is not a directory.");
+  if (seen.st_uid != ::geteuid())
+    fail(directory, fmt::format("It belongs to user {} and not to you (user {}).", seen.st_uid, ::geteuid()));
+  if ((seen.st_mode & 0022u) != 0)
+    fail(directory, "Others may write into it, and could put other processes' numbers there: chmod 0700.");
+  return true;
+}
+
+bool has_record(const lab_place& place) {
+  struct stat seen {};
+  return ::lstat(place.record_file().c_str(), &seen) == 0;
+}
+
+// A lock's file alone is what is left of a call that was too late.
+bool is_empty(const lab_place& place) {
+  for (const auto& entry : fs::directory_iterator{place.directory})
+    if (entry.path() != place.lock_file()) return false;
+  return true;
+}
+
+bool is_fit_for_fresh_directories(const char* path) {
+  struct stat seen {};
+  return path != nullptr && *path == '/' && ::stat(path, &seen) == 0 && S_ISDIR(seen.st_mode) &&
+         ::access(path, W_OK | X_OK) == 0;
+}
+
+lab_place make_fresh() {
+  std::string base = "/tmp";
+  for (const char* name : {"TMPDIR", "XDG_RUNTIME_DIR"})
+    if (const char* path = std::getenv(name); is_fit_for_fresh_directories(path)) base = path;
+  auto pattern = base + "/holdfast-lab-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) fail_with_errno(base, "No directory can be made there.", errno);
+  return {absolute(pattern), true};
+}
+
+}  // namespace
+
+lab_place make_lab_place(std::string_view directory) {
+  if (directory.empty()) return make_fresh();
+  lab_place place{absolute(directory), false};
+  if (!is_there_and_ours(place.directory)) {
+    if (::mkdir(place.directory.c_str(), 0700) != 0) fail_with_errno(place.directory, "It cannot be made.", errno);
+    place.was_made = true;
+  }
+  if (has_record(place))
+    fail(place.directory, "It has a lab already: `holdfast lab stop` ends that one; or name another directory.");
+  if (!is_empty(place)) fail(place.directory, "It is not empty; a lab wants a directory of its own.");
+  return place;
+}
+
+std::optional<lab_place> find_lab_place(std::string_view directory) {
+  lab_place place{absolute(directory), false};
+  if (!is_there_and_ours(place.directory)) return std::nullopt;
+  if (has_record(place)) return place;
+  if (is_empty(place)) return std::nullopt;
+  fail(place.directory, "It is not the directory of a lab: it has no file `lab`. Nothing in it was touched.");
+}
+
+void save(const lab_place& place, const lab_record& lab) {
+  const auto fresh = place.record_file() + ".new";
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) fail_with_errno(fresh, "The record of the lab cannot be written.", errno);
+  const auto text = to_text(lab);
+  const bool is_written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error_number = errno;
+  ::close(fd);
+  if (!is_written || ::rename(fresh.c_str(), place.record_file().c_str()) != 0)
+    fail_with_errno(fresh, "The record of the lab cannot be written.", is_written ? errno : error_number);
+}
+
+std::optional<lab_record> load(const lab_place& place) {
+  if (!has_record(place)) return std::nullopt;
+  std::ostringstream text;
+  text << std::ifstream{place.record_file()}.rdbuf();
+  auto lab = parse_lab_record(text.str());
+  if (!lab)
+    fail(place.record_file(),
+         "It is damaged, and what it says about processes is not believed: end those that run yourself (redis-cli -p "
+         "PORT SHUTDOWN for each `node-PORT` beside it), then remove the directory.");
+  return lab;
+}
+
+std::vector<lab_member> end_all(const lab_record& lab) {
+  std::vector<lab_member> ended;
+  if (lab.boot != boot_id()) return ended;  // Whatever has these pids now, it is nothing of ours.
+  std::vector<process_handle> processes;
+  for (const auto& member : lab.members) {
+    processes.emplace_back(member.pid, member.started);
+    if (processes.back().running()) ended.push_back(member);
+    processes.back().signal(SIGKILL);
+  }
+  for (std::size_t i = 0; i < processes.size(); ++i)
+    if (!processes[i].ended_within(10s))
+      fail(lab.members[i].address(),
+           fmt::format("Its process {} was killed and is still there; is its disk hanging?", lab.members[i].pid));
+  return ended;
+}
+
+void remove_nodes(const lab_place& place, const lab_record& lab) {
+  std::error_code ec;
+  for (const auto& member : lab.members) fs::remove_all(place.home_of(member), ec);
+}
+
+void remove_all(const lab_place& place, const lab_record& lab) {
+  remove_nodes(place, lab);
+  for (const auto& file : {place.record_file() + ".new", place.record_file(), place.lock_file()})
+    ::unlink(file.c_str());
+  if (lab.made_directory) ::rmdir(place.directory.c_str());
+}
+
+}  // namespace holdfast::local

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a kind of topology to servers that are ready, or to nothing.
+#include "local/directory_lock.hpp"
+#include "local/failure.hpp"
+#include "local/lab.hpp"
+#include "local/lab_cluster.hpp"
+#include "local/lab_config.hpp"
+#include "local/lab_ready.hpp"
+#include "local/launch.hpp"
+#include "local/probe.hpp"
+#include "local/process.hpp"
+
+#include <holdfast/client.hpp>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string random_salt() {
+  std::array<std::uint32_t, 4> bits{};
+  if (::getrandom(bits.data(), sizeof bits, 0) != sizeof bits) fail_with_errno("getrandom", "No random bits.", errno);
+  return fmt::format("{:08x}", fmt::join(bits, ""));
+}
+
+// A primary of this lab is ready for the first time: nobody can have lost a lock with it. Who keeps a new server in
+// quarantine is told so here, once for each, and never after a restart. Under the usual prefix: nobody has said
+// another.
+void declare_first_start(const lab_member& member) {
+  client{fmt::format("redis://{}", member.address())}.declare_nothing_forgotten();
+}
+
+class starter {
+public:
+  starter(const lab_place& place, lab_record& lab, std::string server, const lab_patience& patience)
+      : place_{place}, lab_{lab}, server_{std::move(server)}, patience_{patience} {}
+
+  void run() {
+    launch_all(lab_role::primary);  // First, so that a replica finds it at once and not when it tries again.
+    launch_all(lab_role::replica);
+    if (lab_.kind == lab_kind::cluster) form_cluster(lab_, patience_);
+    // Sentinels ask a primary for its replicas when they see it, and then every ten seconds.
+    if (lab_.kind == lab_kind::sentinel) patience_.until([this] { return missing_replicas_of(lab_); });
+    launch_all(lab_role::sentinel);
+    patience_.until([this] { return missing_of(lab_); });
+    for (const auto& member : lab_.members)
+      // No client of ours takes a cluster yet, and its nodes would not take one key.
+      if (member.role == lab_role::primary && lab_.kind != lab_kind::cluster) declare_first_start(member);
+  }
+
+private:
+  void launch_all(lab_role role) {
+    for (auto& member : lab_.members) {
+      if (member.role != role) continue;
+      write_files_of(member);
+      launch_member(place_, server_, lab_, member);
+    }
+    for (const auto& member : lab_.members)
+      if (member.role == role) patience_.until([&] { return missing_of(member); });
+  }
+
+  void write_files_of(const lab_member& member) {
+    const auto home = place_.home_of(member);
+    if (::mkdir(home.c_str(), 0700) != 0) fail_with_errno(home, "It cannot be made.", errno);
+    std::ofstream file{place_.config_of(member)};
+    file << (member.role == lab_role::sentinel ? sentinel_config(lab_, member, place_.directory, salt_)
+                                               : server_config(lab_, member, place_.directory));
+    file.close();
+    if (!file) fail(place_.config_of(member), "It cannot be written.");
+  }
+
+  const lab_place& place_;
+  lab_record& lab_;
+  std::string server_;
+  const lab_patience& patience_;
+  std::string salt_ = random_salt();
+};
+
+}  // namespace
+
+void launch_member(const lab_place& place, const std::string& server, lab_record& lab, lab_member& member) {
+  daemon_plan plan{.words = {server, place.config_of(member)}, .log_file = place.log_of(member)};
+  if (member.role == lab_role::sentinel) plan.words.emplace_back("--sentinel");
+  member.pid = launch(plan);
+  member.started = started_at(member.pid);
+  save(place, lab);
+}
+
+lab shown(const lab_place& place, const lab_record& record, const std::vector<lab_member>& members) {
+  lab out{.uri = uri_of(record), .directory = place.directory};
+  for (const auto& member : members)
+    out.nodes.push_back({.address = member.address(), .role = std::string{word_of(member.role)}, .pid = member.pid});
+  return out;
+}
+
+lab start(lab_kind kind, const lab_options& options, const port_source& ports) {
+  const auto size = size_of(kind, options.count);
+  const auto server = find_server();
+  const auto give_up_at = boottime_now() + options.ready_within;
+  const auto place = make_lab_place(options.directory);
+  lab_record record{
+      .kind = kind, .persistent = options.persistent, .made_directory = place.was_made, .boot = boot_id()};
+  const directory_lock lock{place.lock_file(), 0600, boottime_now() + 1s};
+  if (load(place)) fail(place.directory, "Somebody else has just started a lab in it; name another directory.");
+  try {
+    for (int attempt = 1;; ++attempt) {
+      record.members = members_of(kind, options.count, ports(size));
+      const lab_patience patience{place, record, give_up_at, options.cancel};
+      try {
+        starter{place, record, server, patience}.run();
+        return shown(place, record, record.members);
+      } catch (const port_taken&) {
+        end_all(record);
+        remove_nodes(place, record);
+        if (attempt == 5) fail("127.0.0.1", "Its ports were taken by other programs, five times in a row.");
+      }
+    }
+  } catch (...) {
+    end_all(record);
+    remove_all(place, record);
+    throw;
+  }
+}
+
+}  // namespace holdfast::local

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts that go wrong, with the ports as the lever. That they go right, tests/cli/lab_test.py and
+// tests/integration/lab_test.cpp see.
+#include "local/lab.hpp"
+#include "local/probe.hpp"
+#include "local/process.hpp"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <holdfast/error.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class empty_directory {
+public:
+  empty_directory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "holdfast-lab-test-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~empty_directory() {
+    std::error_code ec;
+    std::filesystem::remove_all(path_, ec);
+  }
+  empty_directory(const empty_directory&) = delete;
+  empty_directory& operator=(const empty_directory&) = delete;
+
+  std::string lab() const { return path_ + "/lab"; }
+  bool is_empty() const { return std::filesystem::is_empty(path_); }
+
+private:
+  std::string path_;
+};
+
+class listener {
+public:
+  explicit listener(int port) : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(fd_, 4), 0);
+  }
+  ~listener() { ::close(fd_); }
+  listener(const listener&) = delete;
+  listener& operator=(const listener&) = delete;
+
+private:
+  int fd_;
+};
+
+// Between the look for a free port and the server's bind(2), another program takes one.
+TEST(lab_start, takes_other_ports_when_one_was_taken_meanwhile) {
+  const empty_directory scratch;
+  const int taken = free_ports(1).front();
+  const listener other{taken};
+  int draws = 0;
+  const auto started = start(lab_kind::quorum, {.count = 3, .directory = scratch.lab()}, [&](std::size_t count) {
+    auto ports = free_ports(count);
+    if (++draws == 1) ports.back() = taken;
+    return ports;
+  });
+  EXPECT_EQ(draws, 2);
+  ASSERT_EQ(started.nodes.size(), 3u);
+  for (const auto& node : started.nodes) EXPECT_NE(node.address, "127.0.0.1:" + std::to_string(taken));
+  EXPECT_EQ(stop_lab(scratch.lab()).nodes.size(), 3u);
+  EXPECT_TRUE(scratch.is_empty());
+}
+
+TEST(lab_start, gives_up_when_ports_are_taken_again_and_again_and_leaves_nothing) {
+  const empty_directory scratch;
+  const int taken = free_ports(1).front();
+  const listener other{taken};
+  int draws = 0;
+  try {
+    start(lab_kind::single, {.directory = scratch.lab()}, [&](std::size_t) {
+      ++draws;
+      return std::vector{taken};
+    });
+    FAIL() << "it started";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::local_server);
+    EXPECT_THAT(e.detail().why, HasSubstr("five times"));
+  }
+  EXPECT_EQ(draws, 5);
+  EXPECT_TRUE(scratch.is_empty());
+}
+
+TEST(lab_start, that_is_not_ready_in_time_says_what_is_missing_and_leaves_nothing) {
+  const empty_directory scratch;
+  try {
+    start(lab_kind::cluster, {.directory = scratch.lab(), .ready_within = 1ms}, free_ports);
+    FAIL() << "it started";
+  } catch (const error& e) {
+    EXPECT_EQ(e.detail().subject, scratch.lab());
+    EXPECT_THAT(e.detail().server_text, HasSubstr("127.0.0.1:"));
+  }
+  EXPECT_TRUE(scratch.is_empty());
+}
+
+TEST(lab_start, that_is_cancelled_leaves_nothing) {
+  const empty_directory scratch;
+  std::stop_source cancel;
+  cancel.request_stop();
+  try {
+    start(lab_kind::sentinel, {.directory = scratch.lab(), .cancel = cancel.get_token()}, free_ports);
+    FAIL() << "it started";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::cancelled);
+  }
+  EXPECT_TRUE(scratch.is_empty());
+}
+
+// redis-server reads its directory's name from a file, where quotes and line breaks mean something.
+TEST(lab_start, bears_a_directory_with_any_name) {
+  const empty_directory scratch;
+  const auto directory = scratch.lab() + " a\"b\\c\nport 1 'd'";
+  EXPECT_EQ(start(lab_kind::single, {.directory = directory}, free_ports).directory, directory);
+  EXPECT_EQ(stop_lab(directory).nodes.size(), 1u);
+  EXPECT_TRUE(scratch.is_empty());
+}
+
+// After a reboot the same pids and start times may be there again, of whatever.
+TEST(lab_stop, of_another_boot_signals_nobody) {
+  const empty_directory scratch;
+  const auto started = start(lab_kind::single, {.directory = scratch.lab()}, free_ports);
+  const process_handle server{started.nodes[0].pid};
+  const lab_place place{scratch.lab()};
+  auto record = *load(place);
+  record.boot = "00000000-0000-0000-0000-000000000000";
+  save(place, record);
+  EXPECT_TRUE(stop_lab(scratch.lab()).nodes.empty());
+  EXPECT_TRUE(server.running());
+  EXPECT_TRUE(server.signal(SIGKILL));
+  EXPECT_TRUE(server.ended_within(10s));
+}
+
+}  // namespace
+}  // namespace holdfast::local

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// That a process is known by more than its number.
+#include "local/process.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace holdfast::local {
+namespace {
+
+using namespace std::chrono_literals;
+
+class sleeper {
+public:
+  sleeper() : pid_{::fork()} {
+    if (pid_ == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  }
+  ~sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  sleeper(const sleeper&) = delete;
+  sleeper& operator=(const sleeper&) = delete;
+
+  int pid() const { return pid_; }
+
+private:
+  int pid_;
+};
+
+TEST(process, with_its_own_start_time_is_signalled) {
+  const sleeper child;
+  const process_handle process{child.pid(), started_at(child.pid())};
+  EXPECT_TRUE(process.running());
+  EXPECT_TRUE(process.signal(SIGKILL));
+  EXPECT_TRUE(process.ended_within(10s));
+  EXPECT_FALSE(process.running());
+  EXPECT_FALSE(process.signal(SIGKILL)) << "it is a zombie until its parent asks for it";
+}
+
+// The danger of a pid in a file: by the time that somebody reads it, it may be another's.
+TEST(process, with_another_start_time_is_left_alone) {
+  const sleeper child;
+  for (const std::uint64_t other : {started_at(child.pid()) - 1, started_at(child.pid()) + 1, std::uint64_t{0}}) {
+    const process_handle process{child.pid(), other};
+    EXPECT_FALSE(process.running());
+    EXPECT_FALSE(process.signal(SIGKILL));
+  }
+  EXPECT_FALSE(process_handle{child.pid()}.ended_within(50ms));
+}
+
+TEST(process, that_is_none_has_ended) {
+  for (const int pid : {0, -1}) {
+    EXPECT_FALSE(process_handle(pid).running());
+    EXPECT_FALSE(process_handle(pid).signal(SIGKILL));
+    EXPECT_EQ(started_at(pid), 0u);
+  }
+}
+
+TEST(process, moved_on_is_still_held) {
+  const sleeper child;
+  process_handle first{child.pid(), started_at(child.pid())};
+  const process_handle second{std::move(first)};
+  EXPECT_TRUE(second.running());
+}
+
+TEST(process, state_tells_whether_it_is_stopped) {
+  const sleeper child;
+  ::kill(child.pid(), SIGSTOP);
+  ::waitpid(child.pid(), nullptr, WUNTRACED);
+  EXPECT_EQ(state_of(child.pid()), 'T');
+  EXPECT_EQ(state_of(0), '\0');
+}
+
+TEST(process, boot_has_a_name) { EXPECT_EQ(boot_id().size(), 36u); }
+
+}  // namespace
+}  // namespace holdfast::local

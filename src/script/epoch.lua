@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- epoch: for how long nothing may be granted here, because the server may have forgotten locks.
+--
+-- KEYS[1]  epoch key: `v1|run id|replication id|since_us|hold_ms`
+-- ARGV[1]  hold_ms: how long leases may live on that are forgotten: the caller's max_ttl and what clocks may differ
+-- ARGV[2]  'first': no lock was ever kept here, so that none can be forgotten; empty or left out: who knows
+--
+-- Returns  now                         nothing to wait for
+--          {8, now, remaining ms, ms since it began, 'restart' or 'promotion'}
+--                                      quarantine
+--          {9, now, type}              wrong kind: the key holds this type instead of a string
+--          {10, now, what}             bad argument
+--
+-- An epoch is one run of one server as a primary. A new one begins when the server starts or is promoted: what it does
+-- not know then, it has forgotten. Then nobody grants for the longest lease that a forgotten holder may have (H24,
+-- H25). It is noticed here, by whoever comes first:
+--
+--   run id  replication id  second id    the epoch
+--   same    same                         is the same
+--   same    other           all zeros    is the same: a first replica came, or the last one left long ago (P19)
+--   same    other           set          is new, from now on: it was a replica for a time, and forgot (P20)
+--   other or key absent     all zeros    is new since the server's start: an old server has no wait at first use (P17)
+--   other or key absent     set          is new, from now on: nobody knows when it was promoted
+--
+-- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18).
+-- The key lives a week after its last use. The clients keep the quarantine; here nothing but this key is changed.
+--
+-- It must be one step, so that no two clients see the same epoch begin at two times. The server's clock decides. A full
+-- memory stops the writes but not the answer, which is reckoned from INFO: renewals must go on.
+local call, pcall, sub, match = redis.call, redis.pcall, string.sub, string.match
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+local hold, first = ARGV[1], ARGV[2] == 'first'
+if #hold == 0 or #hold > 12 or string.find(hold, '%D') then
+  return {10, now, 'hold'}
+end
+local found = call('TYPE', KEYS[1]).ok
+if found ~= 'none' and found ~= 'string' then
+  return {9, now, found}
+end
+
+local server, replication = call('INFO', 'server'), call('INFO', 'replication')
+local run, uptime = match(server, 'run_id:(%x+)'), match(server, 'uptime_in_seconds:(%-?%d+)')
+local id, second_id = match(replication, 'master_replid:(%x+)'), match(replication, 'master_replid2:(%x+)')
+if not run or not uptime or not id or not second_id then
+  return {10, now, 'INFO'}
+end
+local was_promoted = match(second_id, '[^0]') ~= nil
+
+local value = call('GET', KEYS[1]) or ''
+local old_run, old_id, since, old_hold = match(value, '^v1|(%x+)|(%x+)|(%d+)|(%d+)$')
+if old_hold and #old_hold <= 12 and tonumber(old_hold) > tonumber(hold) then
+  hold = old_hold
+end
+if first then
+  since = '0000000000000000'
+elseif old_run ~= run or #since ~= 16 or old_id ~= id and was_promoted then
+  since = now
+  -- Whole seconds of two readings of a clock: it may be nearly one second younger than it says.
+  if not was_promoted and tonumber(uptime) > 1 then
+    since = string.format('%016.0f', tonumber(now) - (tonumber(uptime) - 1) * 1000000)
+  end
+elseif since > now then
+  since = now -- The clock went back: a quarantine must not last for the step (H5).
+end
+
+local epoch = 'v1|' .. run .. '|' .. id .. '|' .. since .. '|' .. hold
+if epoch ~= value then
+  pcall('SET', KEYS[1], epoch, 'PX', '604800000')
+elseif call('PTTL', KEYS[1]) < 302400000 then
+  pcall('PEXPIRE', KEYS[1], '604800000')
+end
+
+local remaining = math.ceil((tonumber(since) - tonumber(now)) / 1000) + tonumber(hold)
+if remaining <= 0 then
+  return now
+end
+local ago = math.floor((tonumber(now) - tonumber(since)) / 1000)
+return {8, now, remaining, ago, was_promoted and 'promotion' or 'restart'}

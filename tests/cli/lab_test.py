@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holdfast lab: each topology is what it says, and its end is the end of its processes and of nobody else's."""
+
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+from fixture import CommandTest, Connection, is_alive, now, until
+
+SERVER = "/usr/bin/redis-server"
+
+
+def ask(address, *words):
+    host, port = address.rsplit(":", 1)
+    connection = Connection((host, int(port)))
+    try:
+        return connection.ask(*words)
+    finally:
+        connection.close()
+
+
+def pairs(flat):
+    return dict(zip(flat[::2], flat[1::2]))
+
+
+def fields(info):
+    return dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+
+
+def listeners_of(pid):
+    """The addresses on which a process listens, from /proc."""
+    inodes = set()
+    for link in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(link)))
+        except FileNotFoundError:
+            pass
+    found = set()
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/net/{table}", encoding="ascii") as lines:
+            for words in (line.split() for line in list(lines)[1:]):
+                if words[3] == "0A" and words[9] in inodes:
+                    found.add(words[1].split(":")[0])
+    return found
+
+
+class Lab(CommandTest):
+    def setUp(self):
+        super().setUp()
+        del self.environment["HOLDFAST_URI"]
+        self.environment["XDG_RUNTIME_DIR"] = self.path("run")
+        os.mkdir(self.path("run"), 0o700)
+        self.made = []
+        self.addCleanup(self.stop_all)  # Runs before the directory is removed.
+
+    def stop_all(self):
+        for directory in self.made:
+            self.finish("lab", "stop", directory)
+
+    def lab(self, *words):
+        started = self.finish("lab", *words, "--json")
+        self.assertEqual(started.status, 0, started.err)
+        lab = json.loads(started.out)
+        self.made.append(lab["directory"])
+        for node in lab["nodes"]:
+            self.assertTrue(is_alive(node["pid"]), node)
+            self.assertEqual(fields(ask(node["address"], "INFO", "server"))["process_id"], str(node["pid"]))
+            self.assertEqual(listeners_of(node["pid"]), {"0100007F"}, "127.0.0.1 and nothing else")
+        return lab
+
+    @staticmethod
+    def of(lab, role):
+        return [node["address"] for node in lab["nodes"] if node["role"] == role]
+
+    def assert_replicates(self, replica, primary):
+        role = ask(replica, "ROLE")
+        self.assertEqual((role[0], f"{role[1]}:{role[2]}", role[3]), ("slave", primary, "connected"))
+        self.assertEqual(fields(ask(replica, "INFO", "replication"))["master_link_status"], "up")
+
+    def assert_ended(self, lab):
+        for node in lab["nodes"]:
+            self.assertFalse(is_alive(node["pid"]), node)
+        self.assertFalse(os.path.exists(lab["directory"]))
+
+    def assert_nothing_is_left(self):
+        self.assertEqual(os.listdir(self.path("run")), [])
+        for path in glob.glob("/proc/[0-9]*/fd/1"):  # Their log, also when it has been removed.
+            try:
+                self.assertNotIn(self.path("run"), os.readlink(path))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                pass
+
+    def refused(self, *words, status, **environment):
+        refused = self.finish("lab", *words, **environment)
+        self.assertEqual(refused.status, status, refused.out + refused.err)
+        self.assertEqual(refused.out, "")
+        return refused.err
+
+
+class Topologies(Lab):
+    def test_single_serves_locks(self):
+        lab = self.lab("single")
+        self.assertEqual(lab["uri"], "redis://" + lab["nodes"][0]["address"])
+        self.assertEqual(ask(lab["nodes"][0]["address"], "ROLE")[0], "master")
+        run = self.finish("run", "-u", lab["uri"], self.lock, "--", "sh", "-c", "exit 7")
+        self.assertEqual(run.status, 7, run.err)
+
+    def test_keeps_nothing_on_disk_unless_asked(self):
+        keeps = lambda lab: ask(lab["nodes"][0]["address"], "CONFIG", "GET", "appendonly")[1]
+        self.assertEqual(keeps(self.lab("single")), "no")
+        self.assertEqual(keeps(self.lab("single", "--persistent")), "yes")
+
+    def test_replicas_are_in_sync(self):
+        lab = self.lab("replicas", "3")
+        [primary] = self.of(lab, "primary")
+        self.assertEqual(lab["uri"], f"redis://{primary}")
+        self.assertEqual(len(ask(primary, "ROLE")[2]), 3)
+        for replica in self.of(lab, "replica"):
+            self.assert_replicates(replica, primary)
+        connection = Connection((primary.split(":")[0], int(primary.split(":")[1])))
+        self.addCleanup(connection.close)
+        connection.ask("SET", "x", "1", "PX", "60000")
+        self.assertEqual(connection.ask("WAIT", "3", "5000"), 3)
+
+    def test_sentinels_agree_and_fail_over_when_the_primary_dies(self):
+        lab = self.lab("sentinel")
+        [primary], replicas, sentinels = (self.of(lab, role) for role in ("primary", "replica", "sentinel"))
+        self.assertEqual((len(replicas), len(sentinels)), (2, 3))
+        self.assertEqual(lab["uri"], f"redis+sentinel://{','.join(sentinels)}/mymaster")
+        for replica in replicas:
+            self.assert_replicates(replica, primary)
+        named_by = lambda sentinel: ":".join(ask(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"))
+        for sentinel in sentinels:
+            self.assertEqual(named_by(sentinel), primary)
+            self.assertTrue(ask(sentinel, "SENTINEL", "CKQUORUM", "mymaster").startswith("OK 3 usable"))
+            self.assertEqual({pairs(one)["flags"] for one in ask(sentinel, "SENTINEL", "REPLICAS", "mymaster")},
+                             {"slave"})
+
+        os.kill(lab["nodes"][0]["pid"], signal.SIGKILL)
+        died_at = now()
+        until(lambda: named_by(sentinels[0]) in replicas, "a sentinel names another primary")
+        chosen = named_by(sentinels[0])
+        until(lambda: ask(chosen, "ROLE")[0] == "master", "it is one")
+        took = now() - died_at
+        until(lambda: all(named_by(one) == chosen for one in sentinels), "all sentinels name it")
+        [other] = set(replicas) - {chosen}
+        port = chosen.split(":")[1]
+        until(lambda: fields(ask(other, "INFO", "replication")).get("master_port") == port, "it is followed")
+        print(f"failover after SIGKILL: {took:.2f} s; all agree after {now() - died_at:.2f} s", flush=True)
+        self.assertLess(took, 10)
+
+        stopped = self.finish("lab", "stop", lab["directory"])  # With one that is dead already.
+        self.assertEqual(stopped.status, 0, stopped.err)
+        self.assertEqual(stopped.out, f"ended 5 servers of {lab['directory']}\n")
+        self.assert_ended(lab)
+
+    def test_cluster_serves_all_slots_with_a_replica_for_each_primary(self):
+        lab = self.lab("cluster")
+        primaries, replicas = self.of(lab, "primary"), self.of(lab, "replica")
+        self.assertEqual((len(primaries), len(replicas)), (3, 3))
+        self.assertEqual(lab["uri"], "redis+cluster://" + ",".join(primaries + replicas))
+        for node in primaries + replicas:
+            info = fields(ask(node, "CLUSTER", "INFO"))
+            self.assertEqual((info["cluster_state"], info["cluster_slots_ok"], info["cluster_known_nodes"],
+                              info["cluster_size"]), ("ok", "16384", "6", "3"))
+        followed = set()
+        for replica in replicas:
+            role = ask(replica, "ROLE")
+            self.assert_replicates(replica, f"{role[1]}:{role[2]}")
+            followed.add(f"{role[1]}:{role[2]}")
+        self.assertEqual(followed, set(primaries))
+        served = 0
+        for key in ("a", "b", "c", "d"):
+            for primary in primaries:
+                try:
+                    self.assertEqual(ask(primary, "SET", key, "1", "PX", "60000"), "OK")
+                    served += 1
+                except RuntimeError as elsewhere:
+                    self.assertTrue(str(elsewhere).startswith("MOVED"), elsewhere)
+        self.assertEqual(served, 4)
+
+    def test_quorum_is_of_servers_that_know_nothing_of_each_other(self):
+        lab = self.lab("quorum", "5")
+        nodes = self.of(lab, "primary")
+        self.assertEqual(len(nodes), 5)
+        self.assertEqual(lab["uri"], f"redis+quorum://{','.join(nodes)}")
+        for node in nodes:
+            self.assertEqual(ask(node, "ROLE"), ["master", 0, []])
+        self.assertEqual(len({fields(ask(node, "INFO", "server"))["run_id"] for node in nodes}), 5)
+
+
+class Ends(Lab):
+    def test_stop_ends_exactly_these_and_can_be_called_twice(self):
+        kept, ended = self.lab("single"), self.lab("quorum", "3")
+        stopped = self.finish("lab", "stop", ended["directory"], "--json")
+        document = json.loads(stopped.out)
+        self.assertEqual((stopped.status, document["nodes"], document["running"]), (0, ended["nodes"], False))
+        self.assert_ended(ended)
+        self.assertEqual(ask(kept["nodes"][0]["address"], "PING"), "PONG")
+        again = self.finish("lab", "stop", ended["directory"])
+        self.assertEqual((again.status, again.out), (0, f"no lab in {ended['directory']}\n"))
+
+    def test_stop_ends_a_stopped_process_too(self):
+        lab = self.lab("single")
+        os.kill(lab["nodes"][0]["pid"], signal.SIGSTOP)
+        self.assertEqual(self.finish("lab", "stop", lab["directory"]).status, 0)
+        self.assert_ended(lab)
+
+    def test_stop_leaves_what_is_not_its_own(self):
+        directory = self.path("mine")
+        os.mkdir(directory, 0o700)
+        lab = self.lab("single", "--directory", directory)
+        self.assertEqual(lab["directory"], directory)
+        with open(os.path.join(directory, "notes"), "w", encoding="ascii") as file:
+            file.write("of the user")
+        self.assertEqual(self.finish("lab", "stop", directory).status, 0)
+        self.assertEqual(os.listdir(directory), ["notes"])
+
+    def test_foreign_pid_in_the_record_is_not_signalled(self):
+        lab = self.lab("quorum", "3")
+        stranger = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        replaced = lab["nodes"][1]["pid"]
+        os.kill(replaced, signal.SIGKILL)
+        until(lambda: not is_alive(replaced), "it is dead")
+        record = os.path.join(lab["directory"], "lab")
+        with open(record, encoding="ascii") as file:
+            text = file.read()
+        self.assertIn(f" {replaced} ", text)
+        with open(record, "w", encoding="ascii") as file:
+            file.write(text.replace(f" {replaced} ", f" {stranger.pid} "))
+        stopped = self.finish("lab", "stop", lab["directory"])
+        self.assertEqual((stopped.status, stopped.out), (0, f"ended 2 servers of {lab['directory']}\n"))
+        self.assertTrue(is_alive(stranger.pid))
+        self.assert_ended(lab)
+
+    def test_damaged_record_is_not_believed(self):
+        lab = self.lab("single")
+        record = os.path.join(lab["directory"], "lab")
+        with open(record, "r+", encoding="ascii") as file:
+            text = file.read()
+            file.truncate(len(text) - 4)
+        err = self.refused("stop", lab["directory"], status=69)
+        self.assertIn("damaged", err)
+        self.assertTrue(is_alive(lab["nodes"][0]["pid"]))
+        with open(record, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def test_signal_before_it_is_ready_ends_it_all(self):
+        starting = self.start("lab", "cluster")
+        until(lambda: glob.glob(self.path("run") + "/*/node-*"), "it has begun")
+        starting.signal(signal.SIGINT)
+        self.assertEqual(starting.wait(), 130, starting.err)
+        self.assertEqual(starting.out, "")
+        self.assert_nothing_is_left()
+
+
+class Refusals(Lab):
+    def test_uri_alone_goes_to_stdout(self):
+        started = self.finish("lab", "single")
+        self.made.append(re.search(r"holdfast lab stop (\S+)", started.err).group(1))
+        self.assertRegex(started.out, r"^redis://127\.0\.0\.1:\d+\n$")
+
+    def test_uri_that_is_not_understood_yet_comes_with_a_sentence(self):
+        started = self.finish("lab", "quorum", "1")
+        self.made.append(re.search(r"holdfast lab stop (\S+)", started.err).group(1))
+        self.assertIn("holdfast does not understand it yet", started.err)
+
+    def test_even_quorum_is_refused_with_the_reason(self):
+        err = self.refused("quorum", "4", status=64)
+        self.assertIn("neither is a majority", err)
+        self.assertIn("quorum 5", err)
+
+    def test_words_that_mean_nothing_are_refused_with_those_that_do(self):
+        for words in ((), ("triangle",), ("quorum", "many"), ("replicas", "0"), ("replicas", "9"), ("sentinel", "3"),
+                      ("single", "1", "2"), ("stop",), ("stop", "a", "b")):
+            with self.subTest(words):
+                self.assertIn("fix: holdfast lab", self.refused(*words, status=64))
+        self.assert_nothing_is_left()
+
+    def test_directory_that_is_no_lab_is_not_touched(self):
+        os.mkdir(self.path("home"), 0o700)
+        with open(self.path("home") + "/thesis", "w", encoding="ascii") as file:
+            file.write("!")
+        self.assertIn("not the directory of a lab", self.refused("stop", self.path("home"), status=69))
+        self.assertIn("not empty", self.refused("single", "--directory", self.path("home"), status=69))
+        self.assertEqual(os.listdir(self.path("home")), ["thesis"])
+
+    def test_directory_in_use_is_refused_with_the_way_out(self):
+        lab = self.lab("single", "--directory", self.path("used"))
+        err = self.refused("single", "--directory", lab["directory"], status=69)
+        self.assertIn("holdfast lab stop", err)
+        self.assertEqual(ask(lab["nodes"][0]["address"], "PING"), "PONG")
+
+    def test_directory_that_others_may_write_is_refused(self):
+        os.mkdir(self.path("open"))
+        os.chmod(self.path("open"), 0o777)
+        self.assertIn("Others may write", self.refused("single", "--directory", self.path("open"), status=69))
+        os.symlink("/tmp", self.path("link"))
+        self.assertIn("symbolic link", self.refused("single", "--directory", self.path("link") + "/", status=69))
+
+    def fake_server(self, script):
+        os.mkdir(self.path("bin"))
+        with open(self.path("bin/redis-server"), "w", encoding="ascii") as file:
+            file.write(script)
+        os.chmod(self.path("bin/redis-server"), 0o755)
+        return self.path("bin") + ":" + os.environ["PATH"]
+
+    def test_start_without_a_program_that_runs_leaves_nothing(self):
+        path = self.fake_server("#!/no/such/interpreter\n")
+        self.assertIn("cannot be run", self.refused("single", status=69, PATH=path))
+        self.assert_nothing_is_left()
+
+    def test_start_of_which_the_fourth_server_fails_leaves_nothing(self):
+        count = self.path("count")
+        path = self.fake_server(f"#!/bin/sh\necho x >>{count}\n"
+                                f"[ $(wc -l <{count}) -lt 4 ] || {{ echo no more; exit 1; }}\nexec {SERVER} \"$@\"\n")
+        err = self.refused("quorum", "5", status=69, PATH=path)
+        self.assertIn("no more", err)
+        self.assert_nothing_is_left()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real topology for one test, ended with it; and the ways to hurt it. Over holdfast/lab.hpp, so that tests and people
+// have the same. Header-only, because the support library links no code of ours: whoever includes this links holdfast.
+#pragma once
+
+#include <holdfast/error.hpp>
+#include <holdfast/lab.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::test {
+
+class lab_topology {
+public:
+  explicit lab_topology(lab_kind kind, lab_options options = {}) : lab_{start_lab(kind, options)} {}
+  ~lab_topology() {
+    try {
+      stop_lab(lab_.directory);
+    } catch (const error&) {  // Its directory is what the test has made of it.
+    }
+  }
+  lab_topology(const lab_topology&) = delete;
+  lab_topology& operator=(const lab_topology&) = delete;
+
+  const std::string& uri() const { return lab_.uri; }
+  const std::string& directory() const { return lab_.directory; }
+  const std::vector<lab_node>& nodes() const { return lab_.nodes; }
+
+  // Those that were started as that: "primary", "replica", "sentinel".
+  std::vector<lab_node> nodes(std::string_view role) const {
+    std::vector<lab_node> out;
+    for (const auto& node : lab_.nodes)
+      if (node.role == role) out.push_back(node);
+    return out;
+  }
+
+  void kill(const lab_node& node) { kill_lab_node(lab_.directory, node.address); }
+  void pause(const lab_node& node) { pause_lab_node(lab_.directory, node.address); }
+  void resume(const lab_node& node) { resume_lab_node(lab_.directory, node.address); }
+  void restart(const lab_node& node, lab_data data) {
+    const int pid = restart_lab_node(lab_.directory, node.address, data);
+    for (auto& one : lab_.nodes)
+      if (one.address == node.address) one.pid = pid;
+  }
+
+private:
+  lab lab_;
+};
+
+}  // namespace holdfast::test
