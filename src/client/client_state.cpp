@@ -5,7 +5,10 @@
 #include "local/directory.hpp"
 #include "net/clock.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -110,9 +113,22 @@ void client_state::require_ours() const {
   if (!is_ours()) throw error{errc::used_after_fork};
 }
 
+std::string quarantine_sentence(bool is_promotion, duration began_ago, duration remaining) {
+  const auto seconds = [](duration d) { return std::chrono::ceil<std::chrono::seconds>(d).count(); };
+  return fmt::format("the server {} {} s ago and may have forgotten locks: nothing is granted for {} s more",
+                     is_promotion ? "was promoted" : "started", seconds(began_ago), seconds(remaining));
+}
+
+std::string client_state::why_nothing_is_granted() const {
+  const auto found = commands_->quarantine();
+  if (!found) return "the server restarted or was promoted and may have forgotten locks";
+  const time_point now = net::boottime_now();
+  return quarantine_sentence(found->is_promotion, now - found->began_at, found->ends_at - now);
+}
+
 void client_state::fail(errc code, error_detail detail) const {
   detail.endpoint = display_;
-  if (code == errc::quarantined && detail.why.empty()) detail.why = commands_->why_nothing_is_granted();
+  if (code == errc::quarantined && detail.why.empty()) detail.why = why_nothing_is_granted();
   if (detail.subject.empty() && (code == errc::wrong_password || code == errc::no_permission)) {
     detail.subject = "user '" + user_ + "'";
   }

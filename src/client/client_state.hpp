@@ -23,6 +23,9 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+// Why nothing is granted, for people.
+std::string quarantine_sentence(bool is_promotion, duration began_ago, duration remaining);
+
 class client_state : public std::enable_shared_from_this<client_state> {
 public:
   explicit client_state(const settings& from);
@@ -151,6 +154,7 @@ private:
   std::vector<resp::value> ask_together(std::vector<Question> what);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
   errc refined(errc code) const;
+  std::string why_nothing_is_granted() const;
   void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
 
   const unsigned long generation_;

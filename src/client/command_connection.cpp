@@ -254,16 +254,6 @@ std::optional<engine::quarantine> command_connection::quarantine() {
   return channel().in_quarantine(boottime_now());
 }
 
-std::string command_connection::why_nothing_is_granted() {
-  const auto found = quarantine();
-  if (!found) return "the server restarted or was promoted and may have forgotten locks";
-  const time_point now = boottime_now();
-  const auto seconds = [](duration d) { return std::chrono::ceil<std::chrono::seconds>(d).count(); };
-  return fmt::format("the server {} {} s ago and may have forgotten locks; nothing is granted for {} s more",
-                     found->is_promotion ? "was promoted" : "started", seconds(now - found->began_at),
-                     seconds(found->ends_at - now));
-}
-
 void command_connection::send_and_forget(const script::command& what) {
   auto held = locked();
   if (!channel().is_ready()) return;

@@ -74,8 +74,6 @@ public:
   core::server_clock server_clock();
   // What the server said last of a quarantine that still lasts.
   std::optional<engine::quarantine> quarantine();
-  // The same as a sentence.
-  std::string why_nothing_is_granted();
   // Somebody left whom the line may call until then.
   void listen_until(time_point at);
   // What the last connection failed of, and how often in a row.

@@ -88,12 +88,9 @@ void judge_quarantine(client_state& state, diagnosis& result) {
     const auto found = state.ask_quarantine();
     if (!found) return;
     result.quarantine = found->remaining;
-    result.findings.push_back(
-        {severity::warning, "E23",
-         fmt::format("the server {} {} s ago and may have forgotten locks: nothing is granted for {} s more",
-                     found->is_promotion ? "was promoted" : "started", found->began_ago.count() / 1000,
-                     (found->remaining.count() + 999) / 1000),
-         "wait; or, if it has forgotten none because this was its first start: holdfast init"});
+    result.findings.push_back({severity::warning, "E23",
+                               quarantine_sentence(found->is_promotion, found->began_ago, found->remaining),
+                               "wait; or, if it has forgotten none because this was its first start: holdfast init"});
   } catch (const error& e) {
     result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
                                "whether the server has forgotten locks cannot be seen: " + std::string{e.what()},

@@ -14,8 +14,8 @@ namespace detail {
 
 using net::boottime_now;
 
-waiting_thread::waiting_thread(const calls& what, list& with_news, bool may_be_ended)
-    : may_be_woken{may_be_ended}, what_{&what}, with_news_{&with_news} {
+waiting_thread::waiting_thread(const calls& what, list& with_news, bool wakeable)
+    : may_be_woken{wakeable}, what_{&what}, with_news_{&with_news} {
   sem_init(&woken_, 0, 0);
 }
 

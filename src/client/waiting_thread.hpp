@@ -33,7 +33,7 @@ public:
   using list = std::vector<waiting_thread*>;
 
   // `with_news`: where it is put when something happened to one of its calls.
-  waiting_thread(const calls& what, list& with_news, bool may_be_ended);
+  waiting_thread(const calls& what, list& with_news, bool wakeable);
   ~waiting_thread();
 
   // Under the connection's mutex, all but wake().

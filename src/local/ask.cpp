@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/ask.hpp"
 
-#include "local/probe.hpp"
+#include "local/clock.hpp"
 #include "resp/reader.hpp"
 #include "resp/writer.hpp"
 

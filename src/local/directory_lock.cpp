@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/directory_lock.hpp"
 
+#include "local/clock.hpp"
 #include "local/failure.hpp"
-#include "local/probe.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 
 namespace holdfast::local {
 namespace {
@@ -26,12 +25,6 @@ bool is_still_there(int fd, const std::string& file) {
 }
 
 }  // namespace
-
-void pause_for(std::chrono::nanoseconds time) {
-  timespec left{0, time.count()};
-  while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
-  }
-}
 
 directory_lock::directory_lock(const std::string& file, mode_t mode, time_point give_up_at) {
   for (;;) {

@@ -7,7 +7,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <string>
 
 namespace holdfast::local {
@@ -23,7 +22,5 @@ public:
 private:
   int fd_ = -1;
 };
-
-void pause_for(std::chrono::nanoseconds time);
 
 }  // namespace holdfast::local

@@ -2,11 +2,11 @@
 // The public functions: ending a lab, and hurting its nodes.
 #include "local/lab.hpp"
 
+#include "local/clock.hpp"
 #include "local/directory_lock.hpp"
 #include "local/failure.hpp"
 #include "local/lab_ready.hpp"
 #include "local/launch.hpp"
-#include "local/probe.hpp"
 #include "local/process.hpp"
 
 #include <holdfast/error.hpp>

@@ -2,8 +2,8 @@
 #include "local/lab_cluster.hpp"
 
 #include "local/ask.hpp"
+#include "local/clock.hpp"
 #include "local/failure.hpp"
-#include "local/probe.hpp"
 
 #include <fmt/format.h>
 

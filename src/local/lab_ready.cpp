@@ -2,10 +2,9 @@
 #include "local/lab_ready.hpp"
 
 #include "local/ask.hpp"
-#include "local/directory_lock.hpp"
+#include "local/clock.hpp"
 #include "local/failure.hpp"
 #include "local/launch.hpp"
-#include "local/probe.hpp"
 #include "local/process.hpp"
 
 #include <holdfast/error.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a kind of topology to servers that are ready, or to nothing.
+#include "local/clock.hpp"
 #include "local/directory_lock.hpp"
 #include "local/failure.hpp"
 #include "local/lab.hpp"
@@ -7,7 +8,6 @@
 #include "local/lab_config.hpp"
 #include "local/lab_ready.hpp"
 #include "local/launch.hpp"
-#include "local/probe.hpp"
 #include "local/process.hpp"
 
 #include <holdfast/client.hpp>

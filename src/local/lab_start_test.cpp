@@ -2,8 +2,8 @@
 // Starts that go wrong, with the ports as the lever. That they go right, tests/cli/lab_test.py and
 // tests/integration/lab_test.cpp see.
 #include "local/lab.hpp"
-#include "local/probe.hpp"
 #include "local/process.hpp"
+#include "local/scratch_directory.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include <holdfast/error.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -23,25 +22,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-class empty_directory {
-public:
-  empty_directory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "holdfast-lab-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~empty_directory() {
-    std::error_code ec;
-    std::filesystem::remove_all(path_, ec);
-  }
-  empty_directory(const empty_directory&) = delete;
-  empty_directory& operator=(const empty_directory&) = delete;
+std::string lab_in(const scratch_directory& scratch) { return scratch.path() + "/lab"; }
 
-  std::string lab() const { return path_ + "/lab"; }
-  bool is_empty() const { return std::filesystem::is_empty(path_); }
-
-private:
-  std::string path_;
-};
+bool is_empty(const scratch_directory& scratch) { return std::filesystem::is_empty(scratch.path()); }
 
 class listener {
 public:
@@ -63,11 +46,11 @@ private:
 
 // Between the look for a free port and the server's bind(2), another program takes one.
 TEST(lab_start, takes_other_ports_when_one_was_taken_meanwhile) {
-  const empty_directory scratch;
+  const scratch_directory scratch;
   const int taken = free_ports(1).front();
   const listener other{taken};
   int draws = 0;
-  const auto started = start(lab_kind::quorum, {.count = 3, .directory = scratch.lab()}, [&](std::size_t count) {
+  const auto started = start(lab_kind::quorum, {.count = 3, .directory = lab_in(scratch)}, [&](std::size_t count) {
     auto ports = free_ports(count);
     if (++draws == 1) ports.back() = taken;
     return ports;
@@ -75,17 +58,17 @@ TEST(lab_start, takes_other_ports_when_one_was_taken_meanwhile) {
   EXPECT_EQ(draws, 2);
   ASSERT_EQ(started.nodes.size(), 3u);
   for (const auto& node : started.nodes) EXPECT_NE(node.address, "127.0.0.1:" + std::to_string(taken));
-  EXPECT_EQ(stop_lab(scratch.lab()).nodes.size(), 3u);
-  EXPECT_TRUE(scratch.is_empty());
+  EXPECT_EQ(stop_lab(lab_in(scratch)).nodes.size(), 3u);
+  EXPECT_TRUE(is_empty(scratch));
 }
 
 TEST(lab_start, gives_up_when_ports_are_taken_again_and_again_and_leaves_nothing) {
-  const empty_directory scratch;
+  const scratch_directory scratch;
   const int taken = free_ports(1).front();
   const listener other{taken};
   int draws = 0;
   try {
-    start(lab_kind::single, {.directory = scratch.lab()}, [&](std::size_t) {
+    start(lab_kind::single, {.directory = lab_in(scratch)}, [&](std::size_t) {
       ++draws;
       return std::vector{taken};
     });
@@ -95,53 +78,53 @@ TEST(lab_start, gives_up_when_ports_are_taken_again_and_again_and_leaves_nothing
     EXPECT_THAT(e.detail().why, HasSubstr("five times"));
   }
   EXPECT_EQ(draws, 5);
-  EXPECT_TRUE(scratch.is_empty());
+  EXPECT_TRUE(is_empty(scratch));
 }
 
 TEST(lab_start, that_is_not_ready_in_time_says_what_is_missing_and_leaves_nothing) {
-  const empty_directory scratch;
+  const scratch_directory scratch;
   try {
-    start(lab_kind::cluster, {.directory = scratch.lab(), .ready_within = 1ms}, free_ports);
+    start(lab_kind::cluster, {.directory = lab_in(scratch), .ready_within = 1ms}, free_ports);
     FAIL() << "it started";
   } catch (const error& e) {
-    EXPECT_EQ(e.detail().subject, scratch.lab());
+    EXPECT_EQ(e.detail().subject, lab_in(scratch));
     EXPECT_THAT(e.detail().server_text, HasSubstr("127.0.0.1:"));
   }
-  EXPECT_TRUE(scratch.is_empty());
+  EXPECT_TRUE(is_empty(scratch));
 }
 
 TEST(lab_start, that_is_cancelled_leaves_nothing) {
-  const empty_directory scratch;
+  const scratch_directory scratch;
   std::stop_source cancel;
   cancel.request_stop();
   try {
-    start(lab_kind::sentinel, {.directory = scratch.lab(), .cancel = cancel.get_token()}, free_ports);
+    start(lab_kind::sentinel, {.directory = lab_in(scratch), .cancel = cancel.get_token()}, free_ports);
     FAIL() << "it started";
   } catch (const error& e) {
     EXPECT_EQ(e.code(), errc::cancelled);
   }
-  EXPECT_TRUE(scratch.is_empty());
+  EXPECT_TRUE(is_empty(scratch));
 }
 
 // redis-server reads its directory's name from a file, where quotes and line breaks mean something.
 TEST(lab_start, bears_a_directory_with_any_name) {
-  const empty_directory scratch;
-  const auto directory = scratch.lab() + " a\"b\\c\nport 1 'd'";
+  const scratch_directory scratch;
+  const auto directory = lab_in(scratch) + " a\"b\\c\nport 1 'd'";
   EXPECT_EQ(start(lab_kind::single, {.directory = directory}, free_ports).directory, directory);
   EXPECT_EQ(stop_lab(directory).nodes.size(), 1u);
-  EXPECT_TRUE(scratch.is_empty());
+  EXPECT_TRUE(is_empty(scratch));
 }
 
 // After a reboot the same pids and start times may be there again, of whatever.
 TEST(lab_stop, of_another_boot_signals_nobody) {
-  const empty_directory scratch;
-  const auto started = start(lab_kind::single, {.directory = scratch.lab()}, free_ports);
+  const scratch_directory scratch;
+  const auto started = start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports);
   const process_handle server{started.nodes[0].pid};
-  const lab_place place{scratch.lab()};
+  const lab_place place{lab_in(scratch)};
   auto record = *load(place);
   record.boot = "00000000-0000-0000-0000-000000000000";
   save(place, record);
-  EXPECT_TRUE(stop_lab(scratch.lab()).nodes.empty());
+  EXPECT_TRUE(stop_lab(lab_in(scratch)).nodes.empty());
   EXPECT_TRUE(server.running());
   EXPECT_TRUE(server.signal(SIGKILL));
   EXPECT_TRUE(server.ended_within(10s));

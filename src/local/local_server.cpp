@@ -3,6 +3,7 @@
 #include "local/local_server.hpp"
 
 #include "base/time.hpp"
+#include "local/clock.hpp"
 #include "local/directory.hpp"
 #include "local/directory_lock.hpp"
 #include "local/failure.hpp"

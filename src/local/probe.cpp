@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/probe.hpp"
 
+#include "local/clock.hpp"
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,7 +13,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <string_view>
 
 namespace holdfast::local {
@@ -86,12 +87,6 @@ answer not_connected(int error_number) {
 }
 
 }  // namespace
-
-time_point boottime_now() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return time_point{std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec}};
-}
 
 answer ping(const std::string& socket_path, time_point give_up_at) {
   connection server{socket_path};

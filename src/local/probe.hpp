@@ -9,8 +9,6 @@
 
 namespace holdfast::local {
 
-time_point boottime_now() noexcept;
-
 enum class presence {
   absent,    // No socket there.
   refusing,  // A socket file that nobody listens on: its server died.

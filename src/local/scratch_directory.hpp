@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory for one test, gone with it; its local server, if a test left one, is stopped first. Shared by the two
+// A directory for one test, gone with it; its local server, if a test left one, is stopped first. Shared by the
 // test files of this room.
 #pragma once
 

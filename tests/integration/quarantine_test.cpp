@@ -60,7 +60,7 @@ TEST_F(quarantine, after_a_loss_of_all_data_nobody_gets_the_lock_before_its_hold
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::quarantined);
   EXPECT_EQ(e->code(), outcome::not_applied);
-  EXPECT_THAT(e->what(), HasSubstr("may have forgotten locks; nothing is granted for"));
+  EXPECT_THAT(e->what(), HasSubstr("may have forgotten locks: nothing is granted for"));
   EXPECT_TRUE(held.valid());
   EXPECT_FALSE(take(theirs, held).was_other_valid);
 }
