@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds silent_wait{400};
 void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, ec);
-  if (!info) return;
+  if (!info || (info->held && info->owner == owner)) return;  // It became ours while we looked.
   const auto ours = std::find_if(info->waiters.begin(), info->waiters.end(),
                                  [&](const waiter_info& one) { return one.owner == owner; });
   const auto ahead = std::distance(info->waiters.begin(), ours);

@@ -65,7 +65,7 @@ TEST_F(asynchronous, future_gives_the_lease_or_throws) {
   auto locks = make_client();
   auto held = async_acquire(locks, "x", {}, asio::use_future).get();
   EXPECT_TRUE(held.valid());
-  auto second = async_acquire(locks, "x", {.wait = 200ms}, asio::bind_executor(io, asio::use_future));
+  auto second = async_acquire(locks, "x", {.wait = in_vain}, asio::bind_executor(io, asio::use_future));
   run();
   try {
     second.get();
@@ -97,7 +97,7 @@ TEST_F(asynchronous, coroutine_gets_the_lease_or_throws) {
     EXPECT_TRUE(one.valid());
     error_code ec;
     try {
-      auto two = co_await async_acquire(locks, "x", {.ttl = 1s, .wait = 200ms, .owner = "two"}, asio::use_awaitable);
+      auto two = co_await async_acquire(locks, "x", {.ttl = 1s, .wait = in_vain, .owner = "two"}, asio::use_awaitable);
     } catch (const boost::system::system_error& e) {
       ec = e.code();
     }

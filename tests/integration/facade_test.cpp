@@ -60,7 +60,7 @@ TEST_F(plain, mutex_that_is_waited_for_in_vain_gives_the_lease_back) {
   mutex m{locks, "x", {.ttl = 300ms}};
   m.lock();
   server_("DEL", "hf:{x}");
-  std::thread{[&] { EXPECT_FALSE(m.try_lock_for(100ms)); }}.join();
+  std::thread{[&] { EXPECT_FALSE(m.try_lock_for(in_vain)); }}.join();
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
   m.unlock();
   EXPECT_TRUE(m.try_lock());
@@ -131,7 +131,7 @@ TEST_F(recursive, other_thread_cannot_enter_while_it_is_held_twice) {
   const std::lock_guard inner{m_};
   std::thread{[&] {
     EXPECT_FALSE(m_.try_lock());
-    EXPECT_FALSE(m_.try_lock_for(200ms));
+    EXPECT_FALSE(m_.try_lock_for(in_vain));
   }}.join();
 }
 
@@ -150,22 +150,23 @@ TEST_F(synchronized, try_runs_the_body_and_releases) {
 TEST_F(synchronized, try_says_that_the_time_is_up_and_does_not_run_the_body) {
   const auto held = others_.acquire("x");
   bool has_run = false;
-  EXPECT_FALSE(locks_.try_synchronize("x", [&](lease&) { has_run = true; }, {.wait = 200ms}));
+  EXPECT_FALSE(locks_.try_synchronize("x", [&](lease&) { has_run = true; }, {.wait = in_vain}));
   EXPECT_EQ(locks_.try_synchronize("x", [&](lease&) { return has_run = true; }, {.wait = 0ms}), std::nullopt);
   EXPECT_FALSE(has_run);
 }
 
 TEST_F(synchronized, throwing_form_throws_instead) {
   const auto held = others_.acquire("x");
-  EXPECT_EQ(code_of([&] { locks_.synchronize("x", [](lease&) {}, {.wait = 200ms}); }), errc::timed_out);
+  EXPECT_EQ(code_of([&] { locks_.synchronize("x", [](lease&) {}, {.wait = in_vain}); }), errc::timed_out);
 }
 
 // The issue: a nested lock's time-out is never swallowed by the outer.
 TEST_F(synchronized, time_out_of_a_nested_lock_is_its_own) {
   const auto held = others_.acquire("inner");
   const auto code = code_of([&] {
-    (void)locks_.try_synchronize("outer", [&](lease&) { locks_.synchronize("inner", [](lease&) {}, {.wait = 200ms}); },
-                                 {.wait = 1s});
+    (void)locks_.try_synchronize("outer",
+                                 [&](lease&) { locks_.synchronize("inner", [](lease&) {}, {.wait = in_vain}); },
+                                 {.wait = in_vain + 1s});
   });
   EXPECT_EQ(code, errc::timed_out);
   EXPECT_TRUE(others_.try_acquire("outer")) << "and the outer is released";
@@ -174,7 +175,7 @@ TEST_F(synchronized, time_out_of_a_nested_lock_is_its_own) {
 TEST_F(synchronized, try_in_a_try_says_false_for_the_inner_only) {
   const auto held = others_.acquire("inner");
   EXPECT_TRUE(locks_.try_synchronize(
-      "outer", [&](lease&) { EXPECT_FALSE(locks_.try_synchronize("inner", [](lease&) {}, {.wait = 200ms})); }));
+      "outer", [&](lease&) { EXPECT_FALSE(locks_.try_synchronize("inner", [](lease&) {}, {.wait = in_vain})); }));
 }
 
 TEST_F(synchronized, try_releases_when_the_body_throws_and_passes_other_faults_on) {

@@ -32,6 +32,10 @@ constexpr int scaled(int turns) {
 #endif
 }
 
+// For how long a test waits in vain for what somebody else holds: long enough for a first connection, with TLS, and an
+// answer, under a sanitizer on a busy machine. With less the end may be that the server did not answer.
+constexpr std::chrono::milliseconds in_vain{scaled(2000) == 2000 ? 300 : 3000};
+
 class on_redis : public testing::Test {
 protected:
   explicit on_redis(redis_options options = {});

@@ -20,7 +20,7 @@ TEST_F(all, is_taken_or_nothing_is) {
   ASSERT_TRUE(both);
   EXPECT_EQ(both.names(), (std::vector<std::string>{"b", "a"}));
   EXPECT_TRUE(both.valid());
-  EXPECT_EQ(code_of([&] { (void)b.acquire_all({"c", "a"}, {.wait = 100ms}); }), errc::timed_out);
+  EXPECT_EQ(code_of([&] { (void)b.acquire_all({"c", "a"}, {.wait = in_vain}); }), errc::timed_out);
   EXPECT_TRUE(eventually([&] { return is_free("c"); })) << "what was taken before is released";
   EXPECT_EQ(both.release(), release_outcome::released);
   EXPECT_TRUE(is_free("a"));
