@@ -52,6 +52,7 @@ constexpr std::array faults{
     fault_row{errc::changed_hands, "E19", exit_code::busy},
     fault_row{errc::other_size, "E22", exit_code::misconfigured},
     fault_row{errc::quarantined, "E23", exit_code::unavailable},
+    fault_row{errc::no_primary, "E25", exit_code::unavailable},
 };
 
 const fault_row* row_of(errc cause) {
@@ -137,6 +138,9 @@ sentences for_connection(errc cause, const pieces& p) {
       return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried),
               "nothing listens there, or it is cut off",
               fmt::format("start it (redis-server --port PORT), {}", elsewhere)};
+    case errc::no_primary:
+      return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
+              "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
     case errc::server_silent:
       return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
               "it hangs, or another protocol lives on that port (TLS?)",

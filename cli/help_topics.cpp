@@ -123,6 +123,11 @@ constexpr std::array codes{
               "the server started or was promoted a moment ago and may have forgotten locks whose holders live.\n"
               "Nothing is granted until their leases must have ended (--max-ttl, 60s); who waits keeps its place. Was "
               "this its very first start, or do you know that nothing was lost? `holdfast init`. Exit status 69.\n"},
+    help_text{
+        "E25",
+        "no majority of the sentinels names a primary: too many are down, they disagree, or do not know the name.\n"
+        "Name all of them: redis+sentinel://S1,S2,S3/NAME; a majority of those named must answer. Exit status "
+        "69.\n"},
 };
 
 }  // namespace

@@ -85,6 +85,9 @@ enum class errc {
 
   // The server may have forgotten locks.
   quarantined,  // It restarted or was promoted a moment ago: nothing is granted until forgotten leases have ended.
+
+  // Sentinel.
+  no_primary,  // No majority of the sentinels names one: too many are silent, disagree, or do not know the name.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

@@ -102,6 +102,11 @@ struct client_options {
   std::string user{};
   std::string password{};
 
+  // Credentials for the sentinels of a redis+sentinel:// URI, which have their own. HOLDFAST_SENTINEL_USER and
+  // HOLDFAST_SENTINEL_PASSWORD are read when these are empty.
+  std::string sentinel_user{};
+  std::string sentinel_password{};
+
   // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities.
   std::string cacert{};
   std::string cert{};

@@ -18,8 +18,22 @@ namespace detail {
 
 namespace {
 
-engine::channel::settings channel_settings(const settings& from) {
+// A lease of the longest ttl is worth this much; and so is being named the primary (core/named_primary.hpp).
+std::shared_ptr<net::sentinel_watch> watch_for(const settings& from, core::clock_drift drift) {
+  if (!from.server.sentinels) return nullptr;
+  return std::make_shared<net::sentinel_watch>(*from.server.sentinels, core::usable(from.options.max_ttl, drift));
+}
+
+net::endpoint endpoint_for(const settings& from, const std::shared_ptr<net::sentinel_watch>& sentinels) {
+  auto where = from.server.where;
+  if (sentinels) where.where = sentinels;
+  return where;
+}
+
+engine::channel::settings channel_settings(const settings& from,
+                                           const std::shared_ptr<net::sentinel_watch>& sentinels) {
   engine::channel::settings s;
+  if (sentinels) s.primary = sentinels->primary();
   s.who = from.server.who;
   s.database = from.server.database;
   s.connect_timeout = std::min<duration>(s.connect_timeout, from.options.timeout);
@@ -33,8 +47,8 @@ engine::channel::settings channel_settings(const settings& from) {
 }
 
 // What it holds must be renewed, whatever the server thinks of INFO by then.
-engine::channel::settings keeper_settings(const settings& from) {
-  auto s = channel_settings(from);
+engine::channel::settings keeper_settings(const settings& from, const std::shared_ptr<net::sentinel_watch>& sentinels) {
+  auto s = channel_settings(from, sentinels);
   s.epoch.may_be_unknown = true;
   return s;
 }
@@ -60,9 +74,11 @@ client_state::client_state(const settings& from)
       drift_{static_cast<std::int64_t>(std::ceil(from.options.clock_drift * 1e6))},
       callbacks_{std::make_shared<callback_thread>()},
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
-      commands_{std::make_shared<command_connection>(from.server.where, channel_settings(from), net::system_random(),
+      sentinels_{watch_for(from, drift_)},
+      where_{endpoint_for(from, sentinels_)},
+      commands_{std::make_shared<command_connection>(where_, channel_settings(from, sentinels_), net::system_random(),
                                                      hooks_for(reporter_), ear_name(options_.prefix))},
-      keeper_{std::make_shared<keeper_thread>(from.server.where, keeper_settings(from), drift_, net::system_random(),
+      keeper_{std::make_shared<keeper_thread>(where_, keeper_settings(from, sentinels_), drift_, net::system_random(),
                                               reporter_, commands_)},
       line_{{from.options.hand_overs, from.options.hand_over_span},
             [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
@@ -73,9 +89,15 @@ client_state::client_state(const settings& from)
   commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
     if (const auto k = keeper.lock()) k->wake();
   });
+  if (!sentinels_) return;
+  sentinels_->on_change([keeper = std::weak_ptr{keeper_}, commands = std::weak_ptr{commands_}] {
+    if (const auto k = keeper.lock()) k->wake();
+    if (const auto c = commands.lock()) c->look_around();
+  });
 }
 
 client_state::~client_state() {
+  if (sentinels_) sentinels_->close();
   keeper_->close(farewell, false);
   callbacks_->close(false);
 }

@@ -166,6 +166,8 @@ private:
   const core::clock_drift drift_;
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;
+  const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.
+  const net::endpoint where_;
   const std::shared_ptr<command_connection> commands_;
   const std::shared_ptr<keeper_thread> keeper_;
   local_line line_;

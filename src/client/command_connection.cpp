@@ -254,6 +254,11 @@ std::optional<engine::quarantine> command_connection::quarantine() {
   return channel().in_quarantine(boottime_now());
 }
 
+void command_connection::look_around() {
+  const auto held = locked();
+  if (lead_ == lead::caller) wake_leader_.set();
+}
+
 void command_connection::send_and_forget(const script::command& what) {
   auto held = locked();
   if (!channel().is_ready()) return;

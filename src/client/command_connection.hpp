@@ -21,12 +21,12 @@
 
 #include "client/async_call.hpp"
 #include "client/connection.hpp"
-#include "client/event_fd.hpp"
 #include "client/waiting_thread.hpp"
 #include "engine/acquire.hpp"
 #include "engine/caller.hpp"
 #include "engine/hints.hpp"
 #include "engine/unattended.hpp"
+#include "net/event_fd.hpp"
 
 #include <boost/intrusive/list.hpp>
 
@@ -79,6 +79,9 @@ public:
   // What the last connection failed of, and how often in a row.
   std::pair<engine::connection_failure, int> trouble();
 
+  // Something has changed that the connections must mind: wakes a caller that leads.
+  void look_around();
+
   // How the keeper is asked to lead. Set once, before the first call.
   void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
   // Who hears of a hint for somebody whom no call waits as. Set once, before the first call; called under our mutex.
@@ -119,7 +122,7 @@ private:
   void wake_members(connection::lock& held);
   void wake_driver_if_sooner();
 
-  event_fd wake_leader_{};
+  net::event_fd wake_leader_{};
   std::mutex mutex_{};  // Of both connections.
   engine::caller caller_;
   connection line_;

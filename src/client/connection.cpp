@@ -61,6 +61,7 @@ void connection::close_link(lock& held) {
 void connection::prepare(lock& held) {
   const time_point now = boottime_now();
   if (link_.is_shaking_hands() && now >= channel_->wake_at()) channel_->on_closed(now, silent_handshake());
+  if (channel_->mind_primary(now, link_.term())) close_link(held);
   if (channel_->on_wake(now) || (channel_->is_closed() && !link_.is_closed())) close_link(held);
   if (!channel_->wants_connection(now)) return;
   if (!link_.is_closed()) close_link(held);
@@ -76,7 +77,7 @@ void connection::note(net::link::progress progress) {
   if (progress == net::link::progress::failed) channel_->on_closed(now, link_.failure());
   if (progress != net::link::progress::open) return;
   is_open_ = true;
-  channel_->on_connected(now);
+  channel_->on_connected(now, link_.term());
 }
 
 void connection::collect(lock& held, short happened) {

@@ -17,7 +17,7 @@ using testing::Not;
 
 std::vector<errc> every_cause() {
   std::vector<errc> all;
-  for (int value = 1; value <= static_cast<int>(errc::quarantined); ++value) all.push_back(static_cast<errc>(value));
+  for (int value = 1; value <= static_cast<int>(errc::no_primary); ++value) all.push_back(static_cast<errc>(value));
   return all;
 }
 
@@ -79,8 +79,9 @@ TEST(outcome, denied_is_password_and_permission) {
 }
 
 TEST(outcome, unreachable_is_every_server_that_does_not_answer) {
-  EXPECT_EQ(all_with(outcome::unreachable), (std::set{errc::cannot_resolve, errc::cannot_connect, errc::server_silent,
-                                                      errc::connection_lost, errc::tls_failed, errc::local_server}));
+  EXPECT_EQ(all_with(outcome::unreachable),
+            (std::set{errc::cannot_resolve, errc::cannot_connect, errc::server_silent, errc::connection_lost,
+                      errc::tls_failed, errc::local_server, errc::no_primary}));
 }
 
 TEST(outcome, misconfigured_is_what_trying_again_does_not_help) {

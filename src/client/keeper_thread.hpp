@@ -5,8 +5,8 @@
 
 #include "client/command_connection.hpp"
 #include "client/connection.hpp"
-#include "client/event_fd.hpp"
 #include "engine/keeper.hpp"
+#include "net/event_fd.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -63,7 +63,7 @@ private:
   std::mutex mutex_{};
   connection line_;
   std::shared_ptr<command_connection> commands_;
-  event_fd wake_{};
+  net::event_fd wake_{};
   time_point timer_is_at_{};  // The thread's own.
   int timer_;
   std::thread thread_{};

@@ -116,6 +116,14 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   if (!options.cacert.empty()) server->where.tls.cacert = options.cacert;
   if (!options.cert.empty()) server->where.tls.cert = options.cert;
   if (!options.key.empty()) server->where.tls.key = options.key;
+  if (auto& set = server->sentinels) {
+    const auto or_else = [](const std::string& given, const char* name) {
+      return given.empty() ? from_environment(name) : given;
+    };
+    set->who.user = or_else(options.sentinel_user, "HOLDFAST_SENTINEL_USER");
+    set->who.password = or_else(options.sentinel_password, "HOLDFAST_SENTINEL_PASSWORD");
+    set->tls = server->where.tls;
+  }
   check_readable("cacert", server->where.tls.cacert);
   check_readable("cert", server->where.tls.cert);
   check_readable("key", server->where.tls.key);

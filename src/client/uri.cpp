@@ -70,9 +70,9 @@ void read_query(const urls::url_view& url, server_uri& out) {
   }
 }
 
-void read_tcp(const urls::url_view& url, server_uri& out) {
+net::tcp_address read_address(const urls::url_view& url, std::string_view default_port) {
   std::string host{url.host()};
-  if (host.empty()) throw bad_part{out.where.uses_tls ? "rediss://" : "redis://", "a host must follow"};
+  if (host.empty()) throw bad_part{std::string{url.scheme()} + "://", "a host must follow"};
   const bool is_bracketed = host.size() > 2 && host.front() == '[';
   if (is_bracketed) host = host.substr(1, host.size() - 2);
   // RFC 3986 lets a colon through in odd places; which host would be meant is anybody's guess.
@@ -86,18 +86,62 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
     throw bad_part{"the host", "it has a byte that no host name has; write other alphabets in punycode"};
   }
   std::string port{url.port()};
-  if (port.empty()) port = "6379";
+  if (port.empty()) port = default_port;
   if (const auto n = small_number(port, 65'535); !n || *n == 0) throw bad_part{port, "the port must be 1 to 65535"};
+  return {std::move(host), std::move(port)};
+}
 
+std::string text_of(const net::tcp_address& where) {
+  const bool is_literal6 = where.host.find(':') != std::string::npos;
+  return (is_literal6 ? "[" + where.host + "]" : where.host) + ":" + where.port;
+}
+
+void read_tcp(const urls::url_view& url, server_uri& out) {
+  auto where = read_address(url, "6379");
   std::string path{url.path()};
   // Boost.URL 1.81 takes what follows a port that is no number for a path.
   if (!path.empty() && path.front() != '/') throw bad_part{path, "the port must be a number from 1 to 65535"};
   if (path == "/") path.clear();
   out.database = database_of(path.empty() ? path : path.substr(1));
-  const bool is_literal6 = host.find(':') != std::string::npos;
-  out.display = (out.where.uses_tls ? "rediss://" : "redis://") + (is_literal6 ? "[" + host + "]" : host) + ":" + port;
+  out.display = std::string{url.scheme()} + "://" + text_of(where);
   if (out.database != 0) out.display += "/" + std::to_string(out.database);
-  out.where.where = net::tcp_address{std::move(host), std::move(port)};
+  out.where.where = std::move(where);
+}
+
+// redis+sentinel://[user:password@]S1[:port],S2,S3/NAME[/db]. A URI has one host (RFC 3986), so `url` has the first of
+// them, and the others come apart.
+void read_sentinels(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
+  constexpr auto port = "26379";
+  net::sentinel_set set;
+  set.uses_tls = out.where.uses_tls;
+  set.sentinels.push_back(read_address(url, port));
+  for (const auto& one : others) {
+    const auto other = urls::parse_uri(one);
+    if (!other || !other->path().empty() || other->has_query() || other->has_userinfo()) {
+      throw bad_part{"the sentinels", "write HOST or HOST:PORT for each, with a comma between them"};
+    }
+    set.sentinels.push_back(read_address(*other, port));
+  }
+  std::string all;
+  for (const auto& one : set.sentinels) {
+    const auto text = text_of(one);
+    if (("," + all + ",").find("," + text + ",") != std::string::npos) {
+      throw bad_part{text, "it is named twice, and would count twice for the majority"};
+    }
+    all += (all.empty() ? "" : ",") + text;
+  }
+  std::string path{url.path()};
+  if (!path.empty()) path.erase(0, 1);
+  const auto slash = std::min(path.find('/'), path.size());
+  set.primary = path.substr(0, slash);
+  if (set.primary.empty() || !std::all_of(set.primary.begin(), set.primary.end(), is_name_byte)) {
+    throw bad_part{set.primary.empty() ? all : set.primary,
+                   "behind the sentinels must stand a slash and the primary's name, of letters, digits and . - _"};
+  }
+  out.database = database_of(path.substr(std::min(slash + 1, path.size())));
+  out.display = std::string{url.scheme()} + "://" + all + "/" + set.primary;
+  if (out.database != 0) out.display += "/" + std::to_string(out.database);
+  out.sentinels = std::move(set);
 }
 
 void read_unix(const urls::url_view& url, server_uri& out) {
@@ -110,15 +154,19 @@ void read_unix(const urls::url_view& url, server_uri& out) {
   out.display = "redis+unix://" + encoded(path);
 }
 
-server_uri read(const urls::url_view& url) {
+server_uri read(const urls::url_view& url, const std::vector<std::string>& other_hosts) {
   server_uri out;
   out.who = {std::string{url.user()}, std::string{url.password()}};
   const std::string scheme{url.scheme()};
-  out.where.uses_tls = scheme == "rediss";
+  out.where.uses_tls = scheme == "rediss" || scheme == "rediss+sentinel";
   if (url.has_fragment()) throw bad_part{"#" + std::string{url.fragment()}, "a server URI has no fragment"};
   if (scheme == "redis" || scheme == "rediss") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and a host must follow"};
     read_tcp(url, out);
+    read_query(url, out);
+  } else if (scheme == "redis+sentinel" || scheme == "rediss+sentinel") {
+    if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and the sentinels must follow"};
+    read_sentinels(url, other_hosts, out);
     read_query(url, out);
   } else if (scheme == "redis+unix") {
     read_unix(url, out);
@@ -134,10 +182,11 @@ server_uri read(const urls::url_view& url) {
     }
     if (has_control_bytes(out.local_directory)) throw bad_part{"the directory", "it has a control byte"};
     out.display = local_display(out.local_directory);
-  } else if (scheme == "redis+sentinel" || scheme == "redis+cluster" || scheme == "redis+quorum") {
-    throw bad_part{scheme, "this version serves one Redis only"};
+  } else if (scheme == "redis+cluster" || scheme == "redis+quorum") {
+    throw bad_part{scheme, "this version serves one Redis, or one with Sentinels, only"};
   } else {
-    throw bad_part{scheme, "known are redis://, rediss://, redis+unix:// and local:"};
+    throw bad_part{scheme,
+                   "known are redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+unix:// and local:"};
   }
   return out;
 }
@@ -161,12 +210,36 @@ bool is_fit_to_parse(std::string_view text) {
          (has_brackets || text.find('[') == std::string_view::npos);
 }
 
+// What stands between the first comma of the hosts and their end: URIs of the same scheme, and `text` without them.
+std::vector<std::string> cut_other_hosts(std::string& text) {
+  const auto colon = std::min(text.find("://"), text.size());
+  const auto scheme = text.substr(0, colon);
+  if (scheme != "redis+sentinel" && scheme != "rediss+sentinel") return {};
+  const auto end = std::min(text.find_first_of("/?#", colon + 3), text.size());
+  const auto at = text.substr(0, end).rfind('@');
+  const auto begin = at != std::string::npos && at > colon ? at + 1 : std::min(colon + 3, text.size());
+  auto comma = text.find(',', begin);
+  if (comma >= end) return {};
+  std::vector<std::string> others;
+  const auto hosts = text.substr(comma, end - comma);
+  text.erase(comma, end - comma);
+  for (std::size_t from = 0; from < hosts.size();) {
+    const auto next = std::min(hosts.find(',', from + 1), hosts.size());
+    others.push_back(scheme + "://" + hosts.substr(from + 1, next - from - 1));
+    from = next;
+  }
+  return others;
+}
+
 }  // namespace
 
 std::string local_display(std::string_view directory) { return "local:" + encoded(directory); }
 
 std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
-  const auto url = urls::parse_uri(is_fit_to_parse(text) ? text : std::string_view{});
+  std::string first{text};
+  const auto others = cut_other_hosts(first);
+  const bool is_fit = is_fit_to_parse(first) && std::all_of(others.begin(), others.end(), is_fit_to_parse);
+  const auto url = urls::parse_uri(is_fit ? std::string_view{first} : std::string_view{});
   if (!url) {
     // What cannot be parsed may hide a password anywhere, so nothing of it is repeated.
     why.subject = "a URI of " + std::to_string(text.size()) + " bytes";
@@ -174,7 +247,7 @@ std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
     return std::nullopt;
   }
   try {
-    return read(*url);
+    return read(*url, others);
   } catch (const bad_part& bad) {
     // An @ that ends no user part: what stands before it may be a password with a / ? or # that was not encoded.
     const bool may_hide_password = std::count(text.begin(), text.end(), '@') > (url->has_userinfo() ? 1 : 0);

@@ -4,6 +4,7 @@
 
 #include "engine/greeting.hpp"
 #include "net/endpoint.hpp"
+#include "net/sentinel_watch.hpp"
 
 #include <holdfast/error.hpp>
 
@@ -19,6 +20,8 @@ struct server_uri {
   net::endpoint where;
   engine::credentials who;
   int database = 0;
+  std::optional<net::sentinel_set>
+      sentinels{};              // Who says where the primary is; then `where` is for the client to fill.
   bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.
   std::string local_directory;  // Empty: the default.
   std::string display;          // Without user and password, in one spelling: two URIs of one server are equal.

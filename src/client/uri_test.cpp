@@ -104,6 +104,42 @@ TEST(parse_uri, reads_the_files_of_rediss) {
   EXPECT_EQ(uri.where.tls.key, "/etc/me.key");
 }
 
+TEST(parse_uri, reads_sentinels_and_the_name_of_the_primary) {
+  const auto uri = parsed("redis+sentinel://app:secret@s1,10.0.0.2:5000,[::1]/my-master_1.a/3");
+  ASSERT_TRUE(uri.sentinels);
+  const auto& set = *uri.sentinels;
+  ASSERT_EQ(set.sentinels.size(), 3u);
+  EXPECT_EQ(set.sentinels[0].host, "s1");
+  EXPECT_EQ(set.sentinels[0].port, "26379");
+  EXPECT_EQ(set.sentinels[1].host, "10.0.0.2");
+  EXPECT_EQ(set.sentinels[1].port, "5000");
+  EXPECT_EQ(set.sentinels[2].host, "::1");
+  EXPECT_EQ(set.primary, "my-master_1.a");
+  EXPECT_EQ(uri.database, 3);
+  // They are for the primary: the sentinels have their own.
+  EXPECT_EQ(uri.who.user, "app");
+  EXPECT_EQ(uri.who.password, "secret");
+  EXPECT_EQ(set.who.password, "");
+  EXPECT_EQ(uri.display, "redis+sentinel://s1:26379,10.0.0.2:5000,[::1]:26379/my-master_1.a/3");
+  EXPECT_EQ(parsed(uri.display).display, uri.display);
+}
+
+TEST(parse_uri, reads_sentinels_over_tls) {
+  const auto uri = parsed("rediss+sentinel://s1,s2/main?cacert=/etc/ca.pem");
+  ASSERT_TRUE(uri.sentinels);
+  EXPECT_TRUE(uri.where.uses_tls);
+  EXPECT_TRUE(uri.sentinels->uses_tls);
+  EXPECT_EQ(uri.where.tls.cacert, "/etc/ca.pem");
+  EXPECT_FALSE(parsed("redis+sentinel://s1/main").where.uses_tls);
+}
+
+TEST(parse_uri, takes_a_password_with_a_comma_for_a_password) {
+  const auto uri = parsed("redis+sentinel://app:a,b@s1,s2/main");
+  EXPECT_EQ(uri.who.password, "a,b");
+  ASSERT_TRUE(uri.sentinels);
+  EXPECT_EQ(uri.sentinels->sentinels.size(), 2u);
+}
+
 constexpr const char* bad_ones[] = {
     "",
     "db1",
@@ -138,7 +174,29 @@ constexpr const char* bad_ones[] = {
     "redis+unix://run/redis.sock",
     "redis+unix://:hunter2@/run/redis.sock?db=abc",
     "redis+unix://:hunter2@/run/redis.sock?cacert=/etc/ca.pem",
-    "redis+sentinel://:hunter2@db1:26379/main",
+    "redis+sentinel:",
+    "redis+sentinel://",
+    "redis+sentinel://:hunter2@",
+    "redis+sentinel://:hunter2@/main",
+    "redis+sentinel://:hunter2@s1,s2",
+    "redis+sentinel://:hunter2@s1,s2/",
+    "redis+sentinel://:hunter2@s1,s2//1",
+    "redis+sentinel://:hunter2@s1,/main",
+    "redis+sentinel://:hunter2@,s1/main",
+    "redis+sentinel://:hunter2@s1,,s2/main",
+    "redis+sentinel://:hunter2@s1,s1:26379/main",
+    "redis+sentinel://:hunter2@s1:1:2,s2/main",
+    "redis+sentinel://:hunter2@s1,s2:0/main",
+    "redis+sentinel://:hunter2@s1,user@s2/main",
+    "redis+sentinel://:hunter2@s1,:hunter2@s2/main",
+    "redis+sentinel://:hunter2@s1,s2/main/abc",
+    "redis+sentinel://:hunter2@s1,s2/main/1/2",
+    "redis+sentinel://:hunter2@s1,s2/ma%20in",
+    "redis+sentinel://:hunter2@s1,s2/main?db=1",
+    "redis+sentinel://:hunter2@s1,s2/main#part",
+    "redis://:hunter2@db1,db2",
+    "redis+cluster://:hunter2@db1,db2",
+    "redis+quorum://:hunter2@db1,db2,db3",
     "http://:hunter2@db1",
     "local:locks",
     "local://:hunter2@db1/locks",

@@ -123,11 +123,11 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
 }
 
 void acquire_call::hear(time_point now, time_point sent_at, const was_granted& what) {
-  accept(now, what.token, deadline_of(sent_at, ttl_, drift_));
+  accept(now, what.token, std::min(deadline_of(sent_at, ttl_, drift_), what.at_most));
 }
 
 void acquire_call::hear(time_point now, time_point sent_at, const was_mine& what) {
-  accept(now, what.token, deadline_of(sent_at, what.remaining, drift_));
+  accept(now, what.token, std::min(deadline_of(sent_at, what.remaining, drift_), what.at_most));
 }
 
 void acquire_call::accept(time_point now, fencing_token token, time_point deadline) {

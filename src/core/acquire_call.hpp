@@ -19,13 +19,16 @@
 
 namespace holdfast::core {
 
-// What the server said to one request.
+// What the server said to one request. `at_most`: the lease counts no longer than until then, whatever its ttl is
+// (core/named_primary.hpp).
 struct was_granted {
   fencing_token token;
+  time_point at_most = never;
 };
 struct was_mine {  // Granted before, by an earlier copy or by the line; so much of the server's ttl is left.
   fencing_token token;
   std::chrono::milliseconds remaining;
+  time_point at_most = never;
 };
 struct was_unconfirmed {};  // Granted, and it is to be asked once more whether that counts.
 struct was_uncounted {};    // Granted, but the server may have forgotten somebody who holds it: to be given back.

@@ -36,6 +36,21 @@ TEST(acquire_call, granted_is_a_lease_that_counts_from_the_send_instant_B19) {
   EXPECT_TRUE(std::holds_alternative<finish>(c.call.on_wake(c.now, true)));
 }
 
+// core/named_primary.hpp: whatever the ttl is.
+TEST(acquire_call, granted_counts_no_longer_than_its_server_does_P22) {
+  const auto whole = deadline_of(t0, ttl, drift);
+  course c{once()};
+  c.asks();
+  c.hears(was_granted{token, whole - 1s}, 10ms);
+  ASSERT_TRUE(c.lease());
+  EXPECT_EQ(c.lease()->deadline, whole - 1s);
+  course found_again{once()};
+  found_again.asks();
+  found_again.hears(was_mine{token, ttl, whole - 1s}, 10ms);
+  ASSERT_TRUE(found_again.lease());
+  EXPECT_EQ(found_again.lease()->deadline, whole - 1s);
+}
+
 TEST(acquire_call, waits_for_the_answer_until_its_deadline) {
   course c{once()};
   c.asks();

@@ -34,9 +34,9 @@ lease_keeper::decision lease_keeper::on_wake(time_point now, bool can_send) {
   return what;
 }
 
-bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_source& rng) {
+bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_source& rng, time_point at_most) {
   if (!stands(now)) return false;
-  const time_point renewed_until = deadline_of(sent_at, ttl_, drift_);
+  const time_point renewed_until = std::min(deadline_of(sent_at, ttl_, drift_), at_most);
   if (renewed_until <= deadline_) return false;
 
   deadline_ = renewed_until;
@@ -44,7 +44,11 @@ bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_s
   retry_.reset();
   const duration period = renew_period(ttl_);
   const duration jitter{rng.between(-period.count() / 10, period.count() / 10)};
-  if (is_automatic_) regular_send_at_ = renewal_instant(sent_at + period + jitter, ttl_);
+  if (is_automatic_) {
+    const time_point counted_from = std::min(sent_at, renewed_until - usable(ttl_, drift_));
+    regular_send_at_ = renewal_instant(counted_from + period + jitter, ttl_);
+    if (regular_send_at_ <= now) regular_send_at_ = now + renew_attempt_timeout(ttl_, deadline_ - now);
+  }
   if (!is_asked_) next_send_at_ = regular_send_at_;
   return true;
 }

@@ -208,10 +208,10 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
   to().observe_clock(parsed->now, sent_at, now);
   return std::visit(overloaded{
                         [&](const script::granted& g) -> core::acquire_answer {
-                          return of_worth(sent_at, core::was_granted{g.token});
+                          return of_worth(sent_at, core::was_granted{g.token, to().counts_until()});
                         },
                         [&](const script::mine& m) -> core::acquire_answer {
-                          return of_worth(sent_at, core::was_mine{m.token, m.remaining});
+                          return of_worth(sent_at, core::was_mine{m.token, m.remaining, to().counts_until()});
                         },
                         [](const script::busy&) -> core::acquire_answer { return core::was_busy{}; },
                         [](const script::lined&) -> core::acquire_answer { return core::was_lined{}; },

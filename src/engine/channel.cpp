@@ -25,9 +25,10 @@ void channel::on_connecting(time_point now) {
   ++connect_attempts_;
 }
 
-void channel::on_connected(time_point now) {
+void channel::on_connected(time_point now, core::named_primary::term_number term) {
   HOLDFAST_ASSERT(state_ == state::connecting);
   state_ = state::greeting;
+  term_ = term;
   state_since_ = heard_at_ = now;
   output_.clear();
   sent_ = 0;
@@ -55,7 +56,11 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
 }
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {
-  if (auto failure = greeting_.on_reply(now, reply)) return fail(now, *failure);
+  if (auto failure = greeting_.on_reply(now, reply)) {
+    // The sentinels have not heard yet of a failover, or named it before the replica was told.
+    if (settings_.primary && failure->code == errc::not_a_primary) failure->is_final = false;
+    return fail(now, *failure);
+  }
   if (!greeting_.is_done()) return;
   state_ = state::ready;
   note_round_trip(now - state_since_);  // All of the greeting is one write.
@@ -112,6 +117,16 @@ void channel::on_closed(time_point now, const connection_failure& failure) {
 void channel::fail(time_point now, const connection_failure& failure) {
   must_close_ = true;
   on_closed(now, failure);
+}
+
+bool channel::mind_primary(time_point now, core::named_primary::term_number term) {
+  if (!settings_.primary || state_ == state::closed || term == 0) return false;
+  const bool is_other = settings_.primary->term() != term;
+  if (!is_other && (state_ == state::connecting || settings_.primary->is_fresh(term, now))) return false;
+  fail(now, {errc::no_primary,
+             is_other ? "the sentinels name another primary now" : "no majority of the sentinels names a primary",
+             false, false});
+  return true;
 }
 
 bool channel::on_wake(time_point now) {

@@ -108,6 +108,7 @@ public:
   }
 
   std::string run_id = "a run";
+  core::named_primary::term_number term = 0;  // Of the primary that we are, where primaries are named.
 
   void connect() {
     greet();
@@ -116,7 +117,7 @@ public:
   void greet() {
     ASSERT_TRUE(wire_->wants_connection(now));
     wire_->on_connecting(now);
-    wire_->on_connected(now);
+    wire_->on_connected(now, term);
     wire_->output().clear();
     for (const auto& reply : greeting_replies(clock, false, run_id)) say(reply);
   }

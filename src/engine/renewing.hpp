@@ -135,7 +135,7 @@ private:
     const auto oldest = std::min_element(parts_.begin(), parts_.end(),
                                          [](const part& a, const part& b) { return a.renewed_from < b.renewed_from; });
     const duration margin = plan_.deadline() - now;
-    if (plan_.on_renewed(now, oldest->renewed_from, of().jitter_)) {
+    if (plan_.on_renewed(now, oldest->renewed_from, of().jitter_, of().channel_.counts_until())) {
       for (auto& p : parts_) {
         // A reader saw the old deadline pass and was told "not valid": that stands.
         if (!p.lease->deadline.extend(now, plan_.deadline())) return refuse(p, now, errc::lease_expired);

@@ -37,7 +37,10 @@ std::string random_salt() {
 // quarantine is told so here, once for each, and never after a restart. Under the usual prefix: nobody has said
 // another.
 void declare_first_start(const lab_member& member) {
-  client{fmt::format("redis://{}", member.address())}.declare_nothing_forgotten();
+  // With the least max_ttl, because a quarantine lasts for the largest that any client has said.
+  client_options least;
+  least.max_ttl = 100ms;
+  client{fmt::format("redis://{}", member.address()), least}.declare_nothing_forgotten();
 }
 
 class starter {

@@ -2,6 +2,7 @@
 // Where a server is and how to talk to it. A value, made from a URI by client/uri.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -14,6 +15,9 @@ struct tcp_address {
 struct unix_address {
   std::string path;
 };
+// Wherever the sentinels say, each time (net/sentinel_watch.hpp).
+class sentinel_watch;
+using named_address = std::shared_ptr<sentinel_watch>;
 
 struct tls_files {
   std::string cacert;  // Empty: the system's authorities.
@@ -22,7 +26,7 @@ struct tls_files {
 };
 
 struct endpoint {
-  std::variant<tcp_address, unix_address> where;
+  std::variant<tcp_address, unix_address, named_address> where;
   bool uses_tls = false;
   tls_files tls{};
 };

@@ -22,7 +22,9 @@ namespace {
 
 std::string system_text(int error) { return std::generic_category().message(error); }
 
-bool is_refusal(int error) {
+// Who said no. Not where sentinels name the primary: that it is down is why they will name another.
+bool is_refusal(int error, core::named_primary::term_number term) {
+  if (term != 0) return false;
   return error == ECONNREFUSED || error == ENOENT || error == EACCES || error == EHOSTUNREACH || error == ENETUNREACH;
 }
 
@@ -66,6 +68,7 @@ void link::close() {
   tls_.reset();
   wire_.clear();
   handshake_wants_write_ = false;
+  term_ = 0;
 }
 
 link::progress link::fail(errc code, std::string text, bool is_final, bool refusal) {
@@ -103,8 +106,12 @@ link::progress link::on_resolved() {
   auto answer = resolver_->take();
   if (!answer) return progress::pending;
   resolver_.reset();
-  if (answer->addresses.empty()) return fail(errc::cannot_resolve, answer->failure, false, true);
+  if (answer->addresses.empty()) {
+    return fail(answer->code, answer->failure, answer->is_final, answer->code == errc::cannot_resolve);
+  }
   addresses_ = std::move(answer->addresses);
+  host_ = std::move(answer->host);
+  term_ = answer->term;
   next_address_ = 0;
   return connect_next();
 }
@@ -126,7 +133,7 @@ link::progress link::connect_next() {
     ::close(std::exchange(fd_, -1));
   }
   // EAGAIN from a Unix socket: its backlog is full; that passes.
-  return fail(errc::cannot_connect, system_text(error), false, is_refusal(error));
+  return fail(errc::cannot_connect, system_text(error), false, is_refusal(error, term_));
 }
 
 link::progress link::on_connected() {
@@ -142,7 +149,7 @@ link::progress link::on_connected() {
     } else {
       ::close(std::exchange(fd_, -1));
       if (next_address_ < addresses_.size()) return connect_next();
-      return fail(errc::cannot_connect, system_text(error), false, is_refusal(error));
+      return fail(errc::cannot_connect, system_text(error), false, is_refusal(error, term_));
     }
   }
   if (!where_.uses_tls) {
@@ -150,9 +157,8 @@ link::progress link::on_connected() {
     phase_ = phase::open;
     return progress::open;
   }
-  const auto* tcp = std::get_if<tcp_address>(&where_.where);
   std::string why;
-  tls_ = tls_session::make(where_.tls, tcp ? tcp->host : std::string{"localhost"}, why);
+  tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why);
   if (!tls_) return fail(errc::tls_failed, why, true, false);
   phase_ = phase::shaking_hands;
   return shake_hands({});

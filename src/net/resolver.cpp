@@ -2,6 +2,7 @@
 #include "net/resolver.hpp"
 
 #include "net/quiet_thread.hpp"
+#include "net/sentinel_watch.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/un.h>
@@ -44,6 +45,7 @@ resolved look_up(const tcp_address& where, asio::ip::resolver_base::flags how) {
   boost::system::error_code ec;
   const auto found = by_name.resolve(where.host, where.port, how, ec);
   resolved result;
+  result.host = where.host;
   for (const auto& entry : found) {
     socket_address address;
     address.size = static_cast<socklen_t>(entry.endpoint().size());
@@ -68,14 +70,37 @@ resolved literal_of(const tcp_address& where) {
 resolved of_path(const std::string& path) {
   sockaddr_un un{};
   if (path.size() >= sizeof un.sun_path) {
-    return {{}, "the socket path has " + std::to_string(path.size()) + " bytes; the system allows 107"};
+    resolved result;
+    result.failure = "the socket path has " + std::to_string(path.size()) + " bytes; the system allows 107";
+    return result;
   }
   un.sun_family = AF_UNIX;
   std::memcpy(un.sun_path, path.data(), path.size());
   socket_address address;
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
   std::memcpy(&address.bytes, &un, sizeof un);
-  return {{address}, {}};
+  resolved result;
+  result.addresses.push_back(address);
+  return result;
+}
+
+// What has an address at once is answered at once; a name by a thread of its own, into `into`.
+template <class Shared>
+void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
+                  core::named_primary::term_number term) {
+  const auto set = [term](Shared& to, resolved what) {
+    what.term = term;
+    to.set(std::move(what));
+  };
+  auto literal = literal_of(where);
+  if (!literal.addresses.empty()) return set(*into, std::move(literal));
+  try {
+    start_quietly([into, where, set] { set(*into, look_up(where, asio::ip::resolver_base::flags{})); }).detach();
+  } catch (const std::system_error& e) {
+    resolved result;
+    result.failure = std::string{"no thread for the look-up: "} + e.what();
+    set(*into, std::move(result));
+  }
 }
 
 }  // namespace
@@ -85,16 +110,24 @@ resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} 
     shared_->set(of_path(path->path));
     return;
   }
-  const auto& tcp = std::get<tcp_address>(where.where);
-  auto literal = literal_of(tcp);
-  if (!literal.addresses.empty()) {
-    shared_->set(std::move(literal));
+  if (const auto* tcp = std::get_if<tcp_address>(&where.where)) {
+    look_up_into(shared_, *tcp, 0);
     return;
   }
   try {
-    start_quietly([keep = shared_, tcp] { keep->set(look_up(tcp, asio::ip::resolver_base::flags{})); }).detach();
+    std::get<named_address>(where.where)->find([into = shared_](const sentinel_watch::found& primary) {
+      if (primary.term != 0) return look_up_into(into, primary.where, primary.term);
+      resolved nobody;
+      nobody.code = errc::no_primary;
+      nobody.failure = primary.failure;
+      nobody.is_final = primary.is_final;
+      into->set(std::move(nobody));
+    });
   } catch (const std::system_error& e) {
-    shared_->set({{}, std::string{"no thread for the look-up: "} + e.what()});
+    resolved result;
+    result.code = errc::no_primary;
+    result.failure = std::string{"no thread to ask the sentinels: "} + e.what();
+    shared_->set(std::move(result));
   }
 }
 

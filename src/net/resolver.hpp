@@ -3,7 +3,10 @@
 // a thread that nobody waits for, and a name server that is silent costs the caller only its deadline (H22).
 #pragma once
 
+#include "core/named_primary.hpp"
 #include "net/endpoint.hpp"
+
+#include <holdfast/error.hpp>
 
 #include <sys/socket.h>
 
@@ -22,7 +25,11 @@ struct socket_address {
 
 struct resolved {
   std::vector<socket_address> addresses{};
-  std::string failure{};  // Set when there are none.
+  std::string failure{};  // Set when there are none; and of what kind it is:
+  errc code = errc::cannot_resolve;
+  bool is_final = false;
+  std::string host{};                         // Whose certificate is expected there. Empty: a Unix path.
+  core::named_primary::term_number term = 0;  // Where sentinels name it: of which primary.
 };
 
 // One look-up. Addresses are never kept: a server that moved is found with the next connection (H23).

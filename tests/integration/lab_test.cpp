@@ -5,11 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hiredis/hiredis.h>
 #include <signal.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,19 +15,6 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
-
-// One command over TCP; its answer as text, empty if there was none.
-std::string ask(const lab_node& node, std::vector<const char*> words) {
-  const auto port = std::stoi(node.address.substr(node.address.find(':') + 1));
-  const std::unique_ptr<redisContext, decltype(&redisFree)> server{
-      redisConnectWithTimeout("127.0.0.1", port, {0, 500'000}), redisFree};
-  if (!server || server->err != 0) return {};
-  redisSetTimeout(server.get(), {0, 500'000});
-  const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
-      redisCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr), freeReplyObject};
-  const auto* answer = static_cast<const redisReply*>(reply.get());
-  return answer != nullptr && answer->str != nullptr ? std::string{answer->str, answer->len} : "";
-}
 
 std::string refusal(const std::function<void()>& work) {
   try {

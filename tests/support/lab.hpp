@@ -3,15 +3,30 @@
 // have the same. Header-only, because the support library links no code of ours: whoever includes this links holdfast.
 #pragma once
 
+#include <hiredis/hiredis.h>
 #include <holdfast/error.hpp>
 #include <holdfast/lab.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace holdfast::test {
+
+// One command over TCP; its answer as text, empty if there was none.
+inline std::string ask(const lab_node& node, std::vector<const char*> words) {
+  const auto port = std::stoi(node.address.substr(node.address.find(':') + 1));
+  const std::unique_ptr<redisContext, decltype(&redisFree)> server{
+      redisConnectWithTimeout("127.0.0.1", port, {0, 500'000}), redisFree};
+  if (!server || server->err != 0) return {};
+  redisSetTimeout(server.get(), {0, 500'000});
+  const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
+      redisCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr), freeReplyObject};
+  const auto* answer = static_cast<const redisReply*>(reply.get());
+  return answer != nullptr && answer->str != nullptr ? std::string{answer->str, answer->len} : "";
+}
 
 class lab_topology {
 public:

@@ -9,9 +9,7 @@
 #include <cstdint>
 #include <system_error>
 
-namespace holdfast {
-inline namespace v0 {
-namespace detail {
+namespace holdfast::net {
 
 class event_fd {
 public:
@@ -36,6 +34,4 @@ private:
   int fd_;
 };
 
-}  // namespace detail
-}  // namespace v0
-}  // namespace holdfast
+}  // namespace holdfast::net

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/named_primary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+namespace holdfast::core {
+namespace {
+
+using namespace std::chrono_literals;
+using answers = std::vector<std::optional<std::string>>;
+
+time_point at(duration since_boot) { return time_point{since_boot}; }
+
+TEST(named_by_majority, counts_the_silent_ones_against_everybody_P22) {
+  EXPECT_EQ(named_by_majority(answers{"a", "a", std::nullopt}), "a");
+  EXPECT_EQ(named_by_majority(answers{"a", std::nullopt, std::nullopt}), std::nullopt);
+  EXPECT_EQ(named_by_majority(answers{std::nullopt, std::nullopt, std::nullopt}), std::nullopt);
+}
+
+TEST(named_by_majority, is_more_than_half) {
+  EXPECT_EQ(named_by_majority(answers{"a", "b"}), std::nullopt);
+  EXPECT_EQ(named_by_majority(answers{"a", "a", "b", "b"}), std::nullopt);
+  EXPECT_EQ(named_by_majority(answers{"b", "a", "b", "b"}), "b");
+  EXPECT_EQ(named_by_majority(answers{"a"}), "a");
+  EXPECT_EQ(named_by_majority({}), std::nullopt);
+}
+
+TEST(named_primary, is_worth_nothing_before_it_was_named) {
+  const named_primary primary{10s};
+  EXPECT_EQ(primary.term(), 0u);
+  EXPECT_EQ(primary.until(0), time_point{});
+  EXPECT_EQ(primary.until(1), time_point{});
+}
+
+TEST(named_primary, counts_from_when_it_was_asked_for) {
+  named_primary primary{10s};
+  EXPECT_TRUE(primary.name("a", at(100s)));
+  EXPECT_EQ(primary.until(primary.term()), at(110s));
+  EXPECT_FALSE(primary.name("a", at(105s)));
+  EXPECT_EQ(primary.until(primary.term()), at(115s));
+}
+
+TEST(named_primary, ends_what_an_earlier_one_said_when_another_is_named_P22) {
+  named_primary primary{10s};
+  primary.name("a", at(100s));
+  const auto before = primary.term();
+  EXPECT_TRUE(primary.name("b", at(101s)));
+  EXPECT_EQ(primary.until(before), time_point{});
+  EXPECT_EQ(primary.until(primary.term()), at(111s));
+}
+
+TEST(named_primary, is_fresh_for_half_of_its_worth) {
+  named_primary primary{10s};
+  primary.name("a", at(100s));
+  EXPECT_TRUE(primary.is_fresh(primary.term(), at(105s) - 1ns));
+  EXPECT_FALSE(primary.is_fresh(primary.term(), at(105s)));
+  EXPECT_FALSE(primary.is_fresh(primary.term() + 1, at(100s)));
+}
+
+// It may be another server behind the old address, with other keys.
+TEST(named_primary, is_in_a_new_term_when_it_comes_back) {
+  named_primary primary{10s};
+  primary.name("a", at(100s));
+  const auto before = primary.term();
+  primary.name("b", at(101s));
+  primary.name("a", at(102s));
+  EXPECT_NE(primary.term(), before);
+  EXPECT_EQ(primary.until(before), time_point{});
+}
+
+}  // namespace
+}  // namespace holdfast::core

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said to one sentinel over one connection: who we are, once, and who the primary is, again and again. Bytes in
+// and out; one question at a time.
+#pragma once
+
+#include "engine/greeting.hpp"
+#include "resp/reader.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::engine {
+
+struct sentinel_answer {
+  std::string host{};  // Empty: it names nobody.
+  std::string port{};
+  std::string failure{};    // Why it names nobody.
+  bool is_unknown = false;  // It is well, and does not know the name.
+};
+
+class sentinel_talk {
+public:
+  // `primary`: the name under which the sentinels watch it.
+  sentinel_talk(credentials who, std::string primary) : who_{std::move(who)}, primary_{std::move(primary)} {}
+
+  // A new connection stands.
+  void begin();
+  // Appends the question to `out`. Not while it is_asked().
+  void ask(std::string& out);
+  bool is_asked() const { return is_asked_; }
+
+  // Takes what has come. An answer ends the question. One with a `failure` that is_unknown does not explain ends the
+  // connection too.
+  std::optional<sentinel_answer> on_bytes(std::string_view bytes);
+
+private:
+  sentinel_answer read(const resp::value& reply) const;
+
+  credentials who_;
+  std::string primary_;
+  bool is_known_ = false;        // We have said who we are,
+  bool is_introducing_ = false;  // and have not heard of it yet.
+  bool is_asked_ = false;
+  resp::reader reader_{};
+};
+
+}  // namespace holdfast::engine

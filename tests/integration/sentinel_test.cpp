@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// A primary that sentinels name, and what happens to locks when they name another (P22, H25, H26). The largest ttl is
+// small, so that no quarantine is long.
+#include "integration/fixture.hpp"
+#include "support/lab.hpp"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+using testing::HasSubstr;
+
+const acquire_options brief{.ttl = 2s};
+
+class with_sentinels : public testing::Test {
+protected:
+  static constexpr auto max_ttl = 6s;
+  static constexpr auto long_enough = 60s;  // For a failover, a quarantine and a busy machine.
+
+  // The primary's first start, which nobody has seen.
+  with_sentinels() { make().declare_nothing_forgotten(); }
+
+  client make(std::chrono::milliseconds timeout = 5s) {
+    return client{lab_.uri(), {.timeout = timeout, .max_ttl = max_ttl}};
+  }
+  lab_node primary() { return lab_.nodes("primary")[0]; }
+  static bool is_primary(const lab_node& node) {
+    return ask(node, {"INFO", "replication"}).find("role:master") != std::string::npos;
+  }
+  // Who was promoted. Empty: nobody in time.
+  std::optional<lab_node> promoted() {
+    std::optional<lab_node> found;
+    (void)eventually(
+        [&] {
+          for (const auto& node : lab_.nodes("replica"))
+            if (is_primary(node)) found = node;
+          return found.has_value();
+        },
+        long_enough);
+    return found;
+  }
+  bool sentinels_name(const lab_node& node) {
+    const auto port = node.address.substr(node.address.find(':') + 1);
+    return eventually(
+        [&] {
+          const auto all = lab_.nodes("sentinel");
+          return std::all_of(all.begin(), all.end(), [&](const lab_node& one) {
+            return ask(one, {"INFO", "sentinel"}).find("address=" + node.address + ",") != std::string::npos;
+          });
+        },
+        long_enough);
+  }
+  bool has_key(const lab_node& node) { return ask(node, {"GET", "hf:{x}"}) != ""; }
+
+  lab_topology lab_{lab_kind::sentinel};
+};
+
+TEST_F(with_sentinels, a_lock_is_kept_on_the_primary_that_they_name) {
+  auto locks = make();
+  const auto held = locks.acquire("x", brief);
+  EXPECT_TRUE(has_key(primary()));
+  EXPECT_FALSE(make().try_acquire("x", brief));
+  EXPECT_TRUE(held.valid());
+}
+
+TEST_F(with_sentinels, a_majority_is_enough) {
+  lab_.kill(lab_.nodes("sentinel")[0]);
+  EXPECT_TRUE(make().try_acquire("x", brief));
+}
+
+// A minority may be cut off together with a primary that was replaced long ago.
+TEST_F(with_sentinels, a_minority_is_not_P22) {
+  lab_.kill(lab_.nodes("sentinel")[0]);
+  lab_.kill(lab_.nodes("sentinel")[1]);
+  auto locks = make(1s);
+  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_EQ(e->code(), outcome::unreachable);
+  EXPECT_THAT(e->detail().server_text, HasSubstr(lab_.nodes("sentinel")[0].address));
+}
+
+TEST_F(with_sentinels, a_silent_one_is_not_waited_for) {
+  lab_.pause(lab_.nodes("sentinel")[1]);
+  auto locks = make();
+  EXPECT_TRUE(locks.try_acquire("x", brief));
+  lab_.resume(lab_.nodes("sentinel")[1]);
+}
+
+TEST_F(with_sentinels, a_name_that_they_do_not_know_is_an_error_at_once) {
+  const std::string uri = lab_.uri();
+  client locks{uri.substr(0, uri.rfind('/')) + "/another"};
+  const auto e = error_of([&] { (void)locks.acquire("x"); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_THAT(e->detail().server_text, HasSubstr("'another'"));
+}
+
+TEST_F(with_sentinels, a_lease_that_was_replicated_survives_a_failover_H25) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = max_ttl});
+  ASSERT_TRUE(eventually([&] { return has_key(lab_.nodes("replica")[0]) && has_key(lab_.nodes("replica")[1]); }));
+  lab_.kill(primary());
+  const auto next = promoted();
+  ASSERT_TRUE(next);
+  let_pass(max_ttl);  // Whatever is left by now was renewed on the new primary.
+  EXPECT_TRUE(held.valid());
+  EXPECT_TRUE(has_key(*next));
+}
+
+TEST_F(with_sentinels, a_lease_that_was_not_replicated_is_lost_and_its_holder_hears_of_it_H25) {
+  auto locks = make();
+  locks.acquire("warm", brief).release();
+  for (const auto& node : lab_.nodes("replica")) lab_.pause(node);
+  // The bytes wait for them in the socket: a primary without these connections has nobody to send them to.
+  ask(primary(), {"CONFIG", "SET", "client-output-buffer-limit", "replica 1 1 1"});
+  ask(primary(), {"CLIENT", "KILL", "TYPE", "replica"});
+  const auto held = locks.acquire("x", {.ttl = max_ttl});
+  std::promise<void> lost;
+  const std::stop_callback on_loss{held.lost(), [&] { lost.set_value(); }};
+  lab_.kill(primary());
+  for (const auto& node : lab_.nodes("replica")) lab_.resume(node);
+  const auto next = promoted();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(lost.get_future().wait_for(long_enough), std::future_status::ready);
+  EXPECT_FALSE(held.valid());
+  // And nobody else before.
+  auto other = make().acquire("x", {.ttl = 1s, .wait = long_enough});
+  EXPECT_TRUE(other.valid());
+}
+
+TEST_F(with_sentinels, those_who_wait_in_line_are_served_by_the_next_primary) {
+  auto holder = make();
+  auto held = std::optional{holder.acquire("x", {.ttl = max_ttl})};
+  std::vector<std::thread> waiting;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 3; ++i) {
+    waiting.emplace_back([&] {
+      auto locks = make();
+      auto mine = locks.acquire("x", {.ttl = 2s, .wait = 2 * long_enough});
+      ++served;
+      mine.release();
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return ask(primary(), {"OBJECT", "ENCODING", "hf:{x}:line"}) != ""; }));
+  lab_.kill(primary());
+  EXPECT_TRUE(promoted());
+  held.reset();
+  for (auto& one : waiting) one.join();
+  EXPECT_EQ(served, 3);
+}
+
+// The old primary was stopped, replaced, and goes on: for some seconds it believes to be one, and answers.
+TEST_F(with_sentinels, an_old_primary_that_comes_back_grants_nothing_P22) {
+  auto ours = make();
+  ours.acquire("x", brief).release();  // A connection that lives through all of it.
+  const auto old = primary();
+  lab_.pause(old);
+  const auto next = promoted();
+  ASSERT_TRUE(next);
+  ASSERT_TRUE(sentinels_name(*next));
+  auto theirs = make();
+  const auto held = theirs.acquire("x", {.ttl = max_ttl, .wait = long_enough});
+  lab_.resume(old);
+  ASSERT_TRUE(eventually([&] { return ask(old, {"PING"}) == "PONG"; }));
+  EXPECT_FALSE(ours.try_acquire("x", brief));
+  EXPECT_TRUE(held.valid());
+  EXPECT_TRUE(has_key(*next));
+}
+
+// An isolated primary renews for ever; whoever cannot be told that it is not the primary any more must stop (P22).
+TEST_F(with_sentinels, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = 1s});
+  for (const auto& one : lab_.nodes("sentinel")) lab_.pause(one);
+  const auto began = boottime();
+  EXPECT_TRUE(eventually([&] { return !held.valid(); }, long_enough));
+  EXPECT_LT(boottime() - began, max_ttl) << "somebody may be granted it by then";
+  EXPECT_TRUE(is_primary(primary()));
+  for (const auto& one : lab_.nodes("sentinel")) lab_.resume(one);
+  EXPECT_TRUE(locks.acquire("x", {.ttl = 1s, .wait = long_enough}).valid());
+}
+
+}  // namespace
+}  // namespace holdfast::test
