@@ -18,7 +18,7 @@ namespace detail {
 
 namespace {
 
-// A lease of the longest ttl is worth this much; and so is being named the primary (core/named_primary.hpp).
+// A lease of the longest ttl is worth this much; and so is being named the primary (engine/named_primary.hpp).
 std::shared_ptr<net::sentinel_watch> watch_for(const settings& from, core::clock_drift drift) {
   if (!from.server.sentinels) return nullptr;
   return std::make_shared<net::sentinel_watch>(*from.server.sentinels, core::usable(from.options.max_ttl, drift));

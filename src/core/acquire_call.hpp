@@ -20,7 +20,7 @@
 namespace holdfast::core {
 
 // What the server said to one request. `at_most`: the lease counts no longer than until then, whatever its ttl is
-// (core/named_primary.hpp).
+// (engine/named_primary.hpp).
 struct was_granted {
   fencing_token token;
   time_point at_most = never;

@@ -36,7 +36,7 @@ TEST(acquire_call, granted_is_a_lease_that_counts_from_the_send_instant_B19) {
   EXPECT_TRUE(std::holds_alternative<finish>(c.call.on_wake(c.now, true)));
 }
 
-// core/named_primary.hpp: whatever the ttl is.
+// engine/named_primary.hpp: whatever the ttl is.
 TEST(acquire_call, granted_counts_no_longer_than_its_server_does_P22) {
   const auto whole = deadline_of(t0, ttl, drift);
   course c{once()};

@@ -53,7 +53,7 @@ public:
 
   // The server renewed; the request had been sent at `sent_at`. True if the deadline moved. An answer that comes
   // after the loss, or at the very instant of it, changes nothing (P13c). `at_most`: whatever the ttl is, it counts no
-  // longer than until then (core/named_primary.hpp); the next renewal is due as if it had been sent so much earlier.
+  // longer than until then (engine/named_primary.hpp); the next renewal is due as if it had been sent so much earlier.
   bool on_renewed(time_point now, time_point sent_at, base::random_source& rng, time_point at_most = never);
 
   // No answer, or an error that says nothing about the lease: the deadline stays (B18: only a definite refusal is a

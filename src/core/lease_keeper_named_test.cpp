@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renewals that count no longer than their server does (core/named_primary.hpp, P22).
+// Renewals that count no longer than their server does (engine/named_primary.hpp, P22).
 #include "core/lease_keeper.hpp"
 
 #include "core/random_testing.hpp"

@@ -25,7 +25,7 @@ void channel::on_connecting(time_point now) {
   ++connect_attempts_;
 }
 
-void channel::on_connected(time_point now, core::named_primary::term_number term) {
+void channel::on_connected(time_point now, named_primary::term_number term) {
   HOLDFAST_ASSERT(state_ == state::connecting);
   state_ = state::greeting;
   term_ = term;
@@ -119,7 +119,7 @@ void channel::fail(time_point now, const connection_failure& failure) {
   on_closed(now, failure);
 }
 
-bool channel::mind_primary(time_point now, core::named_primary::term_number term) {
+bool channel::mind_primary(time_point now, named_primary::term_number term) {
   if (!settings_.primary || state_ == state::closed || term == 0) return false;
   const bool is_other = settings_.primary->term() != term;
   if (!is_other && (state_ == state::connecting || settings_.primary->is_fresh(term, now))) return false;

@@ -6,10 +6,10 @@
 #include "base/random.hpp"
 #include "base/time.hpp"
 #include "core/backoff.hpp"
-#include "core/named_primary.hpp"
 #include "core/server_clock.hpp"
 #include "engine/epoch_watch.hpp"
 #include "engine/greeting.hpp"
+#include "engine/named_primary.hpp"
 #include "resp/reader.hpp"
 #include "resp/value.hpp"
 #include "script/command.hpp"
@@ -83,7 +83,7 @@ public:
     bool loads_scripts = true;
     bool hears_pushes = false;
     epoch_watch::settings epoch{};
-    std::shared_ptr<const core::named_primary> primary{};  // Null: one server, which is what it is.
+    std::shared_ptr<const named_primary> primary{};  // Null: one server, which is what it is.
   };
 
   channel(settings, base::random_source& rng, channel_listener& listener);
@@ -92,7 +92,7 @@ public:
   bool wants_connection(time_point now) const;
   void on_connecting(time_point now);
   // `term`: as of mind_primary().
-  void on_connected(time_point now, core::named_primary::term_number term = 0);
+  void on_connected(time_point now, named_primary::term_number term = 0);
   void on_bytes(time_point now, std::string_view bytes);
   void on_closed(time_point now, const connection_failure& failure);
   // Notices silence. True: the driver must close the connection; the channel has already called on_closed itself.
@@ -131,13 +131,13 @@ public:
   time_point quarantined_until() const { return epoch_.until(); }
   std::optional<quarantine> in_quarantine(time_point now) const { return epoch_.in_force(now); }
 
-  // ---- which server is the primary (core/named_primary.hpp) ----
+  // ---- which server is the primary (engine/named_primary.hpp) ----
   // Until when a grant or a renewal counts that this connection has answered.
   time_point counts_until() const { return settings_.primary ? settings_.primary->until(term_) : never; }
   // `term`: of the server that the connection leads to or is being made to, 0 before that is known. Ends it when that
   // is not the primary any more, or has not been named for so long that a grant would be worth little. True: the driver
   // must close it.
-  [[nodiscard]] bool mind_primary(time_point now, core::named_primary::term_number term);
+  [[nodiscard]] bool mind_primary(time_point now, named_primary::term_number term);
 
   // A reply carried this; notices steps.
   void observe_clock(server_time server_now, time_point sent_at, time_point now);
@@ -198,7 +198,7 @@ private:
   bool was_ever_ready_ = false;
   int useless_in_a_row_ = 0;  // Connections that greeted and ended before they answered anything.
   int connect_attempts_ = 0;
-  core::named_primary::term_number term_ = 0;
+  named_primary::term_number term_ = 0;
   time_point state_since_{};
   time_point may_connect_at_{};
   time_point heard_at_{};

@@ -108,7 +108,7 @@ public:
   }
 
   std::string run_id = "a run";
-  core::named_primary::term_number term = 0;  // Of the primary that we are, where primaries are named.
+  named_primary::term_number term = 0;  // Of the primary that we are, where primaries are named.
 
   void connect() {
     greet();

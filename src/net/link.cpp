@@ -23,7 +23,7 @@ namespace {
 std::string system_text(int error) { return std::generic_category().message(error); }
 
 // Who said no. Not where sentinels name the primary: that it is down is why they will name another.
-bool is_refusal(int error, core::named_primary::term_number term) {
+bool is_refusal(int error, engine::named_primary::term_number term) {
   if (term != 0) return false;
   return error == ECONNREFUSED || error == ENOENT || error == EACCES || error == EHOSTUNREACH || error == ENETUNREACH;
 }

@@ -5,8 +5,8 @@
 // Any thread may drive it, one at a time; write() alone may run beside the driver's other calls (rules P29 to P32).
 #pragma once
 
-#include "core/named_primary.hpp"
 #include "engine/greeting.hpp"
+#include "engine/named_primary.hpp"
 #include "net/endpoint.hpp"
 #include "net/resolver.hpp"
 #include "net/spin_habit.hpp"
@@ -62,7 +62,7 @@ public:
 
   const engine::connection_failure& failure() const { return failure_; }
   // Of the primary that it leads to, where sentinels name it; 0 before that is known.
-  core::named_primary::term_number term() const { return term_; }
+  engine::named_primary::term_number term() const { return term_; }
 
 private:
   enum class phase { closed, resolving, connecting, shaking_hands, open };
@@ -83,7 +83,7 @@ private:
   std::vector<socket_address> addresses_;
   std::size_t next_address_ = 0;
   std::string host_{};
-  core::named_primary::term_number term_ = 0;
+  engine::named_primary::term_number term_ = 0;
   std::unique_ptr<tls_session> tls_;
   std::string wire_;  // Encrypted, not yet written. Only the writer touches it once the link is open.
   spin_habit spinning_;

@@ -87,7 +87,7 @@ resolved of_path(const std::string& path) {
 // What has an address at once is answered at once; a name by a thread of its own, into `into`.
 template <class Shared>
 void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
-                  core::named_primary::term_number term) {
+                  engine::named_primary::term_number term) {
   const auto set = [term](Shared& to, resolved what) {
     what.term = term;
     to.set(std::move(what));

@@ -3,7 +3,7 @@
 // a thread that nobody waits for, and a name server that is silent costs the caller only its deadline (H22).
 #pragma once
 
-#include "core/named_primary.hpp"
+#include "engine/named_primary.hpp"
 #include "net/endpoint.hpp"
 
 #include <holdfast/error.hpp>
@@ -28,8 +28,8 @@ struct resolved {
   std::string failure{};  // Set when there are none; and of what kind it is:
   errc code = errc::cannot_resolve;
   bool is_final = false;
-  std::string host{};                         // Whose certificate is expected there. Empty: a Unix path.
-  core::named_primary::term_number term = 0;  // Where sentinels name it: of which primary.
+  std::string host{};                           // Whose certificate is expected there. Empty: a Unix path.
+  engine::named_primary::term_number term = 0;  // Where sentinels name it: of which primary.
 };
 
 // One look-up. Addresses are never kept: a server that moved is found with the next connection (H23).

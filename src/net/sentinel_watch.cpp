@@ -114,7 +114,7 @@ private:
 };
 
 sentinel_watch::sentinel_watch(sentinel_set whom, duration worth)
-    : named_{std::make_shared<core::named_primary>(worth)}, period_{std::clamp<duration>(worth / 12, 100ms, 5s)} {
+    : named_{std::make_shared<engine::named_primary>(worth)}, period_{std::clamp<duration>(worth / 12, 100ms, 5s)} {
   for (const auto& one : whom.sentinels) lines_.push_back(std::make_unique<line>(one, whom));
 }
 
@@ -193,7 +193,7 @@ sentinel_watch::found sentinel_watch::what_they_say(time_point asked_at) {
   std::vector<std::optional<std::string>> named;
   for (const auto& one : lines_) named.push_back(one->named());
   found result;
-  if (const auto primary = core::named_by_majority(named)) {
+  if (const auto primary = engine::named_by_majority(named)) {
     const auto which = std::find(named.begin(), named.end(), primary) - named.begin();
     result.where = lines_[static_cast<std::size_t>(which)]->where();
     const bool is_first = named_->term() == 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the sentinels who the primary is: for whoever wants to connect, and again and again as long as somebody may
-// believe that he holds a lock there (core/named_primary.hpp). A thread of its own, because the sentinels must be asked
-// whatever the primary, the callers and the keeper are doing.
+// believe that he holds a lock there (engine/named_primary.hpp). A thread of its own, because the sentinels must be
+// asked whatever the primary, the callers and the keeper are doing.
 #pragma once
 
-#include "core/named_primary.hpp"
 #include "engine/greeting.hpp"
+#include "engine/named_primary.hpp"
 #include "net/endpoint.hpp"
 #include "net/event_fd.hpp"
 
@@ -30,7 +30,7 @@ struct sentinel_set {
 
 class sentinel_watch : public std::enable_shared_from_this<sentinel_watch> {
 public:
-  // `worth`: of being named, see core/named_primary.hpp.
+  // `worth`: of being named, see engine/named_primary.hpp.
   sentinel_watch(sentinel_set whom, duration worth);
   ~sentinel_watch();
   sentinel_watch(const sentinel_watch&) = delete;
@@ -38,7 +38,7 @@ public:
 
   struct found {
     tcp_address where{};
-    core::named_primary::term_number term = 0;  // 0: nobody is named, and why:
+    engine::named_primary::term_number term = 0;  // 0: nobody is named, and why:
     std::string failure{};
     bool is_final = false;  // Asking again will not help.
   };
@@ -48,7 +48,7 @@ public:
   // close(). Throws std::system_error if there is no thread to be had.
   void find(std::function<void(const found&)> whom);
 
-  std::shared_ptr<const core::named_primary> primary() const { return named_; }
+  std::shared_ptr<const engine::named_primary> primary() const { return named_; }
 
   // Called on the watch's thread when another primary is named than before. Set once, before the first find().
   void on_change(std::function<void()> tell) { tell_of_change_ = std::move(tell); }
@@ -67,7 +67,7 @@ private:
   bool must_end() const;
   time_point next_round(time_point last) const;
 
-  const std::shared_ptr<core::named_primary> named_;
+  const std::shared_ptr<engine::named_primary> named_;
   const duration period_;
   std::function<void()> tell_of_change_{};
   std::vector<std::unique_ptr<line>> lines_{};  // The thread's own.

@@ -17,7 +17,7 @@
 #include <span>
 #include <string>
 
-namespace holdfast::core {
+namespace holdfast::engine {
 
 // The address that more than half of all sentinels name, those that are silent included. Two majorities have a sentinel
 // in common, so there is one such address at most at a time.
@@ -71,4 +71,4 @@ private:
   std::atomic<std::int64_t> named_at_{0};
 };
 
-}  // namespace holdfast::core
+}  // namespace holdfast::engine
