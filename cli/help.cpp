@@ -55,7 +55,7 @@ std::string overview() {
   for (const auto& row : command_table()) out += fmt::format("  {:<38} {}\n", row.usage, row.text);
   out += "\nTopics:\n  exit";
   for (const auto& topic : help_topics()) out += fmt::format(", {}", topic.name);
-  out += ", and every error code: E01 to E23\n";
+  out += ", and every error code: E01 to E24\n";
   return out;
 }
 

@@ -85,6 +85,9 @@ enum class errc {
 
   // The server may have forgotten locks.
   quarantined,  // It restarted or was promoted a moment ago: nothing is granted until forgotten leases have ended.
+
+  // The server's replicas.
+  not_replicated,  // Fewer of them than client_options::durability asks for confirmed it in time. A grant is given back.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

@@ -17,7 +17,7 @@ using testing::Not;
 
 std::vector<errc> every_cause() {
   std::vector<errc> all;
-  for (int value = 1; value <= static_cast<int>(errc::quarantined); ++value) all.push_back(static_cast<errc>(value));
+  for (int value = 1; value <= static_cast<int>(errc::not_replicated); ++value) all.push_back(static_cast<errc>(value));
   return all;
 }
 

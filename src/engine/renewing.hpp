@@ -122,11 +122,27 @@ private:
     if (!parsed) return fail(to, now, errc::unexpected_reply);
     of().channel_.observe_clock(parsed->now, sent_at, now);
     switch (parsed->what) {
-      case script::renew_answer::renewed: return renewed(to, now, sent_at);
+      case script::renew_answer::renewed:
+        if (is_replicated(to, now)) renewed(to, now, sent_at);
+        return;
       case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
       case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
       case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
     }
+  }
+
+  // Too few replicas have it, or nobody knows: then the renewal did not happen, and is tried again. It is no loss, or a
+  // hiccup of the replicas would free a lock in the middle of its work (P13b).
+  bool is_replicated(part& one, time_point now) {
+    const confirmation& said = of().channel_.confirmed();
+    if (said.what == confirmation::word::not_needed || said.what == confirmation::word::enough) return true;
+    const errc code = said.what == confirmation::word::refused ? said.code : errc::not_replicated;
+    for (auto& w : wishes_) w.refusal = code;
+    if (said.what == confirmation::word::refused && !said.passes) {
+      end_wishes([](const wish& w) { return w.is_sent; }, [&](const wish&) { return code; });
+    }
+    fail(one, now, code);  // May end our own life.
+    return false;
   }
 
   // Holds from the instant from which all of them are renewed.
