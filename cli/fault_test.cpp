@@ -100,6 +100,14 @@ TEST(E01, names_the_server_its_words_and_the_tries) {
   EXPECT_THAT(text, HasSubstr("  fix: "));
 }
 
+TEST(E24, says_how_many_replicas_have_it_and_what_to_look_at) {
+  const auto text = shown(errc::not_replicated,
+                          {.endpoint = "redis://db1", .why = "1 of 2 replicas confirmed it within 100 ms"});
+  EXPECT_THAT(text, HasSubstr("error[E24]: 'nightly' was not granted: too few replicas of redis://db1 have it"));
+  EXPECT_THAT(text, HasSubstr("why: 1 of 2 replicas confirmed it within 100 ms"));
+  EXPECT_THAT(text, HasSubstr("holdfast doctor --replicas K"));
+}
+
 TEST(E14, names_the_key) {
   EXPECT_THAT(shown(errc::wrong_kind, {.endpoint = "redis://db1"}),
               HasSubstr("key 'hf:{nightly}' exists on redis://db1"));

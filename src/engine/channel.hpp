@@ -146,6 +146,7 @@ public:
   // ---- replicas (engine/durable.hpp) ----
   // Of the reply that is just being given out.
   const confirmation& confirmed() const { return confirmed_; }
+  duration wait_timeout() const { return settings_.durable.timeout; }
 
   // A reply carried this; notices steps.
   void observe_clock(server_time server_now, time_point sent_at, time_point now);

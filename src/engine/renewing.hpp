@@ -175,6 +175,12 @@ private:
   void fail(part& one, time_point now, errc reason) {
     // One cut fails all that was sent with it, and is one failure.
     if (!std::exchange(has_failed_, true)) plan_.on_failed(now, of().jitter_);
+    if (reason == errc::not_replicated) {
+      // Who has no time for another answer is told while this one is the last: after the next sending it is unknown.
+      const time_point next_answer_at = plan_.next_send_at() + of().channel_.wait_timeout();
+      end_wishes([&](const wish& w) { return w.is_sent && next_answer_at >= w.give_up_at; },
+                 [&](const wish&) { return reason; });
+    }
     of().listener_->on_renew_failed(one.lease, reason);
     run(now);
   }

@@ -170,11 +170,12 @@ TEST_F(durability_of, a_renewal_on_request_says_that_the_replicas_are_away) {
   auto how = durable(1);
   how.timeout = 2s;
   auto locks = make(how);
-  auto held = locks.acquire("x", {.ttl = 30s, .renew = renewal::none});
+  auto held = locks.acquire("x", {.ttl = 60s, .renew = renewal::none});
   held.renew();
   pause_all();
   const auto left = held.remaining();
-  EXPECT_EQ(code_of([&] { held.renew(); }), errc::not_replicated);
+  // (On a machine without time for us WAIT's answer may come so late that it is unknown.)
+  EXPECT_TRUE(eventually([&] { return code_of([&] { held.renew(); }) == errc::not_replicated; }, 20s));
   EXPECT_TRUE(held.valid());
   EXPECT_LT(held.remaining(), left);
   resume_all();

@@ -109,7 +109,7 @@ int share(holdfast::client& locks, const std::vector<std::string>& words) {
     }
     return places.acquire(options);
   };
-  locks.inspect(words.at(2));  // Connects: what is asked from here on stands in line a moment later.
+  (void)locks.inspect(words.at(2));  // Connects: what is asked from here on stands in line a moment later.
   int holds = 0;
   for (; is_time ? holdfast::test::boottime() < end : holds < number; ++holds) {
     seen.ask();
