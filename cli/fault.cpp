@@ -52,6 +52,7 @@ constexpr std::array faults{
     fault_row{errc::changed_hands, "E19", exit_code::busy},
     fault_row{errc::other_size, "E22", exit_code::misconfigured},
     fault_row{errc::quarantined, "E23", exit_code::unavailable},
+    fault_row{errc::not_replicated, "E24", exit_code::unavailable},
     fault_row{errc::no_primary, "E25", exit_code::unavailable},
 };
 
@@ -235,6 +236,9 @@ sentences for_trouble(errc cause, const pieces& p) {
     case errc::quarantined:
       return {fmt::format("{} was not granted: {} may have forgotten locks", p.lock, p.server), p.why,
               "wait for it (-w); if this was the server's first start: holdfast init"};
+    case errc::not_replicated:
+      return {fmt::format("{} was not granted: too few replicas of {} have it; it was given back", p.lock, p.server),
+              p.why, "look at the replicas (holdfast doctor --replicas K), wait for them (-w), or ask for fewer"};
     default: return {};
   }
 }

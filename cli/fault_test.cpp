@@ -24,7 +24,7 @@ std::string shown(errc cause, holdfast::error_detail detail = {}, std::string_vi
   return to_text(describe(holdfast::error{cause, std::move(detail)}, {.lock = lock, .prefix = "hf:"}));
 }
 
-constexpr int last_cause = static_cast<int>(errc::quarantined);
+constexpr int last_cause = static_cast<int>(errc::not_replicated);
 
 TEST(fault_table, has_every_errc_once) {
   for (int value = 1; value <= last_cause; ++value) {
@@ -98,6 +98,14 @@ TEST(E01, names_the_server_its_words_and_the_tries) {
                                                  .elapsed = std::chrono::milliseconds{1200}});
   EXPECT_THAT(text, HasSubstr("cannot reach redis://127.0.0.1:6379: Connection refused (tried 3 times in 1.2s)"));
   EXPECT_THAT(text, HasSubstr("  fix: "));
+}
+
+TEST(E24, says_how_many_replicas_have_it_and_what_to_look_at) {
+  const auto text = shown(errc::not_replicated,
+                          {.endpoint = "redis://db1", .why = "1 of 2 replicas confirmed it within 100 ms"});
+  EXPECT_THAT(text, HasSubstr("error[E24]: 'nightly' was not granted: too few replicas of redis://db1 have it"));
+  EXPECT_THAT(text, HasSubstr("why: 1 of 2 replicas confirmed it within 100 ms"));
+  EXPECT_THAT(text, HasSubstr("holdfast doctor --replicas K"));
 }
 
 TEST(E14, names_the_key) {

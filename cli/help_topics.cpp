@@ -123,6 +123,10 @@ constexpr std::array codes{
               "the server started or was promoted a moment ago and may have forgotten locks whose holders live.\n"
               "Nothing is granted until their leases must have ended (--max-ttl, 60s); who waits keeps its place. Was "
               "this its very first start, or do you know that nothing was lost? `holdfast init`. Exit status 69.\n"},
+    help_text{"E24",
+              "fewer replicas than --replicas confirmed a grant within --replicas-timeout; it was given back.\n"
+              "Are they up and connected (`holdfast doctor --replicas K`)? Wait for them with -w, or ask for fewer: "
+              "then a lock may be forgotten with the primary. Exit status 69.\n"},
     help_text{
         "E25",
         "no majority of the sentinels names a primary: too many are down, they disagree, or do not know the name.\n"

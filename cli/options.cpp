@@ -132,6 +132,8 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::server_timeout: s.server_timeout = duration_value(row, value); break;
     case option::max_ttl: s.max_ttl = duration_value(row, value); break;
     case option::trust_synced: s.trusts_synced = true; break;
+    case option::replicas: s.replicas = number_value(row, value, 100); break;
+    case option::replicas_timeout: s.replicas_timeout = duration_value(row, value); break;
     case option::directory: s.directory = value; break;
     case option::persistent: s.persistent = true; break;
     case option::ready_within: s.ready_within = duration_value(row, value); break;

@@ -70,6 +70,8 @@ enum class option {
   server_timeout,
   max_ttl,
   trust_synced,
+  replicas,
+  replicas_timeout,
   directory,
   persistent,
   ready_within,
@@ -147,6 +149,8 @@ struct settings {
   std::optional<std::chrono::milliseconds> server_timeout{};
   std::optional<std::chrono::milliseconds> max_ttl{};
   bool trusts_synced = false;  // No quarantine.
+  int replicas = 0;            // To have each grant and renewal.
+  std::optional<std::chrono::milliseconds> replicas_timeout{};
 
   std::string directory{};
   bool persistent = false;

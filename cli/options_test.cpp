@@ -91,6 +91,13 @@ TEST(options, shell_string_stands_on_either_side_of_the_name) {
   EXPECT_EQ(parse({"run", "-c", "a && b", "x"}).shell_command, "a && b");
 }
 
+TEST(options, replicas_are_a_number_and_a_duration) {
+  const auto s = parse({"hold", "--replicas", "2", "--replicas-timeout=300ms", "x"});
+  EXPECT_EQ(s.replicas, 2);
+  EXPECT_EQ(s.replicas_timeout, 300ms);
+  EXPECT_EQ(parse({"run", "x", "true"}).replicas, 0);
+}
+
 TEST(options, letters_may_stand_together) {
   const auto s = parse({"run", "-nqt3s", "x", "true"});
   EXPECT_TRUE(s.try_once && s.quiet);

@@ -48,6 +48,8 @@ client_options options_from(const settings& s) {
   if (s.server_timeout) options.timeout = *s.server_timeout;
   if (s.max_ttl) options.max_ttl = *s.max_ttl;
   if (s.trusts_synced) options.quarantine = quarantine_mode::trust_every_write_is_synced;
+  options.durability.replicas = s.replicas;
+  if (s.replicas_timeout) options.durability.timeout = *s.replicas_timeout;
   if (!s.password_file.empty()) options.password = read_password(s.password_file, s.quiet);
   options.cacert = s.cacert;
   options.cert = s.cert;

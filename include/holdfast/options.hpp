@@ -27,6 +27,24 @@ enum class quarantine_mode {
   trust_every_write_is_synced,  // None is, or you can live with two holders: granted at once.
 };
 
+// How many replicas must have a grant, or a renewal, before it counts: with one, a lock outlives the loss of the
+// primary if that replica is promoted. Asked with WAIT behind each request, so each takes one more round trip, to the
+// replica.
+//
+// Too few within `timeout`: a lock that was granted is given back at once. A try ends with errc::not_replicated; an
+// acquire that waits tries again, with pauses of 25 ms to 1 s, until its `wait` is over, and ends with it then. A
+// renewal is tried again, and meanwhile the lease stays valid until its old deadline: a stall of the replicas shorter
+// than the ttl costs no lease. WAIT is no fsync, and no election need know of it: quarantine and fencing tokens stay.
+struct durability {
+  int replicas = 0;  // 0: none is asked. At most 100.
+
+  // How long to wait for them. While they are slow, all that this client asks of the server waits that long, releases
+  // too: other locks that cannot wait belong to a client of their own. 100 ms is hundreds of round trips to a healthy
+  // replica, rides out a hiccup of one, and leaves a renewal several tries. 1 ms to half of client_options::timeout,
+  // and no ttl may be shorter than four times this.
+  std::chrono::milliseconds timeout{100};
+};
+
 // One acquire. All of it is checked before anything is sent (errc::invalid_option names the field).
 struct acquire_options {
   // How long Redis keeps the lock after it last heard from us.
@@ -83,6 +101,10 @@ struct client_options {
   // Off is for a server that cannot lose a write (appendfsync always, no replica that is ever promoted), or for locks
   // that only save work.
   quarantine_mode quarantine = quarantine_mode::on;
+
+  // On a primary with replicas: what counts when it is lost. Of all locks of this client, because WAIT stops its
+  // connections. Needs +wait.
+  holdfast::durability durability{};
 
   // How often threads of this process may hand an exclusive lock on to each other, without Redis, before the line
   // outside gets its turn; and for how long since the server granted it, whichever comes first. More is faster where

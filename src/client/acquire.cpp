@@ -94,8 +94,8 @@ public:
     is_told_ = true;
   }
   void failed(errc code) {
-    line_.failed(key_, code != errc::timed_out && code != errc::quarantined && code != errc::cancelled &&
-                           code != errc::cancelled_in_flight);
+    line_.failed(key_, code != errc::timed_out && code != errc::quarantined && code != errc::not_replicated &&
+                           code != errc::cancelled && code != errc::cancelled_in_flight);
     is_told_ = true;
   }
 
@@ -202,6 +202,11 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
   if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.ttl();
   if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far || code == errc::quarantined)
     detail.subject = "'" + name + "'";
+  if (code == errc::not_replicated) {
+    detail.subject = "'" + name + "'";
+    detail.why = fmt::format("{} of {} replicas confirmed it within {} ms", call.replicas(),
+                             options_.durability.replicas, options_.durability.timeout.count());
+  }
   if (code == errc::wrong_kind) fail_wrong_kind(call.wanted().keys, call.found_kind());
   if (code == errc::other_size) {
     detail.subject = "'" + name + "'";

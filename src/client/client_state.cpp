@@ -37,6 +37,7 @@ engine::channel::settings channel_settings(const settings& from,
   s.who = from.server.who;
   s.database = from.server.database;
   s.connect_timeout = std::min<duration>(s.connect_timeout, from.options.timeout);
+  s.durable = from.options.durability;
   if (from.options.quarantine != quarantine_mode::on) return s;
   s.epoch.prefix = from.options.prefix;
   s.epoch.hold = hold_of(from.options);

@@ -58,6 +58,25 @@ void measure_round_trip(client_state& state, diagnosis& result) {
   }
 }
 
+// Replicas that follow, as INFO lists them: "slave0:ip=...,port=...,state=online,...".
+int replicas_online(const std::string& info) {
+  int online = 0;
+  for (auto at = info.find("\nslave"); at != std::string::npos; at = info.find("\nslave", at + 1)) {
+    const auto line = std::string_view{info}.substr(at, info.find('\r', at) - at);
+    if (line.find("state=online") != std::string_view::npos) ++online;
+  }
+  return online;
+}
+
+void judge_replicas(const durability& wanted, const std::string& info, diagnosis& result) {
+  const int online = replicas_online(info);
+  if (online >= wanted.replicas) return;
+  result.findings.push_back(
+      {severity::error, "E24",
+       fmt::format("{} of {} replicas are connected, so no lock will be granted", online, wanted.replicas),
+       fmt::format("start them, and REPLICAOF to this server; or durability.replicas = {} at most", online)});
+}
+
 void read_info(client_state& state, diagnosis& result) {
   const auto reply = state.ask_all(std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
@@ -73,6 +92,7 @@ void read_info(client_state& state, diagnosis& result) {
   result.role = field(*info, "role");
   result.mode = field(*info, "redis_mode");
   result.eviction_policy = field(*info, "maxmemory_policy");
+  if (state.options().durability.replicas > 0) judge_replicas(state.options().durability, *info, result);
 }
 
 void judge_eviction(diagnosis& result) {
@@ -101,7 +121,9 @@ void judge_quarantine(client_state& state, diagnosis& result) {
 // Everything that a lock needs, done once on a name of its own: the ACL is tried, not read.
 void try_a_lock(client_state& state, diagnosis& result) {
   acquire_options what;
-  what.ttl = std::min<std::chrono::milliseconds>(std::chrono::seconds{1}, state.options().max_ttl);
+  const auto& durable = state.options().durability;
+  const auto least = durable.replicas > 0 ? 4 * durable.timeout : std::chrono::milliseconds{0};
+  what.ttl = std::min(std::max<std::chrono::milliseconds>(std::chrono::seconds{1}, least), state.options().max_ttl);
   const std::string name = state.options().names == naming::plain
                                ? "holdfast-doctor"
                                : fmt::format("holdfast-doctor:{}", net::boottime_now().time_since_epoch().count());
@@ -113,7 +135,13 @@ void try_a_lock(client_state& state, diagnosis& result) {
     }
   } catch (const error& e) {
     if (e.code() == errc::quarantined) return;  // Said already.
-    result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
+    const bool is_said = std::any_of(result.findings.begin(), result.findings.end(),
+                                     [](const finding& f) { return f.code == "E24"; });
+    if (e.code() == errc::not_replicated && is_said) return;
+    result.findings.push_back({severity::error,
+                               e.code() == outcome::denied           ? "E04"
+                               : e.code() == errc::not_replicated ? "E24"
+                                                                  : "",
                                "taking and releasing a lock fails: " + std::string{e.what()},
                                e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
   }

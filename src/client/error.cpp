@@ -75,6 +75,7 @@ constexpr std::array meanings{
     meaning{errc::other_size, "other_size", "the semaphore has another size on the server", misconfigured, not_applied},
     meaning{errc::quarantined, "quarantined", "the server may have forgotten locks, so nothing is granted yet",
             not_applied, not_applied},
+    meaning{errc::not_replicated, "not_replicated", "too few replicas confirmed it in time", not_applied, not_applied},
     meaning{errc::no_primary, "no_primary", "no majority of the sentinels names a primary", unreachable, not_applied},
 };
 

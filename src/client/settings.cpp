@@ -88,6 +88,19 @@ std::chrono::milliseconds hold_of(const client_options& options) {
   return milliseconds{static_cast<std::int64_t>(std::ceil(ms))} + 2ms;
 }
 
+namespace {
+
+void check_durability(const client_options& options) {
+  const auto& [replicas, timeout] = options.durability;
+  if (replicas < 0 || replicas > 100) {
+    refuse(errc::invalid_option, fmt::format("durability.replicas = {}", replicas), "it must be 0 to 100");
+  }
+  // What waits for replicas longer than the call lasts could never say so.
+  if (replicas > 0) check_span("durability.timeout", timeout, 1ms, options.timeout / 2);
+}
+
+}  // namespace
+
 settings resolve(std::optional<std::string_view> uri, client_options options) {
   check_prefix(options.prefix);
   check_span("timeout", options.timeout, 10ms, 1h);
@@ -97,6 +110,7 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
     refuse(errc::invalid_option, fmt::format("hand_overs = {}", options.hand_overs), "it must be 0 to 1000");
   }
   check_label("owner", options.owner);
+  check_durability(options);
   if (!(options.clock_drift >= 0.001 && options.clock_drift <= 0.2)) {
     refuse(errc::invalid_option, fmt::format("clock_drift = {}", options.clock_drift), "it must be 0.001 to 0.2");
   }
@@ -132,6 +146,12 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
 
 void check(const acquire_options& what, const client_options& within) {
   check_span("ttl", what.ttl, 100ms, within.max_ttl);
+  // A renewal that finds its replicas slow must have time to be tried again.
+  if (within.durability.replicas > 0 && what.ttl < 4 * within.durability.timeout) {
+    refuse(errc::invalid_option, fmt::format("ttl = {} ms", what.ttl.count()),
+           fmt::format("with replicas it must be {} ms or more, four times durability.timeout",
+                       4 * within.durability.timeout.count()));
+  }
   if (what.wait) check_span("wait", *what.wait, 0ms, 24h * 366);
   check_label("owner", what.owner);
   if (what.min_fence.value() >= fencing_token::max_value) {

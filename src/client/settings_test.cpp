@@ -154,6 +154,11 @@ const option_case bad_options[] = {
     {"clock_drift", [](auto& o) { o.clock_drift = std::nan(""); }},
     {"clock_drift", [](auto& o) { o.clock_drift = std::numeric_limits<double>::infinity(); }},
     {"owner", [](auto& o) { o.owner = std::string(257, 'o'); }},
+    {"durability.replicas", [](auto& o) { o.durability.replicas = -1; }},
+    {"durability.replicas", [](auto& o) { o.durability.replicas = 101; }},
+    {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 0ms}; }},
+    {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 2501ms}; }},
+    {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = milliseconds::max()}; }},
 };
 
 const option_case good_options[] = {
@@ -162,6 +167,10 @@ const option_case good_options[] = {
     {"timeout", [](auto& o) { o.timeout = 1h; }},          {"max_ttl", [](auto& o) { o.max_ttl = 100ms; }},
     {"max_ttl", [](auto& o) { o.max_ttl = 24h; }},         {"clock_drift", [](auto& o) { o.clock_drift = 0.001; }},
     {"clock_drift", [](auto& o) { o.clock_drift = 0.2; }}, {"owner", [](auto& o) { o.owner = std::string(256, 'o'); }},
+    {"durability.replicas", [](auto& o) { o.durability.replicas = 100; }},
+    {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 1ms}; }},
+    {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 2500ms}; }},
+    {"durability.timeout", [](auto& o) { o.durability.timeout = milliseconds::max(); }},  // Of no replicas.
 };
 
 TEST_F(settings_of, client_options_out_of_range_name_the_field) {
@@ -240,6 +249,21 @@ TEST(acquire_options_check, goes_by_the_max_ttl_of_the_client) {
   EXPECT_NO_THROW(check(options, within));
   within.max_ttl = 1h - 1ms;
   EXPECT_EQ(refusal_of([&] { check(options, within); }).code, errc::invalid_option);
+}
+
+TEST(acquire_options_check, wants_a_ttl_of_four_times_the_wait_for_replicas) {
+  client_options within;
+  within.durability = {.replicas = 1, .timeout = 500ms};
+  acquire_options options;
+  options.ttl = 2s;
+  EXPECT_NO_THROW(check(options, within));
+  options.ttl = 2s - 1ms;
+  const auto seen = refusal_of([&] { check(options, within); });
+  EXPECT_EQ(seen.code, errc::invalid_option);
+  EXPECT_THAT(seen.detail.subject, HasSubstr("ttl"));
+  EXPECT_THAT(seen.detail.why, HasSubstr("2000 ms"));
+  within.durability.replicas = 0;
+  EXPECT_NO_THROW(check(options, within));
 }
 
 TEST(default_owner_label, says_which_process) {

@@ -18,6 +18,7 @@ constexpr duration wait_for_hearing = 200ms;
 constexpr duration answer_expected = 1s;  // To a look that another one makes for us.
 constexpr std::chrono::milliseconds least_window = 1s;
 constexpr duration pass_again = 25ms;  // LOADING and its like.
+constexpr duration longest_pause = 1s;
 constexpr int refusals_before_giving_up = 3;
 constexpr int lates_before_giving_up = 3;
 
@@ -49,6 +50,10 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
   const time_point at_last = std::min(deadline_, silent_since_ + patience());
   if (is_asked_ || !can_send) return sleep_until{at_last};
   if (now < ask_at_) return sleep_until{std::min(ask_at_, at_last)};
+  if (is_giving_back()) {
+    is_asked_ = true;
+    return give_back{owner_};
+  }
   // Who asks outside of the line would be granted. Also a try goes on: the answer says whether it is over by now.
   if (now < quarantined_until_ && place_ == place::outside) enter(now);
   // An entry names our channel only after the server said that we hear it, so that nothing is said to nobody (P1, P6).
@@ -117,7 +122,8 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
   had_contact_ = true;
   refusals_ = 0;
   silent_since_ = now;
-  round_trip_ = now - sent_at;
+  // With the time that replicas took, which a leave does not wait for: the next one will take as long.
+  if (!std::holds_alternative<was_left>(answer)) round_trip_ = now - sent_at;
   if (!std::holds_alternative<was_late>(answer)) lates_ = 0;
   std::visit([&](const auto& what) { hear(now, sent_at, what); }, answer);
 }
@@ -156,6 +162,26 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_uncoun
   forget_owner();
   enter(now);
   schedule_ask(now, now < quarantined_until_ ? now : now + pass_again);
+}
+
+// At once, also after the last instant to ask at: until it is back the server is changed by this call, and an end
+// without another answer is unknown (C5).
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_unreplicated& what) {
+  is_unanswered_ = is_given_back_ = true;  // Should it end now: to be released as if we had never heard of it.
+  giving_back_for_ = what.code;
+  is_hopeless_ = !what.passes;
+  if (place_ == place::in_line) come_back(now);
+  is_heartbeat_ = is_taken_along_ = false;
+  ask_at_ = now;
+}
+
+void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_left&) {
+  last_news_ = std::exchange(giving_back_for_, errc{});
+  is_unanswered_ = false;
+  forget_owner();
+  if (only_once_ || is_hopeless_) return fail(last_news_);
+  const duration pause = std::min(longest_pause, pass_again * (1 << std::min(unreplicated_++, 6)));
+  schedule_ask(now, now + pause / 2 + duration{rng_->between(0, (pause / 2).count())});
 }
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_busy&) {

@@ -32,6 +32,11 @@ struct was_mine {  // Granted before, by an earlier copy or by the line; so much
 };
 struct was_unconfirmed {};  // Granted, and it is to be asked once more whether that counts.
 struct was_uncounted {};    // Granted, but the server may have forgotten somebody who holds it: to be given back.
+struct was_unreplicated {   // Granted, but too few replicas have it, or nobody knows how many: to be given back.
+  errc code;
+  bool passes;  // So that trying again makes sense.
+};
+struct was_left {};  // What was to be given back is.
 struct was_busy {};
 struct was_lined {};  // Free, but somebody may be in line to take it.
 struct was_queued {
@@ -46,8 +51,9 @@ struct was_refused {
   errc code;
   bool passes;  // By itself, so that asking again makes sense.
 };
-using acquire_answer = std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_busy, was_lined,
-                                    was_queued, was_not_in_line, was_late, was_spent, was_refused>;
+using acquire_answer =
+    std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_unreplicated, was_left, was_busy, was_lined,
+                 was_queued, was_not_in_line, was_late, was_spent, was_refused>;
 
 // Can we be told? Pending: the subscription is on its way.
 enum class hearing { pending, yes, no };
@@ -70,6 +76,9 @@ struct look {
   duration may_take;
   bool is_heartbeat;  // It has no other reason, and can be for others of the process, too.
 };
+struct give_back {  // Whatever it was granted; and hear that it is back, so that the end is definite.
+  owner_id owner;
+};
 struct sleep_until {
   time_point at;
 };
@@ -84,7 +93,7 @@ struct got_failure {
 };
 using acquire_end = std::variant<got_lease, got_busy, got_failure>;
 struct finish {};
-using acquire_action = std::variant<ask, stand, look, sleep_until, finish>;
+using acquire_action = std::variant<ask, stand, look, give_back, sleep_until, finish>;
 
 // An owner id that the server may know, or may come to know by a copy that is still on its way.
 struct unfinished {
@@ -109,6 +118,9 @@ struct acquire_settings {
 //  in line | look                    | end, in line, or entering        | look again           | look, now or then
 //          |                         | (not in line: with the ticket)   |                      |
 //  ended   | finish                  | nothing                          | nothing              | nothing
+//
+// Granted, and too few replicas have it: give_back comes next, outside or entering; its answer ends a try, and anybody
+// when no replica will ever do; else it goes on as it came, after a pause.
 //
 // In quarantine, while nothing is granted: outside becomes entering without a question, what asks only once ends, and
 // who is in line looks for the heartbeat, and at the end of it.
@@ -161,6 +173,8 @@ public:
   bool is_over() const { return end_.has_value(); }
   const acquire_end& end() const { return *end_; }
   int attempts() const { return attempts_; }
+  // The next answer is that to give_back.
+  bool is_giving_back() const { return giving_back_for_ != errc{}; }
   bool is_in_line() const { return !end_ && place_ == place::in_line; }
   std::uint64_t ticket() const { return ticket_; }
   // The present one; of a lease that it got, the lease's.
@@ -192,6 +206,8 @@ private:
   void hear(time_point now, time_point sent_at, const was_mine&);
   void hear(time_point now, time_point sent_at, const was_unconfirmed&);
   void hear(time_point now, time_point sent_at, const was_uncounted&);
+  void hear(time_point now, time_point sent_at, const was_unreplicated&);
+  void hear(time_point now, time_point sent_at, const was_left&);
   void hear(time_point now, time_point sent_at, const was_busy&);
   void hear(time_point now, time_point sent_at, const was_lined&);
   void hear(time_point now, time_point sent_at, const was_queued&);
@@ -218,6 +234,8 @@ private:
   bool is_given_back_ = false;   // The last answer was a grant that came too late to be of use.
   bool has_copies_ = false;      // One was cut off at all: it may still arrive.
   bool was_quarantine_ = false;  // When the last request was sent.
+  bool is_hopeless_ = false;     // What it is given back for stays so.
+  errc giving_back_for_{};
   time_point wait_for_hearing_until_{};
   time_point quarantined_until_{};
   std::uint64_t ticket_ = 0;
@@ -226,6 +244,7 @@ private:
   int attempts_ = 0;
   int refusals_ = 0;
   int lates_ = 0;
+  int unreplicated_ = 0;  // In a row.
   duration round_trip_{0};
   errc last_news_ = errc::server_silent;
   std::vector<unfinished> clean_ups_;

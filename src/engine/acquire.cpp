@@ -49,6 +49,8 @@ void acquire::step(time_point now) {
       send(now, *stand);
     } else if (const auto* look = std::get_if<core::look>(&action)) {
       send(now, *look);
+    } else if (const auto* back = std::get_if<core::give_back>(&action)) {
+      send(now, *back);
     }
   }
 }
@@ -109,6 +111,10 @@ void acquire::send(time_point now, const core::look& what) {
   to().send(now, script::look(what_.keys, what.owner, what_.part, who, until, what_.max_ttl, along), *this,
             what.is_heartbeat ? channel::hope::little : channel::hope::grant);
   if (!along.empty()) rarely().taken_along = std::move(along);
+}
+
+void acquire::send(time_point now, const core::give_back& what) {
+  to().send(now, script::leave(what_.keys, what.owner), *this);
 }
 
 // ---- one look for all of us ----
@@ -180,7 +186,7 @@ void acquire::cancel(time_point now) {
 void acquire::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
   mind_quarantine();
   std::vector<std::size_t> missing;
-  const auto answer = judge(now, sent_at, reply, missing);
+  const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
   flow_.on_answer(now, sent_at, answer);
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);
@@ -188,13 +194,36 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   step_and_tell(now);
 }
 
-core::acquire_answer acquire::of_worth(time_point sent_at, core::acquire_answer grant) const {
+core::acquire_answer acquire::of_worth(time_point sent_at, core::acquire_answer grant) {
   switch (to().worth_of_grant(sent_at)) {
     case epoch_watch::worth::counts: break;
     case epoch_watch::worth::unconfirmed: return core::was_unconfirmed{};
     case epoch_watch::worth::nothing: return core::was_uncounted{};
   }
+  const auto& replicas = to().confirmed();
+  switch (replicas.what) {
+    case confirmation::word::not_needed:
+    case confirmation::word::enough: break;
+    case confirmation::word::not_asked: return core::was_unconfirmed{};
+    case confirmation::word::few:
+      rarely().replicas = replicas.replicas;
+      return core::was_unreplicated{errc::not_replicated, true};
+    case confirmation::word::refused:
+      note(replicas.text);
+      return core::was_unreplicated{replicas.code, replicas.passes};
+  }
   return grant;
+}
+
+core::acquire_answer acquire::judge_leave(time_point now, time_point sent_at, const resp::value& reply) {
+  if (const auto* error = reply.as_error()) {
+    const auto what = judge_error(now, *error);
+    return core::was_refused{what.code, what.what == script::reaction::try_again};
+  }
+  const auto parsed = script::parse_release(reply);
+  if (!parsed) return core::was_refused{errc::unexpected_reply, false};
+  to().observe_clock(parsed->now, sent_at, now);
+  return core::was_left{};
 }
 
 core::acquire_answer acquire::judge(time_point now, time_point sent_at, const resp::value& reply,

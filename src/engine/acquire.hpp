@@ -72,6 +72,8 @@ public:
   // What is there instead, when it ended for that.
   std::string found_kind() const { return rare_ ? rare_->found_kind : std::string{}; }
   int found_size() const { return rare_ ? rare_->found_size : 0; }
+  // So many replicas had its last grant.
+  int replicas() const { return rare_ ? rare_->replicas : 0; }
   const request& wanted() const { return what_; }
   std::chrono::milliseconds ttl() const { return flow_.ttl(); }
 
@@ -80,6 +82,7 @@ private:
   void send(time_point now, const core::ask& what);
   void send(time_point now, const core::stand& what);
   void send(time_point now, const core::look& what);
+  void send(time_point now, const core::give_back& what);
   // With this ticket among those who stand in the same line; 0: not there.
   void stand_with_mates(std::uint64_t at);
   // Leaves a heartbeat to the first of us, if there is one before us. True: it does it.
@@ -92,7 +95,8 @@ private:
   // The owner ids that were given up on the way.
   void let_leave(time_point now);
   void collect_unsettled();
-  core::acquire_answer of_worth(time_point sent_at, core::acquire_answer grant) const;
+  core::acquire_answer of_worth(time_point sent_at, core::acquire_answer grant);
+  core::acquire_answer judge_leave(time_point now, time_point sent_at, const resp::value& reply);
   core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply,
                              std::vector<std::size_t>& missing);
 
@@ -106,6 +110,7 @@ private:
   struct rare {
     std::string found_kind{};
     int found_size = 0;
+    int replicas = 0;
     std::vector<unsettled> left_behind{};
     std::vector<owner_id> taken_along{};  // With the look that is unanswered.
   };

@@ -22,8 +22,10 @@ constexpr auto timeout = std::chrono::milliseconds{500};
 
 class call_test : public testing::Test {
 protected:
+  explicit call_test(channel::settings how = {}) : calls{std::move(how), rng, {}} {}
+
   core::seeded_random rng;
-  caller calls{{}, rng, {}};
+  caller calls;
   hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
   peer server{calls.wire()};
 

@@ -11,7 +11,9 @@
 namespace holdfast::engine {
 
 channel::channel(settings s, base::random_source& rng, channel_listener& listener)
-    : settings_{std::move(s)}, rng_{&rng}, listener_{&listener}, epoch_{settings_.epoch} {}
+    : settings_{std::move(s)}, rng_{&rng}, listener_{&listener}, epoch_{settings_.epoch} {
+  if (settings_.durable.replicas > 0) confirmed_.what = confirmation::word::not_asked;
+}
 
 bool channel::wants_connection(time_point now) const {
   return state_ == state::closed && has_demand_ && now >= may_connect_at_;
@@ -35,7 +37,8 @@ void channel::on_connected(time_point now, named_primary::term_number term) {
   text_sent_.fill(0);
   reader_ = resp::reader{};
   epoch_.begin();
-  greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts, &epoch_, now);
+  greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts, &epoch_, now,
+                  settings_.durable.replicas > 0 && !epoch_.may_be_unknown());
 }
 
 void channel::on_bytes(time_point now, std::string_view bytes) {
@@ -78,7 +81,8 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   slot answered = pop();
   useless_in_a_row_ = 0;
   reconnect_.reset();
-  note_round_trip(now - answered.sent_at);
+  if (answered.is == slot::sort::wait) return on_wait_reply(now, reply);
+  if (answered.sent_at >= wait_ended_at_) note_round_trip(now - answered.sent_at);
 
   // The server lost its script cache (H28). By text it works and is cached again; those behind it, whose refusals were
   // under way already, go by digest again. The clock of the request goes on from
@@ -89,12 +93,59 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
     auto& text_sent = text_sent_[static_cast<std::size_t>(answered.what->script)];
     const bool is_on_its_way = text_sent > answered.number;
     script::append(output_, *answered.what, is_on_its_way ? script::call::by_digest : script::call::by_text);
-    if (is_on_its_way) return push(answered.from, answered.sent_at, std::move(answered.what));
-    push(answered.from, answered.sent_at, std::nullopt);
+    if (answered.from) --answered.from->open_requests_;
+    if (is_on_its_way) return push(answered.from, answered.sent_at, std::move(answered.what), answered.is);
+    push(answered.from, answered.sent_at, std::nullopt, answered.is);
     text_sent = sent_;
     return;
   }
-  if (answered.from) answered.from->on_reply(now, answered.sent_at, reply);
+  if (!answered.from) return;
+  if (answered.is == slot::sort::durable) {
+    return kept_.push_back({answered.from, answered.sent_at, now, reply, answered.number});
+  }
+  --answered.from->open_requests_;
+  answered.from->on_reply(now, answered.sent_at, reply);
+}
+
+// ---- replicas ----
+
+channel::slot::sort channel::sort_of(const script::command& what, hope what_for) const {
+  const bool is_durable = settings_.durable.replicas > 0 && what_for == hope::grant && wants_wait(what);
+  return is_durable ? slot::sort::durable : slot::sort::plain;
+}
+
+// Behind all that is to be written: whatever of it wants to be confirmed is confirmed by this one.
+void channel::pay_wait() {
+  owes_wait_ = false;
+  append_wait(output_, settings_.durable.replicas, settings_.durable.timeout);
+  // (Nothing is open if the server answered what it was not asked.)
+  push(nullptr, open_.empty() ? heard_at_ : open_.back().sent_at, std::nullopt, slot::sort::wait);
+}
+
+void channel::on_wait_reply(time_point now, const resp::value& reply) {
+  wait_ended_at_ = now;
+  connection_failure failure;
+  auto said = parse_wait(reply, settings_.durable.replicas, failure);
+  if (!said) return fail(now, failure);
+  confirmed_ = std::move(*said);
+  // One by one: who hears of it may forget others, or end the connection.
+  while (!kept_.empty()) {
+    kept first;
+    reply_sink* const from = pop_kept(first);
+    if (!from) continue;
+    came_at_ = first.came_at;
+    from->on_reply(now, first.sent_at, first.reply);
+  }
+  came_at_ = never;
+  confirmed_ = {};
+  confirmed_.what = confirmation::word::not_asked;
+}
+
+reply_sink* channel::pop_kept(kept& into) {
+  into = std::move(kept_.front());
+  kept_.pop_front();
+  if (into.from) --into.from->open_requests_;
+  return into.from;
 }
 
 void channel::on_closed(time_point now, const connection_failure& failure) {
@@ -103,13 +154,21 @@ void channel::on_closed(time_point now, const connection_failure& failure) {
   state_ = state::closed;
   last_failure_ = failure;
   output_.clear();
+  owes_wait_ = false;
   // A ready connection that ends is made again at once; one that could not be made, after a pause, and so is the second
   // in a row that greeted well and then answered nothing.
   const bool is_worth_it = was_ready && useless_in_a_row_ < 2;
   may_connect_at_ = is_worth_it ? now : now + reconnect_.next(*rng_);
   // One by one: who hears of a cut may end, and forgets its other requests.
+  while (!kept_.empty()) {
+    kept first;
+    if (reply_sink* const from = pop_kept(first)) from->on_cut(now);
+  }
   while (!open_.empty()) {
-    if (reply_sink* const from = pop().from) from->on_cut(now);
+    reply_sink* const from = pop().from;
+    if (!from) continue;
+    --from->open_requests_;
+    from->on_cut(now);
   }
   listener_->on_down(now, last_failure_, was_ready);
 }
@@ -150,7 +209,9 @@ time_point channel::silence_ends() const {
     case state::ready: break;
   }
   if (open_.empty()) return never;
-  return std::max(heard_at_, open_.front().sent_at) + std::max(settings_.least_silence, 3 * round_trip_p99_);
+  const auto& next = open_.front();
+  const duration allowed = next.is == slot::sort::wait ? duration{settings_.durable.timeout} : duration{0};
+  return std::max(heard_at_, next.sent_at) + std::max(settings_.least_silence, 3 * round_trip_p99_) + allowed;
 }
 
 // Each 32nd round trip, so that it costs nothing: the second largest of the last 128 stands for the 99th percentile.
@@ -167,14 +228,16 @@ void channel::note_round_trip(duration round_trip) {
 }
 
 void channel::observe_clock(server_time server_now, time_point sent_at, time_point now) {
-  if (const auto step = clock_.observe(server_now, sent_at, now)) listener_->on_clock_step(*step);
+  // What was kept came before it is given out.
+  if (const auto step = clock_.observe(server_now, sent_at, std::min(now, came_at_))) listener_->on_clock_step(*step);
 }
 
 void channel::send(time_point now, script::command what, reply_sink& from, hope what_for) {
   HOLDFAST_ASSERT(is_ready());
   mind_quarantine(now, what, what_for);
+  const auto sort = sort_of(what, what_for);
   script::append(output_, what, script::call::by_digest);
-  push(&from, now, std::move(what));
+  push(&from, now, std::move(what), sort);
 }
 
 void channel::send_and_forget(time_point now, script::command what) {
@@ -217,8 +280,9 @@ void channel::load(time_point now, script::id what) {
   text_sent = sent_;
 }
 
-void channel::push(reply_sink* from, time_point sent_at, std::optional<script::command> what) {
-  open_.push_back({from, sent_at, std::move(what), ++sent_});
+void channel::push(reply_sink* from, time_point sent_at, std::optional<script::command> what, slot::sort is) {
+  open_.push_back({from, sent_at, std::move(what), ++sent_, is});
+  if (is == slot::sort::durable) owes_wait_ = true;
   if (!from) return;
   ++from->open_requests_;
   from->last_request_ = sent_;
@@ -227,7 +291,6 @@ void channel::push(reply_sink* from, time_point sent_at, std::optional<script::c
 channel::slot channel::pop() {
   slot first = std::move(open_.front());
   open_.pop_front();
-  if (first.from) --first.from->open_requests_;
   return first;
 }
 
@@ -235,12 +298,26 @@ channel::slot channel::pop() {
 // number, because a hundred thousand leases may be let go at once.
 void channel::forget(reply_sink& who) {
   if (who.open_requests_ == 0) return;
-  auto s = open_.begin() + static_cast<std::ptrdiff_t>(who.last_request_ - open_.front().number);
-  for (;; --s) {
-    if (s->from != &who) continue;
-    s->from = nullptr;
-    s->what.reset();
-    if (--who.open_requests_ == 0) return;
+  if (!open_.empty() && who.last_request_ >= open_.front().number) {
+    auto s = open_.begin() + static_cast<std::ptrdiff_t>(who.last_request_ - open_.front().number);
+    for (;; --s) {
+      if (s->from == &who) {
+        s->from = nullptr;
+        s->what.reset();
+        if (--who.open_requests_ == 0) return;
+      }
+      if (s == open_.begin()) break;
+    }
+  }
+  // The others are answered and kept.
+  const auto is_before = [](const kept& one, std::uint64_t number) { return one.number <= number; };
+  auto k = std::lower_bound(kept_.begin(), kept_.end(), who.last_request_, is_before);
+  while (who.open_requests_ > 0) {
+    HOLDFAST_ASSERT(k != kept_.begin());
+    --k;
+    if (k->from != &who) continue;
+    k->from = nullptr;
+    --who.open_requests_;
   }
 }
 

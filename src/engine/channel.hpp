@@ -7,6 +7,7 @@
 #include "base/time.hpp"
 #include "core/backoff.hpp"
 #include "core/server_clock.hpp"
+#include "engine/durable.hpp"
 #include "engine/epoch_watch.hpp"
 #include "engine/greeting.hpp"
 #include "engine/named_primary.hpp"
@@ -71,8 +72,20 @@ protected:
 //  greeting   | invalid    | -> ready      | greeting reads | -> closed, on_down       | -> closed (server_silent)
 //  ready      | invalid    | -             | replies        | -> closed, on_cut to all | -> closed (server_silent)
 //
+// On a durable channel what may be granted or renewed is written with one WAIT behind all of it. Such a request's
+// answer is kept until that one's answer and given out with it (confirmed()), in order; what else is asked is answered
+// as ever:
+//
+//  answered by     | WAIT unanswered | WAIT says n          | WAIT is refused         | connection cut
+//  ----------------+-----------------+----------------------+-------------------------+---------------
+//  the script      | kept            | given out with n     | given out with that; if | on_cut
+//                  |                 |                      | a new connection may    |
+//                  |                 |                      | help: cut               |
+//  NOSCRIPT        | sent by text, with a WAIT of its own, whatever the first one says    | on_cut
+//
 // A request that nobody waits for any more keeps its slot: its late reply is matched and dropped (P30). So one caller's
-// time-out never ends the connection of the others; only silence does, after max(3 x p99, 500 ms).
+// time-out never ends the connection of the others; only silence does, after max(3 x p99, 500 ms). While WAIT is the
+// next to be answered its own time comes on top, and what stood behind it says nothing about round trips.
 class channel {
 public:
   struct settings {
@@ -83,6 +96,7 @@ public:
     bool loads_scripts = true;
     bool hears_pushes = false;
     epoch_watch::settings epoch{};
+    durability durable{};  // One over which nothing is granted (epoch.may_be_unknown) comes up without WAIT, too.
     std::shared_ptr<const named_primary> primary{};  // Null: one server, which is what it is.
   };
 
@@ -101,8 +115,11 @@ public:
   // True after on_bytes met something that no server of ours says: close, as for on_wake.
   [[nodiscard]] bool must_close() const { return must_close_; }
 
-  // Bytes to be written, in order. The driver takes them out.
-  std::string& output() { return output_; }
+  // Bytes to be written, in order. The driver takes them out; what goes out together has one WAIT.
+  std::string& output() {
+    if (owes_wait_) pay_wait();
+    return output_;
+  }
 
   // A connection is wanted while this is set (or requests are open).
   void set_demand(bool is_wanted) { has_demand_ = is_wanted; }
@@ -130,6 +147,11 @@ public:
   // Until when nothing may be granted; in the past: no longer. acquire.lua must not be sent before.
   time_point quarantined_until() const { return epoch_.until(); }
   std::optional<quarantine> in_quarantine(time_point now) const { return epoch_.in_force(now); }
+
+  // ---- replicas (engine/durable.hpp) ----
+  // Of the reply that is just being given out.
+  const confirmation& confirmed() const { return confirmed_; }
+  duration wait_timeout() const { return settings_.durable.timeout; }
 
   // ---- which server is the primary (engine/named_primary.hpp) ----
   // Until when a grant or a renewal counts that this connection has answered.
@@ -173,10 +195,20 @@ private:
     channel* of;
   };
   struct slot {
+    enum class sort : unsigned char { plain, durable, wait };
     reply_sink* from;  // Null: forgotten.
     time_point sent_at;
     std::optional<script::command> what;  // To send it again after NOSCRIPT.
     std::uint64_t number;                 // On this connection.
+    sort is;
+  };
+  // Answered, and not yet by WAIT.
+  struct kept {
+    reply_sink* from;
+    time_point sent_at;
+    time_point came_at;
+    resp::value reply;
+    std::uint64_t number;
   };
 
   void on_greeting_reply(time_point now, const resp::value& reply);
@@ -186,8 +218,13 @@ private:
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
-  void push(reply_sink* from, time_point sent_at, std::optional<script::command> what);
+  void push(reply_sink* from, time_point sent_at, std::optional<script::command> what,
+            slot::sort is = slot::sort::plain);
   slot pop();
+  slot::sort sort_of(const script::command& what, hope what_for) const;
+  void pay_wait();
+  void on_wait_reply(time_point now, const resp::value& reply);
+  reply_sink* pop_kept(kept& into);
 
   settings settings_;
   base::random_source* rng_;
@@ -210,6 +247,11 @@ private:
   core::server_clock clock_;
   std::string output_;
   std::deque<slot> open_;
+  std::deque<kept> kept_;
+  confirmation confirmed_;
+  bool owes_wait_ = false;
+  time_point wait_ended_at_{};  // The last one.
+  time_point came_at_ = never;  // What is being given out, if it was kept.
   std::uint64_t sent_ = 0;
   // The request with which the text of a script was sent last; zero: not on this connection.
   std::array<std::uint64_t, script::count> text_sent_{};

@@ -62,9 +62,11 @@ inline script::command a_release() { return script::release(keys, somebody, fenc
 
 class channel_test : public testing::Test {
 protected:
+  explicit channel_test(channel::settings how = {}) : wire{std::move(how), rng, listens} {}
+
   core::seeded_random rng;
   channel_news listens;
-  channel wire{{}, rng, listens};
+  channel wire;
   peer server{wire};
 
   void connect() {

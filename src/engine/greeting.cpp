@@ -2,6 +2,7 @@
 #include "engine/greeting.hpp"
 
 #include "base/assert.hpp"
+#include "engine/durable.hpp"
 #include "resp/writer.hpp"
 #include "script/server_error.hpp"
 #include "script/source.hpp"
@@ -51,12 +52,13 @@ connection_failure no_epoch(const resp::value& reply) {
 }
 
 void greeting::begin(std::string& out, const credentials& who, int database, bool loads_scripts, epoch_watch* epoch,
-                     time_point now) {
+                     time_point now, bool needs_wait) {
   *this = greeting{};
   begun_at_ = now;
   if (epoch && epoch->is_on()) epoch_ = epoch;
   database_ = database;
   loads_scripts_ = loads_scripts;
+  needs_wait_ = needs_wait;
 
   std::vector<std::string_view> hello{"HELLO", "2"};
   const std::string_view user = who.user.empty() ? std::string_view{"default"} : who.user;
@@ -67,6 +69,7 @@ void greeting::begin(std::string& out, const credentials& who, int database, boo
   resp::append_request(out, std::array<std::string_view, 1>{"TIME"});
   resp::append_request(out, std::array<std::string_view, 2>{"INFO", "server"});
   if (epoch_) epoch_->ask(out, now);
+  if (needs_wait_) append_wait(out, 0, std::chrono::milliseconds{1});  // For none: it answers at once.
   if (!loads_scripts) return;
   for (const auto& source : script::usual()) {
     resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
@@ -81,7 +84,7 @@ std::optional<connection_failure> greeting::on_reply(time_point now, const resp:
     return failure;
   }
   if (const auto* error = reply.as_error()) {
-    auto failure = refused(error->text);
+    auto failure = step_ == step::wait ? no_wait(*error) : refused(error->text);
     // Nothing here depends on INFO but the comparison of run ids.
     if (step_ != step::info || failure.code != errc::no_permission) return failure;
     advance();
@@ -95,6 +98,9 @@ std::optional<connection_failure> greeting::on_reply(time_point now, const resp:
       break;
     case step::time: failure = on_time(reply); break;
     case step::info: failure = on_info(reply); break;
+    case step::wait:
+      if (!reply.as_integer()) failure = nonsense("WAIT");
+      break;
     case step::scripts: failure = on_script(reply); break;
     case step::epoch:
     case step::done: break;
@@ -108,8 +114,9 @@ void greeting::advance() {
     case step::hello: step_ = database_ != 0 ? step::select : step::time; break;
     case step::select: step_ = step::time; break;
     case step::time: step_ = step::info; break;
-    case step::info: step_ = epoch_ ? step::epoch : loads_scripts_ ? step::scripts : step::done; break;
-    case step::epoch: step_ = loads_scripts_ ? step::scripts : step::done; break;
+    case step::info: step_ = epoch_ ? step::epoch : after_epoch(); break;
+    case step::epoch: step_ = after_epoch(); break;
+    case step::wait: step_ = after_wait(); break;
     case step::scripts:
       if (++scripts_seen_ == script::usual().size()) step_ = step::done;
       break;

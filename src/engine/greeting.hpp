@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first words on a new connection: HELLO with AUTH, SELECT, TIME, INFO for the run id, the question about the
-// epoch, and the usual scripts with their digests checked, in one write. Its own file, because what each refusal means
-// is a table of its own.
+// epoch, whether there is WAIT, and the usual scripts with their digests checked, in one write. Its own file, because
+// what each refusal means is a table of its own.
 #pragma once
 
 #include "base/time.hpp"
@@ -34,8 +34,9 @@ connection_failure no_epoch(const resp::value& reply);
 class greeting {
 public:
   // Appends the greeting to `out`. `epoch`, if there is one that is on, asks its question and hears the answer.
+  // `needs_wait`: a server that refuses WAIT is of no use, and that is found out before anything is granted (B66).
   void begin(std::string& out, const credentials& who, int database, bool loads_scripts, epoch_watch* epoch = nullptr,
-             time_point now = {});
+             time_point now = {}, bool needs_wait = false);
 
   // Takes the next reply. A failure ends the connection; nullopt: go on.
   std::optional<connection_failure> on_reply(time_point now, const resp::value& reply);
@@ -47,7 +48,7 @@ public:
   const std::string& run_id() const { return run_id_; }
 
 private:
-  enum class step { hello, select, time, info, epoch, scripts, done };
+  enum class step { hello, select, time, info, epoch, wait, scripts, done };
 
   std::optional<connection_failure> on_hello(const resp::value&);
   std::optional<connection_failure> on_time(const resp::value&);
@@ -55,10 +56,13 @@ private:
   std::optional<connection_failure> on_info(const resp::value&);
   std::optional<connection_failure> on_epoch(time_point now, const resp::value&);
   void advance();
+  step after_epoch() const { return needs_wait_ ? step::wait : after_wait(); }
+  step after_wait() const { return loads_scripts_ ? step::scripts : step::done; }
 
   step step_ = step::hello;
   int database_ = 0;
   bool loads_scripts_ = true;
+  bool needs_wait_ = false;
   epoch_watch* epoch_ = nullptr;  // Null: it is not asked for.
   time_point begun_at_{};
   std::size_t scripts_seen_ = 0;

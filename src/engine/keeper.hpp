@@ -96,9 +96,10 @@ public:
   bool is_kept(const held_lease& lease) const { return leases_.contains(&lease); }
 
   // Renews it now, whatever its mode; what is kept as one, by the first of them. It ends with the confirmation, the
-  // reason of the loss, empty_handle when it is let go, a refusal of the server that trying again will not change, or
-  // at `give_up_at` with reply_lost, if something was sent, or what the connection fails of. A failure changes nothing
-  // about the lease. False, and nobody is told, if it is not kept.
+  // reason of the loss, empty_handle when it is let go, a refusal of the server that trying again will not change,
+  // not_replicated when there is no time for another try, or at `give_up_at` with reply_lost, if something was sent, or
+  // what the connection fails of. A failure changes nothing about the lease. False, and nobody is told, if it is not
+  // kept.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   // Ends it with cancelled, or cancelled_in_flight; nothing, if it has ended.
   void cancel(const held_lease& lease, const renewal_wish& whose);

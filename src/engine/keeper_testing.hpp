@@ -54,9 +54,11 @@ struct lease_news final : keeper_listener {
 
 class keeper_test : public testing::Test {
 protected:
+  explicit keeper_test(channel::settings how = {}) : keeps{std::move(how), drift, rng, listens} {}
+
   core::seeded_random rng;
   lease_news listens;
-  keeper keeps{{}, drift, rng, listens};
+  keeper keeps;
   peer server{keeps.wire()};
 
   std::shared_ptr<held_lease> held(int i = 0, renewal mode = renewal::automatic) {

@@ -108,6 +108,7 @@ public:
   }
 
   std::string run_id = "a run";
+  bool is_asked_for_wait = false;       // In the greeting of a durable channel; it has it.
   named_primary::term_number term = 0;  // Of the primary that we are, where primaries are named.
 
   void connect() {
@@ -119,7 +120,9 @@ public:
     wire_->on_connecting(now);
     wire_->on_connected(now, term);
     wire_->output().clear();
-    for (const auto& reply : greeting_replies(clock, false, run_id)) say(reply);
+    auto replies = greeting_replies(clock, false, run_id);
+    if (is_asked_for_wait) replies.insert(replies.begin() + 3, integer(0));
+    for (const auto& reply : replies) say(reply);
   }
   void refuse(connection_failure why = {errc::cannot_connect, "Connection refused", false, true}) {
     ASSERT_TRUE(wire_->wants_connection(now));

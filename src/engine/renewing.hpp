@@ -122,11 +122,27 @@ private:
     if (!parsed) return fail(to, now, errc::unexpected_reply);
     of().channel_.observe_clock(parsed->now, sent_at, now);
     switch (parsed->what) {
-      case script::renew_answer::renewed: return renewed(to, now, sent_at);
+      case script::renew_answer::renewed:
+        if (is_replicated(to, now)) renewed(to, now, sent_at);
+        return;
       case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
       case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
       case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
     }
+  }
+
+  // Too few replicas have it, or nobody knows: then the renewal did not happen, and is tried again. It is no loss, or a
+  // hiccup of the replicas would free a lock in the middle of its work (P13b).
+  bool is_replicated(part& one, time_point now) {
+    const confirmation& said = of().channel_.confirmed();
+    if (said.what == confirmation::word::not_needed || said.what == confirmation::word::enough) return true;
+    const errc code = said.what == confirmation::word::refused ? said.code : errc::not_replicated;
+    for (auto& w : wishes_) w.refusal = code;
+    if (said.what == confirmation::word::refused && !said.passes) {
+      end_wishes([](const wish& w) { return w.is_sent; }, [&](const wish&) { return code; });
+    }
+    fail(one, now, code);  // May end our own life.
+    return false;
   }
 
   // Holds from the instant from which all of them are renewed.
@@ -159,6 +175,12 @@ private:
   void fail(part& one, time_point now, errc reason) {
     // One cut fails all that was sent with it, and is one failure.
     if (!std::exchange(has_failed_, true)) plan_.on_failed(now, of().jitter_);
+    if (reason == errc::not_replicated) {
+      // Who has no time for another answer is told while this one is the last: after the next sending it is unknown.
+      const time_point next_answer_at = plan_.next_send_at() + of().channel_.wait_timeout();
+      end_wishes([&](const wish& w) { return w.is_sent && next_answer_at >= w.give_up_at; },
+                 [&](const wish&) { return reason; });
+    }
     of().listener_->on_renew_failed(one.lease, reason);
     run(now);
   }

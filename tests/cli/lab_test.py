@@ -126,6 +126,22 @@ class Topologies(Lab):
         connection.ask("SET", "x", "1", "PX", "60000")
         self.assertEqual(connection.ask("WAIT", "3", "5000"), 3)
 
+    def test_replicas_must_have_a_lock_when_they_are_asked_for_it(self):
+        lab = self.lab("replicas", "1")
+        self.assertEqual(self.finish("init", "-u", lab["uri"]).status, 0)
+        run = lambda *words: self.finish("run", "-n", "-u", lab["uri"], *words, self.lock, "true")
+        one = run("--replicas", "1", "--replicas-timeout", "2s")
+        self.assertEqual(one.status, 0, one.err)
+        two = run("--replicas", "2")
+        self.assertEqual(two.status, 69)
+        self.assertIn("error[E24]", two.err)
+        self.assertIn("1 of 2 replicas confirmed it within 100 ms", two.err)
+        doctor = self.finish("doctor", "-u", lab["uri"], "--replicas", "2")
+        self.assertEqual(doctor.status, 78)
+        self.assertIn("1 of 2 replicas are connected", doctor.out)
+        self.assertEqual(run("--replicas", "101").status, 64)
+        self.assertEqual(run("--replicas", "1", "--replicas-timeout", "1h").status, 64)
+
     def test_sentinels_agree_and_fail_over_when_the_primary_dies(self):
         lab = self.lab("sentinel")
         [primary], replicas, sentinels = (self.of(lab, role) for role in ("primary", "replica", "sentinel"))
