@@ -60,7 +60,8 @@ std::vector<std::string> environment_under(const held_lock& lock, bool keep_pass
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view assignment{*entry};
     if (is_ours(assignment)) continue;
-    if (!keep_password && is(assignment, "REDISCLI_AUTH")) continue;
+    const bool is_password = is(assignment, "REDISCLI_AUTH") || is(assignment, "HOLDFAST_SENTINEL_PASSWORD");
+    if (!keep_password && is_password) continue;
     if (!keep_password && is(assignment, "HOLDFAST_URI"))
       out.push_back(without_credentials(assignment));
     else

@@ -51,6 +51,7 @@ TEST(environment, keeps_what_is_not_ours) {
 // H78
 TEST(environment, has_no_passwords) {
   const with_variable auth{"REDISCLI_AUTH", "canary"};
+  const with_variable sentinels{"HOLDFAST_SENTINEL_PASSWORD", "canary"};
   const with_variable uri{"HOLDFAST_URI", "redis://me:canary@db1/3"};
   const auto found = under_lock();
   EXPECT_THAT(found, Each(Not(testing::HasSubstr("canary"))));

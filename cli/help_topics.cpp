@@ -17,9 +17,12 @@ Finer than a millisecond is rounded up. Negative, empty and endless ones are ref
   redis://HOST:PORT/DB                   TCP; port 6379, database 0
   rediss://HOST:PORT/DB                  TLS; certificate and name are verified (--cacert, --cert, --key)
   redis+unix:///run/redis.sock?db=N      a Unix socket
+  redis+sentinel://S1,S2,S3/NAME/DB      the primary that most of these sentinels name; port 26379; name all of them
+  rediss+sentinel://S1,S2,S3/NAME        the same over TLS
   local:  local:/DIRECTORY               a private redis-server of this user on this machine, started when needed
 Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
 A password in --uri is overwritten in our command line and warned about.
+The sentinels' own password: HOLDFAST_SENTINEL_PASSWORD, and HOLDFAST_SENTINEL_USER.
 With no server named, one line on stderr says that the locks are yours on this machine alone; -q leaves it out.
 )"},
     help_text{"environment", R"(Environment read:
@@ -27,14 +30,16 @@ With no server named, one line on stderr says that the locks are yours on this m
   HOLDFAST_LOCAL_DIR    the directory of local:
   HOLDFAST_HOLDS        the locks that processes above us hold; asking for one of them is refused (E16)
   REDISCLI_AUTH         the server's password
+  HOLDFAST_SENTINEL_USER  HOLDFAST_SENTINEL_PASSWORD    the sentinels' own
   NO_COLOR              no colours on a terminal
 Environment of the command, always overwritten:
   HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE  HOLDFAST_TTL_MS
   HOLDFAST_MODE         exclusive, shared (-s) or permit (-l)
   HOLDFAST_TOKEN        the fencing token: give it to what you write to
   HOLDFAST_HOLDS        server, prefix, naming and name of every lock held around the command
-Passwords are taken out of it: REDISCLI_AUTH is removed, HOLDFAST_URI loses user and password.
---keep-password leaves both, for a command that needs them.
+Passwords are taken out of it: REDISCLI_AUTH and HOLDFAST_SENTINEL_PASSWORD are removed;
+HOLDFAST_URI loses user and password.
+--keep-password leaves them, for a command that needs them.
 )"},
     help_text{"loss", R"(When the lock is lost while the command runs:
 The lease ends ttl after the last renewal that the server confirmed. Before that, while nobody else can have the lock:
