@@ -98,7 +98,7 @@ client_state::client_state(const settings& from)
 }
 
 client_state::~client_state() {
-  if (sentinels_) sentinels_->close();
+  if (sentinels_) sentinels_->close(false);
   keeper_->close(farewell, false);
   callbacks_->close(false);
 }
@@ -106,6 +106,7 @@ client_state::~client_state() {
 void client_state::close_and_wait() noexcept {
   keeper_->close(farewell, true);
   callbacks_->close(true);
+  if (sentinels_) sentinels_->close(true);
 }
 
 const std::shared_ptr<const std::string>& client_state::owner() {

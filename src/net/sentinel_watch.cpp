@@ -19,8 +19,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// How long a sentinel has for connecting and answering.
+// How long a round waits, and a sentinel has for an answer.
 constexpr duration patience = 1s;
+// For a name, a connection, TLS: more round trips than one.
+constexpr duration patience_for_connection = 5s;
 // Between two rounds for those who want to connect.
 constexpr duration least_pause = 20ms;
 
@@ -37,12 +39,16 @@ public:
   line(const tcp_address& where, const sentinel_set& of)
       : name_{text_of(where)}, link_{endpoint{where, of.uses_tls, of.tls}}, talk_{of.who, of.primary} {}
 
+  // A question or a connection that is still on its way is left so: from afar either takes longer than a round.
   void ask() {
+    const time_point now = boottime_now();
     if (link_.is_open()) collect(POLLIN);  // It may have answered late, or have gone away.
-    // What it has not answered by now it will not: it gets a new connection.
-    if (talk_.is_asked() || (!link_.is_open() && !link_.is_closed())) close();
     answer_.reset();
+    if (talk_.is_asked() && now - asked_at_ >= patience) close();
+    if (is_opening() && now - opened_at_ >= patience_for_connection) close();
+    if (talk_.is_asked() || is_opening()) return;
     if (link_.is_open()) return put_question();
+    opened_at_ = now;
     note(link_.open());
   }
 
@@ -69,6 +75,7 @@ public:
     return text_of(where());
   }
   tcp_address where() const { return {answer_->host, answer_->port}; }
+  time_point asked_at() const { return asked_at_; }
   bool is_unknown() const { return answer_ && answer_->is_unknown; }
   std::string trouble() const {
     if (!answer_) return name_ + ": no answer";
@@ -76,6 +83,8 @@ public:
   }
 
 private:
+  bool is_opening() const { return !link_.is_open() && !link_.is_closed(); }
+
   void note(link::progress progress) {
     if (progress == link::progress::failed) return end(link_.failure().text);
     if (progress != link::progress::open) return;
@@ -84,6 +93,7 @@ private:
   }
 
   void put_question() {
+    asked_at_ = boottime_now();
     talk_.ask(outgoing_);
     flush();
   }
@@ -110,6 +120,8 @@ private:
   link link_;
   engine::sentinel_talk talk_;
   std::string outgoing_{};
+  time_point opened_at_{};
+  time_point asked_at_{};
   std::optional<engine::sentinel_answer> answer_{};  // Of this round.
 };
 
@@ -137,7 +149,7 @@ void sentinel_watch::find(std::function<void(const found&)> whom) {
   if (known) whom(*known);
 }
 
-void sentinel_watch::close() noexcept {
+void sentinel_watch::close(bool wait) noexcept {
   std::thread ending;
   {
     const std::lock_guard held{mutex_};
@@ -145,7 +157,12 @@ void sentinel_watch::close() noexcept {
     ending = std::move(thread_);
   }
   wake_.set();
-  if (ending.joinable()) ending.detach();
+  if (!ending.joinable()) return;
+  if (wait) {
+    ending.join();
+  } else {
+    ending.detach();
+  }
 }
 
 bool sentinel_watch::must_end() const {
@@ -176,12 +193,12 @@ void sentinel_watch::run() {
 }
 
 sentinel_watch::found sentinel_watch::ask_all() {
-  const time_point asked_at = boottime_now();
+  const time_point until = boottime_now() + patience;
   for (const auto& one : lines_) one->ask();
   for (;;) {
-    auto result = what_they_say(asked_at);
-    if (result.term != 0 || all_are_done() || must_end() || boottime_now() >= asked_at + patience) return result;
-    wait(asked_at + patience);
+    auto result = what_they_say();
+    if (result.term != 0 || all_are_done() || must_end() || boottime_now() >= until) return result;
+    wait(until);
   }
 }
 
@@ -189,13 +206,17 @@ bool sentinel_watch::all_are_done() const {
   return std::all_of(lines_.begin(), lines_.end(), [](const auto& one) { return one->is_done(); });
 }
 
-sentinel_watch::found sentinel_watch::what_they_say(time_point asked_at) {
+sentinel_watch::found sentinel_watch::what_they_say() {
   std::vector<std::optional<std::string>> named;
   for (const auto& one : lines_) named.push_back(one->named());
   found result;
   if (const auto primary = engine::named_by_majority(named)) {
-    const auto which = std::find(named.begin(), named.end(), primary) - named.begin();
-    result.where = lines_[static_cast<std::size_t>(which)]->where();
+    time_point asked_at = never;  // The first of those who name it.
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (named[i] != primary) continue;
+      result.where = lines_[i]->where();
+      asked_at = std::min(asked_at, lines_[i]->asked_at());
+    }
     const bool is_first = named_->term() == 0;
     const bool is_other = named_->name(*primary, asked_at);
     result.term = named_->term();

@@ -53,8 +53,8 @@ public:
   // Called on the watch's thread when another primary is named than before. Set once, before the first find().
   void on_change(std::function<void()> tell) { tell_of_change_ = std::move(tell); }
 
-  // Ends the thread, without waiting for it.
-  void close() noexcept;
+  // Ends the thread. `wait`: until it has ended; not on the thread itself.
+  void close(bool wait) noexcept;
 
 private:
   class line;
@@ -62,7 +62,7 @@ private:
   void run();
   found ask_all();
   bool all_are_done() const;
-  found what_they_say(time_point asked_at);
+  found what_they_say();
   void wait(time_point until);
   bool must_end() const;
   time_point next_round(time_point last) const;

@@ -102,6 +102,24 @@ TEST_F(with_sentinels, a_name_that_they_do_not_know_is_an_error_at_once) {
   EXPECT_THAT(e->detail().server_text, HasSubstr("'another'"));
 }
 
+TEST_F(with_sentinels, they_have_a_password_of_their_own) {
+  for (const auto& one : lab_.nodes("sentinel")) {
+    ASSERT_EQ(ask(one, {"ACL", "SETUSER", "watcher", "on", ">secret", "+@all", "allkeys", "allchannels"}), "OK");
+  }
+  client_options how;
+  how.max_ttl = max_ttl;
+  how.sentinel_user = "watcher";
+  how.sentinel_password = "secret";
+  EXPECT_TRUE(client(lab_.uri(), how).try_acquire("x", brief));
+  how.timeout = 1s;
+  how.sentinel_password = "another";
+  client refused{lab_.uri(), how};
+  const auto e = error_of([&] { (void)refused.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_THAT(e->detail().server_text, HasSubstr("WRONGPASS"));
+}
+
 TEST_F(with_sentinels, a_lease_that_was_replicated_survives_a_failover_H25) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = max_ttl});
