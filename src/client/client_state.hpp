@@ -44,6 +44,7 @@ public:
 
   const client_options& options() const { return options_; }
   const std::string& endpoint() const { return display_; }
+  bool has_sentinels() const { return sentinels_ != nullptr; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
   const std::shared_ptr<const std::string>& owner();
   const std::shared_ptr<command_connection>& commands() { return commands_; }

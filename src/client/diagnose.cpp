@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/diagnose.hpp"
 
+#include "client/server_report.hpp"
 #include "net/clock.hpp"
 #include "resp/writer.hpp"
 #include "script/reply.hpp"
@@ -28,15 +29,6 @@ std::string request(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// INFO's "name:value\r\n" lines.
-std::string field(const std::string& info, std::string_view name) {
-  const std::string key = "\n" + std::string{name} + ":";
-  const auto at = ("\n" + info).find(key);
-  if (at == std::string::npos) return {};
-  const auto from = at + key.size() - 1;
-  return info.substr(from, info.find_first_of("\r\n", from) - from);
-}
-
 void measure_round_trip(client_state& state, diagnosis& result) {
   std::vector<microseconds> trips;
   for (int i = 0; i < 20; ++i) {
@@ -58,25 +50,6 @@ void measure_round_trip(client_state& state, diagnosis& result) {
   }
 }
 
-// Replicas that follow, as INFO lists them: "slave0:ip=...,port=...,state=online,...".
-int replicas_online(const std::string& info) {
-  int online = 0;
-  for (auto at = info.find("\nslave"); at != std::string::npos; at = info.find("\nslave", at + 1)) {
-    const auto line = std::string_view{info}.substr(at, info.find('\r', at) - at);
-    if (line.find("state=online") != std::string_view::npos) ++online;
-  }
-  return online;
-}
-
-void judge_replicas(const durability& wanted, const std::string& info, diagnosis& result) {
-  const int online = replicas_online(info);
-  if (online >= wanted.replicas) return;
-  result.findings.push_back(
-      {severity::error, "E24",
-       fmt::format("{} of {} replicas are connected, so no lock will be granted", online, wanted.replicas),
-       fmt::format("start them, and REPLICAOF to this server; or durability.replicas = {} at most", online)});
-}
-
 void read_info(client_state& state, diagnosis& result) {
   const auto reply = state.ask_all(std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
@@ -88,19 +61,14 @@ void read_info(client_state& state, diagnosis& result) {
   }
   const auto* info = reply.as_bulk();
   if (!info) return;
-  result.server_version = field(*info, "redis_version");
-  result.role = field(*info, "role");
-  result.mode = field(*info, "redis_mode");
-  result.eviction_policy = field(*info, "maxmemory_policy");
-  if (state.options().durability.replicas > 0) judge_replicas(state.options().durability, *info, result);
-}
-
-void judge_eviction(diagnosis& result) {
-  if (result.eviction_policy.empty() || result.eviction_policy == "noeviction") return;
-  result.findings.push_back(
-      {severity::warning, "E05",
-       result.endpoint + " may throw locks away: maxmemory-policy is '" + result.eviction_policy + "'",
-       "CONFIG SET maxmemory-policy noeviction, or give locks their own instance"});
+  result.server_version = info_field(*info, "redis_version");
+  result.role = info_field(*info, "role");
+  result.mode = info_field(*info, "redis_mode");
+  result.eviction_policy = info_field(*info, "maxmemory_policy");
+  const relied_on what{.replicas = state.options().durability.replicas,
+                       .is_replaced = state.has_sentinels(),
+                       .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};
+  for (auto& one : judge_info(result.endpoint, *info, what)) result.findings.push_back(std::move(one));
 }
 
 void judge_quarantine(client_state& state, diagnosis& result) {
@@ -135,11 +103,11 @@ void try_a_lock(client_state& state, diagnosis& result) {
     }
   } catch (const error& e) {
     if (e.code() == errc::quarantined) return;  // Said already.
-    const bool is_said = std::any_of(result.findings.begin(), result.findings.end(),
-                                     [](const finding& f) { return f.code == "E24"; });
+    const bool is_said =
+        std::any_of(result.findings.begin(), result.findings.end(), [](const finding& f) { return f.code == "E24"; });
     if (e.code() == errc::not_replicated && is_said) return;
     result.findings.push_back({severity::error,
-                               e.code() == outcome::denied           ? "E04"
+                               e.code() == outcome::denied        ? "E04"
                                : e.code() == errc::not_replicated ? "E24"
                                                                   : "",
                                "taking and releasing a lock fails: " + std::string{e.what()},
@@ -156,7 +124,18 @@ void judge_clock(client_state& state, diagnosis& result) {
   if (theirs < std::chrono::hours{24 * 365 * 40} || theirs > std::chrono::hours{24 * 365 * 200}) {
     result.findings.push_back({severity::warning, "E09", "the server's clock is far from any real date",
                                "run chrony or ntpd on it: tokens follow this clock"});
+    return;
   }
+  // No lease depends on it, but whoever has a clock so far off has one that will be stepped.
+  constexpr auto far = std::chrono::seconds{5};
+  const auto apart = theirs - net::wall_clock_now().time_since_epoch();
+  if (std::chrono::abs(apart) < far) return;
+  result.findings.push_back(
+      {severity::warning, "E09",
+       fmt::format("the server's clock is {} s {} this machine's",
+                   std::chrono::duration_cast<std::chrono::seconds>(std::chrono::abs(apart)).count(),
+                   apart.count() > 0 ? "ahead of" : "behind"),
+       "run chrony or ntpd on both; a clock that is stepped ends leases early or late"});
 }
 
 }  // namespace
@@ -167,7 +146,6 @@ diagnosis diagnose(client_state& state) {
   result.endpoint = state.endpoint();
   measure_round_trip(state, result);
   read_info(state, result);
-  judge_eviction(result);
   judge_quarantine(state, result);
   try_a_lock(state, result);
   judge_clock(state, result);

@@ -15,6 +15,12 @@ time_point boottime_now() noexcept {
   return time_point{std::chrono::seconds{ts.tv_sec} + std::chrono::nanoseconds{ts.tv_nsec}};
 }
 
+server_time wall_clock_now() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return server_time{std::chrono::seconds{now.tv_sec} + std::chrono::microseconds{now.tv_nsec / 1000}};
+}
+
 std::array<unsigned char, 16> kernel_random::bytes16() {
   std::array<unsigned char, 16> bytes;
   // 16 bytes are never interrupted and never short once the pool is initialised (random(7)).

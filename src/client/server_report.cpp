@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/server_report.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+using severity = finding::severity;
+using findings = std::vector<finding>;
+
+std::optional<int> number(std::string_view text) {
+  int n = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+  return n;
+}
+
+void judge_eviction(std::string_view endpoint, std::string_view info, findings& out) {
+  const auto policy = info_field(info, "maxmemory_policy");
+  if (policy.empty() || policy == "noeviction") return;
+  out.push_back({severity::warning, "E05",
+                 fmt::format("{} may throw locks away: maxmemory-policy is '{}'", endpoint, policy),
+                 "CONFIG SET maxmemory-policy noeviction, or give locks their own instance"});
+}
+
+// ---- replicas ----
+
+struct replica {
+  std::string address;
+  std::string state;
+  int lag = 0;  // Seconds since it was heard of.
+};
+
+// A word of "ip=127.0.0.1,port=7001,state=online,offset=42,lag=0".
+std::string word(std::string_view line, std::string_view name) {
+  const std::string key = fmt::format(",{}=", name);
+  const std::string all = fmt::format(",{}", line);
+  const auto at = all.find(key);
+  if (at == std::string::npos) return {};
+  const auto from = at + key.size();
+  return all.substr(from, all.find(',', from) - from);
+}
+
+std::vector<replica> replicas_in(std::string_view info) {
+  std::vector<replica> all;
+  for (int i = 0;; ++i) {
+    const auto line = info_field(info, fmt::format("slave{}", i));
+    if (line.empty()) return all;
+    all.push_back({fmt::format("{}:{}", word(line, "ip"), word(line, "port")), word(line, "state"),
+                   number(word(line, "lag")).value_or(0)});
+  }
+}
+
+void judge_replicas(std::string_view info, const relied_on& what, findings& out) {
+  const auto all = replicas_in(info);
+  int online = 0;
+  for (const auto& one : all) {
+    constexpr int long_ago_s = 10;  // It says something every second.
+    const bool is_online = one.state == "online";
+    if (is_online) ++online;
+    if (is_online && one.lag <= long_ago_s) continue;
+    out.push_back({severity::warning, "",
+                   is_online ? fmt::format("replica {} was heard of {} s ago", one.address, one.lag)
+                             : fmt::format("replica {} is not in sync: {}", one.address, one.state),
+                   "look into its log: if it is promoted, locks are forgotten"});
+  }
+  if (online < what.replicas) {
+    out.push_back(
+        {severity::error, "E24",
+         fmt::format("{} of {} replicas are connected, so no lock will be granted", online, what.replicas),
+         fmt::format("start them, and REPLICAOF to this server; or durability.replicas = {} at most", online)});
+  }
+  if (what.is_replaced && all.empty()) {
+    out.push_back({severity::warning, "", "no replica is connected, so there is nobody to promote when it fails",
+                   "start one: replicaof HOST PORT in its configuration"});
+  }
+  const auto good = number(info_field(info, "min_slaves_good_slaves"));
+  if (!all.empty() && !good) {
+    out.push_back({severity::warning, "", "cut off from its replicas it goes on taking writes, which nobody will have",
+                   "CONFIG SET min-replicas-to-write 1"});
+  }
+}
+
+// ---- its files ----
+
+void judge_persistence(std::string_view info, const relied_on& what, findings& out) {
+  const bool has_file = info_field(info, "aof_enabled") == "1";
+  if (has_file && info_field(info, "aof_last_write_status") == "err") {
+    out.push_back({severity::error, "E15", "it cannot write its append-only file, and refuses writes (MISCONF)",
+                   "look into its log: is the disk full?"});
+  }
+  if (info_field(info, "rdb_last_bgsave_status") == "err") {
+    out.push_back({severity::warning, "E15", "its last snapshot failed; it may refuse writes (MISCONF)",
+                   "look into its log; or CONFIG SET stop-writes-on-bgsave-error no"});
+  }
+  if (what.syncs_all && !has_file) {
+    out.push_back({severity::warning, "",
+                   "you trust that every write is synced, and it has no append-only file: a restart forgets all locks",
+                   "CONFIG SET appendonly yes, appendfsync always; or leave the quarantine on"});
+  }
+}
+
+// ---- its version ----
+
+// Who may run a script may do more than that, below these. A distribution may have repaired it under the old number.
+struct repaired {
+  int major, minor, patch;
+  const char* cve;
+};
+constexpr std::array repairs{
+    repaired{6, 2, 20, "CVE-2025-49844"}, repaired{7, 0, 12, "CVE-2022-24834"}, repaired{7, 2, 11, "CVE-2025-49844"},
+    repaired{7, 4, 6, "CVE-2025-49844"},  repaired{8, 0, 4, "CVE-2025-49844"},  repaired{8, 2, 2, "CVE-2025-49844"},
+};
+
+void judge_version(std::string_view info, findings& out) {
+  const auto version = info_field(info, "redis_version");
+  // A fork counts its own: Valkey says 7.2.4 here for ever.
+  if (!info_field(info, "valkey_version").empty()) return;
+  const auto first = version.find('.');
+  const auto second = first == std::string::npos ? first : version.find('.', first + 1);
+  if (second == std::string::npos) return;
+  const auto major = number(std::string_view{version}.substr(0, first));
+  const auto minor = number(std::string_view{version}.substr(first + 1, second - first - 1));
+  const auto patch = number(std::string_view{version}.substr(second + 1));
+  for (const auto& r : repairs) {
+    if (major != r.major || minor != r.minor || !patch || *patch >= r.patch) continue;
+    out.push_back(
+        {severity::warning, "",
+         fmt::format("version {} lets scripts do more than they may ({}), unless your distribution repaired it",
+                     version, r.cve),
+         fmt::format("{}.{}.{} or later", r.major, r.minor, r.patch)});
+  }
+}
+
+}  // namespace
+
+std::string info_field(std::string_view info, std::string_view name) {
+  const std::string key = fmt::format("\n{}:", name);
+  const std::string all = fmt::format("\n{}", info);
+  const auto at = all.find(key);
+  if (at == std::string::npos) return {};
+  const auto from = at + key.size();
+  return all.substr(from, all.find_first_of("\r\n", from) - from);
+}
+
+std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what) {
+  findings out;
+  judge_eviction(endpoint, info, out);
+  judge_replicas(info, what, out);
+  judge_persistence(info, what, out);
+  judge_version(info, out);
+  return out;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What INFO says about a server's fitness for locks: one finding for each thing that can cost a lock, with its fix.
+// Text in, findings out, so that every server there is can be had in a test.
+#pragma once
+
+#include <holdfast/info.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+// One of INFO's "name:value" lines. Empty: there is none.
+std::string info_field(std::string_view info, std::string_view name);
+
+// What the client relies on.
+struct relied_on {
+  int replicas = 0;          // That must have each grant.
+  bool is_replaced = false;  // By a replica, when it fails: there are sentinels.
+  bool syncs_all = false;    // Every write, so that a restart forgets none.
+};
+
+std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

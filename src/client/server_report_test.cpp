@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/server_report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr auto good =
+    "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:0\r\nrole:master\r\n";
+
+std::string with(std::string_view lines) { return std::string{good} + std::string{lines}; }
+
+std::vector<std::string> said_of(const std::string& info, const relied_on& what = {}) {
+  std::vector<std::string> all;
+  for (const auto& one : judge_info("redis://db1:6379", info, what)) {
+    EXPECT_NE(one.fix, "") << one.what;
+    EXPECT_NE(one.level, finding::severity::ok) << one.what;
+    all.push_back(one.what);
+  }
+  return all;
+}
+
+TEST(info_field, is_the_whole_line_of_that_name_alone) {
+  EXPECT_EQ(info_field("a:1\r\nrole:master\r\n", "role"), "master");
+  EXPECT_EQ(info_field("role:master", "role"), "master");
+  EXPECT_EQ(info_field("my_role:slave\r\n", "role"), "");
+  EXPECT_EQ(info_field("", "role"), "");
+}
+
+TEST(server_report, has_nothing_to_say_of_a_server_alone) { EXPECT_THAT(said_of(good), IsEmpty()); }
+
+TEST(server_report, has_nothing_to_say_of_what_it_cannot_see) { EXPECT_THAT(said_of(""), IsEmpty()); }
+
+TEST(server_report, names_the_eviction_policy) {
+  EXPECT_THAT(said_of("maxmemory_policy:allkeys-lru\r\n"), ElementsAre(HasSubstr("'allkeys-lru'")));
+}
+
+TEST(server_report, names_replicas_that_would_forget_locks) {
+  const auto said =
+      said_of(with("slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n"
+                   "slave1:ip=10.0.0.3,port=6380,state=wait_bgsave,offset=0,lag=0\r\n"
+                   "slave2:ip=10.0.0.4,port=6381,state=online,offset=1,lag=31\r\n"
+                   "min_slaves_good_slaves:1\r\n"));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("10.0.0.3:6380 is not in sync: wait_bgsave"),
+                                HasSubstr("10.0.0.4:6381 was heard of 31 s ago")));
+}
+
+TEST(server_report, counts_the_replicas_that_a_durable_client_needs) {
+  const auto one = with("slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\nmin_slaves_good_slaves:1\r\n");
+  EXPECT_THAT(said_of(one, {.replicas = 1}), IsEmpty());
+  EXPECT_THAT(said_of(one, {.replicas = 2}), ElementsAre(HasSubstr("1 of 2 replicas are connected")));
+}
+
+TEST(server_report, names_a_primary_that_writes_for_itself_when_it_is_cut_off_P22) {
+  const std::string replica = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
+  EXPECT_THAT(said_of(with(replica)), ElementsAre(HasSubstr("goes on taking writes")));
+  EXPECT_THAT(said_of(with(replica + "min_slaves_good_slaves:1\r\n")), IsEmpty());
+}
+
+TEST(server_report, names_a_primary_that_nobody_can_replace) {
+  EXPECT_THAT(said_of(good, {.is_replaced = true}), ElementsAre(HasSubstr("nobody to promote")));
+}
+
+TEST(server_report, names_files_that_cannot_be_written) {
+  EXPECT_THAT(said_of("aof_enabled:1\r\naof_last_write_status:err\r\n"), ElementsAre(HasSubstr("append-only file")));
+  EXPECT_THAT(said_of("aof_enabled:1\r\naof_last_write_status:ok\r\n"), IsEmpty());
+  EXPECT_THAT(said_of(with("rdb_last_bgsave_status:err\r\n")), ElementsAre(HasSubstr("snapshot failed")));
+}
+
+TEST(server_report, names_a_trust_that_is_not_deserved) {
+  EXPECT_THAT(said_of(good, {.syncs_all = true}), ElementsAre(HasSubstr("no append-only file")));
+  EXPECT_THAT(said_of("aof_enabled:1\r\n", {.syncs_all = true}), IsEmpty());
+}
+
+TEST(server_report, names_versions_with_known_holes) {
+  for (const auto* old : {"6.2.19", "7.0.11", "7.2.10", "7.4.5", "8.0.3", "8.2.1"}) {
+    EXPECT_THAT(said_of(std::string{"redis_version:"} + old + "\r\n"), ElementsAre(HasSubstr("CVE-")));
+  }
+  for (const auto* now :
+       {"6.2.20", "7.0.15", "7.2.11", "7.4.6", "8.0.4", "8.2.2", "8.4.0", "255.255.255", "unstable"}) {
+    EXPECT_THAT(said_of(std::string{"redis_version:"} + now + "\r\n"), IsEmpty()) << now;
+  }
+  EXPECT_THAT(said_of("redis_version:7.2.4\r\nvalkey_version:8.1.4\r\n"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
