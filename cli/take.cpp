@@ -158,11 +158,14 @@ std::string owner_label(const settings& s, std::string_view program) {
 }
 
 bool is_free(const lock_info& info) {
+  if (info.quarantine.count() > 0) return false;  // Whoever has it may be forgotten.
   if (info.kind == lock_kind::semaphore) return info.permits_held < info.size && info.waiters.empty();
   return !info.held;
 }
 
 std::string holder_text(const lock_info& info) {
+  if (!info.held && info.quarantine.count() > 0)
+    return fmt::format("may be held by somebody whom the server has forgotten, for {} more", to_text(info.quarantine));
   if (info.foreign)
     return fmt::format("is held by something that is not holdfast, for {} more without a renewal",
                        to_text(info.remaining));

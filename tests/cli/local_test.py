@@ -47,11 +47,16 @@ class Local(CommandTest):
         self.assertIn("holdfast init", refused.err)
         self.assertGreater(self.show()["quarantine_ms"], 50_000)
         self.assertIn("E23", self.finish("doctor").out)
+        looked = self.finish("check", self.lock)
+        self.assertEqual(looked.status, 75)
+        self.assertIn("somebody whom the server has forgotten", looked.out)
+        self.assertEqual(self.finish("wait", "-n", self.lock).status, 75)
         trusting = self.finish("run", "-n", "--trust-every-write-is-synced", self.lock, "true")
         self.assertEqual(trusting.status, 0, trusting.err)
         self.assertEqual(self.finish("init").status, 0)
         self.assertEqual(self.finish("run", "-n", self.lock, "true").status, 0)
         self.assertEqual(self.show()["quarantine_ms"], 0)
+        self.assertEqual(self.finish("check", self.lock).status, 0)
 
     def test_stop_of_nothing_is_no_error(self):
         self.assertEqual(self.finish("local", "stop").status, 0)
