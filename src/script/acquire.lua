@@ -14,7 +14,7 @@
 --
 -- Returns  now                         granted; the token is now (16 digits, microseconds)
 --          {0, now, token}             granted with a token ahead of the clock
---          {1, now, token, pttl}       mine: this owner id holds it already; nothing was changed
+--          {1, now, token, pttl}       mine: this owner id holds it already; its expiry stays what it was
 --          {2, now, value, pttl}       busy: the holder's value (at most 1024 bytes) and its remaining ms, -1 for ever
 --          {3, now}                    late: not_after has passed; this copy had no effect, nothing more (P10)
 --          {4, now}                    spent: this owner id was granted before and has ended (P9)
@@ -71,6 +71,11 @@ if value then
   local ours = sub(value, 1, 3) == 'v1|'
   local pttl = call('PTTL', KEYS[1])
   if ours and sub(value, 4, 36) == owner .. '|' then
+    -- A write that changes nothing: WAIT speaks of the last write of its connection (Redis 7.2 and later), and the
+    -- grant was another one's.
+    if pttl > 0 then
+      call('PEXPIRE', KEYS[1], pttl)
+    end
     return {1, now, sub(value, 37, 52), pttl}
   end
   if last and sub(last, 18, 49) == owner then

@@ -6,12 +6,10 @@
 #include "support/lab.hpp"
 
 #include <gmock/gmock.h>
-#include <hiredis/hiredis.h>
 
 #include <algorithm>
 #include <atomic>
 #include <future>
-#include <memory>
 
 namespace holdfast::test {
 namespace {
@@ -46,17 +44,6 @@ protected:
   }
   void resume_all() {
     for (const auto& one : replicas_) lab_.resume(one);
-  }
-  // One command; its answer as text, empty if that is none.
-  static std::string ask(const lab_node& node, std::vector<const char*> words) {
-    const auto port = std::stoi(node.address.substr(node.address.find(':') + 1));
-    const std::unique_ptr<redisContext, decltype(&redisFree)> server{
-        redisConnectWithTimeout("127.0.0.1", port, {5, 0}), redisFree};
-    if (!server || server->err != 0) return {};
-    const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
-        redisCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr), freeReplyObject};
-    const auto* answer = static_cast<const redisReply*>(reply.get());
-    return answer != nullptr && answer->str != nullptr ? std::string{answer->str, answer->len} : "";
   }
 
   lab_topology lab_{lab_kind::replicas, {.count = 2}};

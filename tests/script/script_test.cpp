@@ -246,6 +246,25 @@ TEST_F(acl_rule, denies_foreign_keys_and_other_commands_also_inside_a_script) {
   EXPECT_TRUE(is_denied(as_user({"CONFIG", "GET", "*"})));
 }
 
+// B63: WAIT speaks of the last write of its connection, and the grant that is found again was made over another.
+TEST(acquire_script, writes_again_what_it_finds_to_be_ours_so_that_wait_speaks_of_it_B63) {
+  const auto server = make_real_world();
+  ASSERT_TRUE(server);
+  const auto acquire = [&] {
+    return server->execute({"EVAL", std::string{script::find(script::id::acquire).text}, "2", "hf:{x}", "hf:{x}:fence",
+                            std::string(32, 'a'), "10000", "0", "60000", "ann"});
+  };
+  const auto writes = [&] {
+    const auto info = server->execute({"INFO", "persistence"});
+    const std::string field = "rdb_changes_since_last_save:";
+    return std::stoi(info.as_bulk()->substr(info.as_bulk()->find(field) + field.size()));
+  };
+  ASSERT_TRUE(acquire().as_bulk());
+  const int before = writes();
+  ASSERT_TRUE(acquire().as_array());
+  EXPECT_GT(writes(), before);
+}
+
 // B58: were the server's digest another, every call would be NOSCRIPT.
 TEST_F(acl_rule, lets_scripts_be_loaded_with_the_digest_we_know_B58) {
   for (const auto& s : script::all()) {
