@@ -101,8 +101,8 @@ TEST(E01, names_the_server_its_words_and_the_tries) {
 }
 
 TEST(E24, says_how_many_replicas_have_it_and_what_to_look_at) {
-  const auto text = shown(errc::not_replicated,
-                          {.endpoint = "redis://db1", .why = "1 of 2 replicas confirmed it within 100 ms"});
+  const auto text =
+      shown(errc::not_replicated, {.endpoint = "redis://db1", .why = "1 of 2 replicas confirmed it within 100 ms"});
   EXPECT_THAT(text, HasSubstr("error[E24]: 'nightly' was not granted: too few replicas of redis://db1 have it"));
   EXPECT_THAT(text, HasSubstr("why: 1 of 2 replicas confirmed it within 100 ms"));
   EXPECT_THAT(text, HasSubstr("holdfast doctor --replicas K"));

@@ -87,7 +87,7 @@ enum class errc {
   quarantined,  // It restarted or was promoted a moment ago: nothing is granted until forgotten leases have ended.
 
   // The server's replicas.
-  not_replicated,  // Fewer of them than client_options::durability asks for confirmed it in time. A grant is given back.
+  not_replicated,  // Fewer than client_options::durability asks for confirmed it in time. A grant is given back.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

@@ -135,11 +135,11 @@ void try_a_lock(client_state& state, diagnosis& result) {
     }
   } catch (const error& e) {
     if (e.code() == errc::quarantined) return;  // Said already.
-    const bool is_said = std::any_of(result.findings.begin(), result.findings.end(),
-                                     [](const finding& f) { return f.code == "E24"; });
+    const bool is_said =
+        std::any_of(result.findings.begin(), result.findings.end(), [](const finding& f) { return f.code == "E24"; });
     if (e.code() == errc::not_replicated && is_said) return;
     result.findings.push_back({severity::error,
-                               e.code() == outcome::denied           ? "E04"
+                               e.code() == outcome::denied        ? "E04"
                                : e.code() == errc::not_replicated ? "E24"
                                                                   : "",
                                "taking and releasing a lock fails: " + std::string{e.what()},

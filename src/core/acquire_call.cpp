@@ -164,8 +164,8 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_uncoun
   schedule_ask(now, now < quarantined_until_ ? now : now + pass_again);
 }
 
-// At once, also after the last instant to ask at: until it is back the server is changed by this call, and an end without
-// another answer is unknown (C5).
+// At once, also after the last instant to ask at: until it is back the server is changed by this call, and an end
+// without another answer is unknown (C5).
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_unreplicated& what) {
   is_unanswered_ = is_given_back_ = true;  // Should it end now: to be released as if we had never heard of it.
   giving_back_for_ = what.code;

@@ -186,8 +186,7 @@ void acquire::cancel(time_point now) {
 void acquire::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
   mind_quarantine();
   std::vector<std::size_t> missing;
-  const auto answer =
-      flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
+  const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
   flow_.on_answer(now, sent_at, answer);
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);

@@ -70,8 +70,9 @@ protected:
 //  greeting   | invalid    | -> ready      | greeting reads | -> closed, on_down       | -> closed (server_silent)
 //  ready      | invalid    | -             | replies        | -> closed, on_cut to all | -> closed (server_silent)
 //
-// On a durable channel what may be granted or renewed is written with one WAIT behind all of it. Such a request's answer
-// is kept until that one's answer and given out with it (confirmed()), in order; what else is asked is answered as ever:
+// On a durable channel what may be granted or renewed is written with one WAIT behind all of it. Such a request's
+// answer is kept until that one's answer and given out with it (confirmed()), in order; what else is asked is answered
+// as ever:
 //
 //  answered by     | WAIT unanswered | WAIT says n          | WAIT is refused         | connection cut
 //  ----------------+-----------------+----------------------+-------------------------+---------------
@@ -93,7 +94,7 @@ public:
     bool loads_scripts = true;
     bool hears_pushes = false;
     epoch_watch::settings epoch{};
-    durability durable{};  // One over which nothing is granted (epoch.may_be_unknown) comes up without WAIT, too.
+    durability durable{};  // Where nothing is granted (epoch.may_be_unknown) it comes up without WAIT, too.
   };
 
   channel(settings, base::random_source& rng, channel_listener& listener);
@@ -236,7 +237,7 @@ private:
   std::deque<kept> kept_;
   confirmation confirmed_;
   bool owes_wait_ = false;
-  time_point wait_ended_at_{};   // The last one.
+  time_point wait_ended_at_{};  // The last one.
   time_point came_at_ = never;  // What is being given out, if it was kept.
   std::uint64_t sent_ = 0;
   // The request with which the text of a script was sent last; zero: not on this connection.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WAIT, with which a client asks that replicas have what it was told: its bytes, and what an answer to it means. Its own
-// file, because the channel only has to know when it is due.
+// WAIT, with which a client asks that replicas have what it was told: its bytes, and what an answer to it means. Its
+// own file, because the channel only has to know when it is due.
 #pragma once
 
 #include "engine/greeting.hpp"

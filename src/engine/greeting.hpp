@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first words on a new connection: HELLO with AUTH, SELECT, TIME, INFO for the run id, the question about the
-// epoch, whether there is WAIT, and the usual scripts with their digests checked, in one write. Its own file, because what each refusal means
-// is a table of its own.
+// epoch, whether there is WAIT, and the usual scripts with their digests checked, in one write. Its own file, because
+// what each refusal means is a table of its own.
 #pragma once
 
 #include "base/time.hpp"

@@ -15,7 +15,7 @@ namespace {
 channel::settings for_listening(channel::settings s) {
   s.loads_scripts = false;
   s.hears_pushes = true;
-  s.epoch = {};  // Nothing is granted over it,
+  s.epoch = {};    // Nothing is granted over it,
   s.durable = {};  // or renewed.
   return s;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks that count only when replicas have them, on a real primary with two: replicas that stand still, a primary that
-// dies, a server without WAIT (hazards 8.10, B63, B66, P13b). The test stops replicas and never the clock: a stopped one
-// has its bytes when it goes on.
+// dies, a server without WAIT (hazards 8.10, B63, B66, P13b). A replica that was stopped has its bytes when it goes on.
 #include "integration/fixture.hpp"
 #include "support/lab.hpp"
 
@@ -50,8 +49,8 @@ protected:
   // One command; its answer as text, empty if that is none.
   static std::string ask(const lab_node& node, std::vector<const char*> words) {
     const auto port = std::stoi(node.address.substr(node.address.find(':') + 1));
-    const std::unique_ptr<redisContext, decltype(&redisFree)> server{
-        redisConnectWithTimeout("127.0.0.1", port, {5, 0}), redisFree};
+    const std::unique_ptr<redisContext, decltype(&redisFree)> server{redisConnectWithTimeout("127.0.0.1", port, {5, 0}),
+                                                                     redisFree};
     if (!server || server->err != 0) return {};
     const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
         redisCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr), freeReplyObject};
