@@ -87,8 +87,7 @@ enum class errc {
   quarantined,  // It restarted or was promoted a moment ago: nothing is granted until forgotten leases have ended.
 
   // The server's replicas.
-  not_replicated,  // Fewer of them than client_options::durability asks for confirmed it in time. A grant is given
-                   // back.
+  not_replicated,  // Fewer than client_options::durability asks for confirmed it in time. A grant is given back.
 
   // Sentinel.
   no_primary,  // No majority of the sentinels names one: too many are silent, disagree, or do not know the name.

@@ -77,7 +77,8 @@ public:
   //
   // Throws the reason, a lease_* code, when the lease is lost; errc::empty_handle on an empty handle and
   // errc::used_after_fork in a forked child. Everything else, errc::reply_lost (the server may have renewed it or not),
-  // unreachable or denied, changes nothing: the lease ends at its deadline, or is renewed later if it renews itself.
+  // errc::not_replicated, unreachable or denied, changes nothing: the lease ends at its deadline, or is renewed later
+  // if it renews itself.
   void renew() const;
   void renew(std::error_code& ec) const;
 

@@ -32,9 +32,10 @@ enum class quarantine_mode {
 // replica.
 //
 // Too few within `timeout`: a lock that was granted is given back at once. A try ends with errc::not_replicated; an
-// acquire that waits tries again, with pauses of 25 ms to 1 s, until its `wait` is over, and ends with it then. A
-// renewal is tried again, and meanwhile the lease stays valid until its old deadline: a stall of the replicas shorter
-// than the ttl costs no lease. WAIT is no fsync, and no election need know of it: quarantine and fencing tokens stay.
+// acquire that waits tries again, with pauses of 25 ms to 1 s, until its `wait` is over, and ends with it then; one
+// that waits without end goes on until cancelled. A renewal is tried again, and the lease stays valid until its old
+// deadline: a stall of the replicas shorter than half the ttl costs no lease. WAIT is no fsync, and no election need
+// know of it: quarantine and fencing tokens stay.
 struct durability {
   int replicas = 0;  // 0: none is asked. At most 100.
 

@@ -162,11 +162,16 @@ const option_case bad_options[] = {
 };
 
 const option_case good_options[] = {
-    {"prefix", [](auto& o) { o.prefix = "p"; }},           {"prefix", [](auto& o) { o.prefix = std::string(64, 'p'); }},
-    {"prefix", [](auto& o) { o.prefix = "!~"; }},          {"timeout", [](auto& o) { o.timeout = 10ms; }},
-    {"timeout", [](auto& o) { o.timeout = 1h; }},          {"max_ttl", [](auto& o) { o.max_ttl = 100ms; }},
-    {"max_ttl", [](auto& o) { o.max_ttl = 24h; }},         {"clock_drift", [](auto& o) { o.clock_drift = 0.001; }},
-    {"clock_drift", [](auto& o) { o.clock_drift = 0.2; }}, {"owner", [](auto& o) { o.owner = std::string(256, 'o'); }},
+    {"prefix", [](auto& o) { o.prefix = "p"; }},
+    {"prefix", [](auto& o) { o.prefix = std::string(64, 'p'); }},
+    {"prefix", [](auto& o) { o.prefix = "!~"; }},
+    {"timeout", [](auto& o) { o.timeout = 10ms; }},
+    {"timeout", [](auto& o) { o.timeout = 1h; }},
+    {"max_ttl", [](auto& o) { o.max_ttl = 100ms; }},
+    {"max_ttl", [](auto& o) { o.max_ttl = 24h; }},
+    {"clock_drift", [](auto& o) { o.clock_drift = 0.001; }},
+    {"clock_drift", [](auto& o) { o.clock_drift = 0.2; }},
+    {"owner", [](auto& o) { o.owner = std::string(256, 'o'); }},
     {"durability.replicas", [](auto& o) { o.durability.replicas = 100; }},
     {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 1ms}; }},
     {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 2500ms}; }},

@@ -51,9 +51,8 @@ struct was_refused {
   errc code;
   bool passes;  // By itself, so that asking again makes sense.
 };
-using acquire_answer =
-    std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_unreplicated, was_left, was_busy, was_lined,
-                 was_queued, was_not_in_line, was_late, was_spent, was_refused>;
+using acquire_answer = std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_unreplicated, was_left,
+                                    was_busy, was_lined, was_queued, was_not_in_line, was_late, was_spent, was_refused>;
 
 // Can we be told? Pending: the subscription is on its way.
 enum class hearing { pending, yes, no };
