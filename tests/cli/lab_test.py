@@ -156,6 +156,14 @@ class Topologies(Lab):
             self.assertEqual({pairs(one)["flags"] for one in ask(sentinel, "SENTINEL", "REPLICAS", "mymaster")},
                              {"slave"})
 
+        taken = self.finish("run", "-u", lab["uri"], "--max-ttl", "10s", "-n", "x", "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
+        self.assertEqual(taken.status, 0, taken.err)
+        self.assertIn(taken.out.strip(), ask(primary, "GET", "hf:{x}:fence"))
+        unknown = self.finish("run", "-u", lab["uri"].replace("mymaster", "another"), "x", "true")
+        self.assertEqual(unknown.status, 69)
+        self.assertIn("error[E25]", unknown.err)
+        self.assertIn("'another'", unknown.err)
+
         os.kill(lab["nodes"][0]["pid"], signal.SIGKILL)
         died_at = now()
         until(lambda: named_by(sentinels[0]) in replicas, "a sentinel names another primary")
