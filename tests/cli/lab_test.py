@@ -156,7 +156,8 @@ class Topologies(Lab):
             self.assertEqual({pairs(one)["flags"] for one in ask(sentinel, "SENTINEL", "REPLICAS", "mymaster")},
                              {"slave"})
 
-        taken = self.finish("run", "-u", lab["uri"], "--max-ttl", "10s", "-n", "x", "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
+        taken = self.finish("run", "-u", lab["uri"], "--max-ttl", "10s", "-n", "x", "--",
+                            "sh", "-c", "echo $HOLDFAST_TOKEN")
         self.assertEqual(taken.status, 0, taken.err)
         self.assertIn(taken.out.strip(), ask(primary, "GET", "hf:{x}:fence"))
         unknown = self.finish("run", "-u", lab["uri"].replace("mymaster", "another"), "x", "true")
