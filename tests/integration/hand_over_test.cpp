@@ -309,12 +309,12 @@ TEST_F(hand_over, leaves_another_process_its_turn_P14_C7) {
     waits.push_back(boottime() - before);
     held.release();
   }
+  EXPECT_TRUE(eventually([&] { return holds > 200; }, 30s)) << "nor are they kept out";
   stop = true;
   for (auto& t : all) t.join();
   std::sort(waits.begin(), waits.end());
   EXPECT_LT(waits[waits.size() / 2], 25ms);
   EXPECT_LT(waits[waits.size() * 9 / 10], 100ms);
-  EXPECT_GT(holds, 200);
   RecordProperty("median_us", static_cast<int>(waits[waits.size() / 2].count() / 1000));
   RecordProperty("longest_us", static_cast<int>(waits.back().count() / 1000));
 }
