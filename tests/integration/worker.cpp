@@ -14,6 +14,12 @@
 //   waits
 //                                         a millisecond for HELD; acquires and releases NAME. Then "done TRIES WAITS
 //                                         HOLDS FAILURES"
+//   worker URI endure NAME:TTL_MS,... DIRECTORY
+//                                         contends for the locks, half of it for the first, until DIRECTORY/stop
+//                                         exists, whatever fails; those named long... are only tried, and held for
+//                                         two ttls. Beside it NAME.witness and NAME.store. "done WHAT COUNT WHAT ..."
+// HOLDFAST_TEST_MAX_TTL_MS is client_options::max_ttl.
+#include "integration/endure.hpp"
 #include "support/eventually.hpp"
 #include "support/fenced_store.hpp"
 #include "support/sharing_witness.hpp"
@@ -184,12 +190,15 @@ int main(int argc, char** argv) {
     holdfast::client_options how;
     how.user = variable("HOLDFAST_TEST_USER");
     how.password = variable("HOLDFAST_TEST_PASSWORD");
+    if (const auto most = variable("HOLDFAST_TEST_MAX_TTL_MS"); !most.empty())
+      how.max_ttl = std::chrono::milliseconds{std::stoi(most)};
     if (words.size() > 6 && words.at(6) == "plain") how.names = holdfast::naming::plain;
     holdfast::client locks{words.at(0), how};
     if (words.at(1) == "hold") return hold(locks, words);
     if (words.at(1) == "queue") return queue(locks, words);
     if (words.at(1) == "share") return share(locks, words);
     if (words.at(1) == "retry") return retry(locks, words);
+    if (words.at(1) == "endure") return holdfast::test::endure(locks, words);
     return contend(locks, words);
   } catch (const std::exception& e) {
     std::cout << "failed: " << e.what() << std::endl;

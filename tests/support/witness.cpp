@@ -17,8 +17,8 @@ witness::witness(const std::string& path) : fd_{::open(path.c_str(), O_WRONLY | 
 
 witness::~witness() { ::close(fd_); }
 
-void witness::write(sighting::kind what, int who, std::uint64_t token) {
-  const sighting record{what, who, token, boottime().count()};
+void witness::write(sighting::kind what, int who, std::uint64_t token, instant at) {
+  const sighting record{what, who, token, at.value_or(boottime()).count()};
   if (::write(fd_, &record, sizeof record) != static_cast<ssize_t>(sizeof record)) {
     throw std::runtime_error("the witness file cannot be written");
   }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,13 @@ public:
   witness(const witness&) = delete;
   witness& operator=(const witness&) = delete;
 
-  void enter(int who, std::uint64_t token) { write(sighting::kind::enter, who, token); }
-  void exit(int who, std::uint64_t token) { write(sighting::kind::exit, who, token); }
+  // `at`: an instant before now that is to be recorded. Then a judge must go by the instants, and not by the order.
+  using instant = std::optional<std::chrono::nanoseconds>;
+  void enter(int who, std::uint64_t token, instant at = {}) { write(sighting::kind::enter, who, token, at); }
+  void exit(int who, std::uint64_t token, instant at = {}) { write(sighting::kind::exit, who, token, at); }
 
 private:
-  void write(sighting::kind what, int who, std::uint64_t token);
+  void write(sighting::kind what, int who, std::uint64_t token, instant at);
 
   int fd_;
 };
