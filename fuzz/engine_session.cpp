@@ -192,6 +192,7 @@ void session::hold(const engine::acquire& call) {
   const auto ttl = call.ttl();
   require(got.deadline > now_ && got.token);
   auto lease = std::make_shared<engine::held_lease>(call.wanted().keys, call.owner(), got.token, ttl, got.deadline);
+  lease->was_in_line = call.was_in_line();
   leases_.push_back({lease});
   ledger_.lease_kept(call.owner(), got.deadline, ttl);
   keeper_.wire().learn_clock(caller_.wire().clock());

@@ -303,7 +303,8 @@ def spread(values):
 def line(rounds, survivors, holds, overlaps, regressions, total, is_good):
     of_hot = statistics.median(one.quarantine / one.hot for one in rounds)
     return (f"| {datetime.date.today()} | {len(rounds)} | {holds} | {overlaps} | {regressions} | "
-            f"{total['stale_refused'] + total['refused_in_time']} | {parts(total, 'told.')}; {survivors} | {parts(total, 'failed.')} | "
+            f"{total['stale_refused'] + total['refused_in_time']} | {parts(total, 'told.')}; {survivors} | "
+            f"{parts(total, 'failed.')} | "
             f"{spread([one.named for one in rounds])} | {spread([one.hot for one in rounds])} | "
             f"{statistics.median(one.quarantine for one in rounds):.2f} s, {100 * of_hot:.0f} % | "
             f"{spread([one.served for one in rounds])} | {'holds' if is_good else 'FAILS'} |")
@@ -322,12 +323,13 @@ def run(count, holdfast, worker, directory):
         until(lambda: seen.read() or len(seen.served_since(0)) == PROCESSES, "not every process was granted anything")
         last_kill = -BETWEEN_KILLS_S
         for number in range(count):
-            until(lambda: time.monotonic() - last_kill >= BETWEEN_KILLS_S and not topology.missing(), topology.missing, 0.2)
+            until(lambda: time.monotonic() - last_kill >= BETWEEN_KILLS_S and not topology.missing(),
+                  topology.missing, 0.2)
             time.sleep(random.random())
             last_kill = time.monotonic()
             rounds.append(fail_over(topology, seen, workers, number))
-            print(f"{number + 1}: " + ", ".join(f"{what} {s:.2f}" for what, s in list(rounds[-1]._asdict().items())[:-1]),
-                  file=sys.stderr)
+            print(f"{number + 1}: " + ", ".join(f"{what} {s:.2f}" for what, s in rounds[-1]._asdict().items()
+                                                if what != "killed_at"), file=sys.stderr)
         until(lambda: not topology.missing(), topology.missing, 0.2)
         pathlib.Path(directory, "stop").touch()
         total, failures = summary(workers)

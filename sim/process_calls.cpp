@@ -125,6 +125,7 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
   time_point deadline = got.deadline;
   if (tell_.is_planted(canary_switch::validity_from_reply)) deadline = now() + core::usable(record.ttl, rho);
   auto lease = std::make_shared<kept_lease>(wanted.keys, owner, got.token, record.ttl, deadline);
+  lease->was_in_line = call.acquire->was_in_line();
   if (got.was_repeated) {
     lease->copies_until = call.acquire->last_not_after();
     lease->copies_until_local = now() + what_.timeout;

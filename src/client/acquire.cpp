@@ -180,6 +180,7 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
     auto record = std::make_shared<lease_record>(name, call.wanted().keys, call.owner(), got->token, call.ttl(),
                                                  started_at, got->deadline);
     record->mode = mode;
+    record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     keeper_->keep(record, boottime_now(), got->deadline, mode, commands_->server_clock());

@@ -30,7 +30,9 @@ struct lease_record final : engine::held_lease {
       : held_lease{giver.keys, giver.owner, giver.grant, t, giver.ttl, ends},
         name{giver.name},
         granted_at{granted},
-        mode{giver.mode} {}
+        mode{giver.mode} {
+    was_in_line = giver.was_in_line;
+  }
   // `one` as a part of several that are lost together and told so once.
   lease_record(const lease_record& one, time_point ends, std::stop_source lost_with, std::stop_source at_risk_with)
       : held_lease{one.keys, one.owner, one.grant, one.token, one.ttl, ends},
@@ -39,7 +41,9 @@ struct lease_record final : engine::held_lease {
         mode{one.mode},
         lost{std::move(lost_with)},
         at_risk{std::move(at_risk_with)},
-        unsettled_until{one.unsettled_until} {}
+        unsettled_until{one.unsettled_until} {
+    was_in_line = one.was_in_line;
+  }
 
   const std::string name;
   const time_point granted_at;

@@ -84,6 +84,7 @@ void acquire::send(time_point now, const core::ask& what) {
 
 void acquire::send(time_point now, const core::stand& what) {
   if (!what_.keys.is_counted) reserved_ = what_.part.permits;
+  was_in_line_ = true;
   expect_hints_as(what.owner);  // A hint may arrive before the answer (P6).
   script::line_entry entry{.ttl = flow_.ttl(),
                            .label = *what_.label,

@@ -67,6 +67,8 @@ public:
   bool wants_hints() const { return flow_.wants_hints(); }
   // The latest not_after of all requests that went out.
   server_time last_not_after() const { return last_not_after_; }
+  // Has it asked for a place in a line?
+  bool was_in_line() const { return was_in_line_; }
   // So many tokens behind the granted one are ours too.
   int reserved() const { return reserved_; }
   // What is there instead, when it ended for that.
@@ -106,6 +108,7 @@ private:
   time_point wake_at_;
   server_time last_not_after_{};
   int reserved_ = 0;
+  bool was_in_line_ = false;
   // Apart: most of ten thousand that wait have none of it.
   struct rare {
     std::string found_kind{};

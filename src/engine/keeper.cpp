@@ -12,6 +12,14 @@
 #include <vector>
 
 namespace holdfast::engine {
+namespace {
+
+// More than a process can have had in the line in the moment that a replica was behind.
+constexpr std::size_t most_ghosts = 256;
+// A claim window is over by then, and it is out of the line by itself.
+constexpr auto patience_with_ghost = std::chrono::seconds{5};
+
+}  // namespace
 
 class keeper::releasing final : public task, public reply_sink {
 public:
@@ -30,6 +38,7 @@ public:
           *this);
     }
     if (plan_.is_over(now)) {
+      if (!what_.token) of().remember(what_.keys, what_.owner);
       of().releases_.erase(this);  // Ends our own life.
       return;
     }
@@ -98,9 +107,12 @@ void keeper::keep_as_one(leases several, time_point granted_at, time_point deadl
 }
 
 bool keeper::let_go(const held_lease& lease) {
-  const bool was_kept = leases_.erase(&lease) > 0;
+  const auto kept = leases_.find(&lease);
+  if (kept == leases_.end()) return false;
+  kept->second->remember();
+  leases_.erase(kept);
   update_demand();
-  return was_kept;
+  return true;
 }
 
 bool keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,
@@ -123,9 +135,28 @@ void keeper::release_later(time_point now, background_release what) {
 }
 
 void keeper::on_stray_hint(time_point now, std::string_view owner) {
+  bool is_released = false;
   for (auto& [key, background] : releases_) {
-    if (background->is_of(owner)) background->hurry(now);
+    if (!background->is_of(owner)) continue;
+    background->hurry(now);
+    is_released = true;
   }
+  if (is_released) return;
+  const auto found =
+      std::find_if(ghosts_.begin(), ghosts_.end(), [&](const ghost& one) { return one.owner.hex() == owner; });
+  if (found == ghosts_.end() || is_held(owner)) return;
+  release_later(now, {found->keys, found->owner, {}, {}, {}, now + patience_with_ghost});
+}
+
+void keeper::remember(const script::lock_keys& keys, const owner_id& owner) {
+  if (!ghosts_.empty() && ghosts_.back().owner == owner) return;  // It was handed on in the process.
+  if (ghosts_.size() == most_ghosts) ghosts_.pop_front();
+  ghosts_.push_back({keys, owner});
+}
+
+// By a thread to which it was handed on, too.
+bool keeper::is_held(std::string_view owner) const {
+  return std::any_of(leases_.begin(), leases_.end(), [&](const auto& one) { return one.second->is_of(owner); });
 }
 
 void keeper::on_wake(time_point now) {

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -43,6 +44,7 @@ struct held_lease {
   const fencing_token token;
   const std::chrono::milliseconds ttl;
   core::lease_deadline deadline;
+  bool was_in_line = false;  // Before it was granted. Set before anybody else has it.
 };
 
 // News of leases. Called under the driver's mutex; must not call back.
@@ -115,7 +117,9 @@ public:
   };
   void release_later(time_point now, background_release what);
   // The line called `owner`, 32 hex digits, whom nobody waits as: if it is one that is released in the background, it
-  // was queued after all, and leaves now (P5).
+  // was queued after all, and leaves now (P5). So does one of ours that has had its turn and ended, for the server has
+  // forgotten that: it is the promoted replica of one that died (H25), and would wait for its claim. What is held never
+  // leaves, whoever says so (H20).
   void on_stray_hint(time_point now, std::string_view owner);
 
   // Does what is due.
@@ -130,6 +134,14 @@ public:
   void on_clock_step(duration step) override;
 
 private:
+  // Whose place in a line may come back.
+  struct ghost {
+    script::lock_keys keys;
+    owner_id owner;
+  };
+  void remember(const script::lock_keys& keys, const owner_id& owner);
+  bool is_held(std::string_view owner) const;
+
   class task;
   class renewing;
   class releasing;
@@ -145,6 +157,7 @@ private:
   agenda<task> agenda_;
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
+  std::deque<ghost> ghosts_;  // The latest of them.
   std::uint64_t last_number_ = 0;
   channel channel_;
 };

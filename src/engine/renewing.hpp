@@ -55,6 +55,15 @@ public:
     of().schedule(*this, now);
   }
 
+  bool is_of(std::string_view owner) const {
+    return std::any_of(parts_.begin(), parts_.end(), [&](const part& p) { return p.lease->owner.hex() == owner; });
+  }
+  // It ends: a server that forgot what it did may call it again.
+  void remember() const {
+    for (const auto& p : parts_)
+      if (p.lease->was_in_line) of().remember(p.lease->keys, p.lease->owner);
+  }
+
   void cancel(const renewal_wish& whose) {
     end_wishes([&](const wish& one) { return one.whose.get() == &whose; },
                [](const wish& one) { return one.is_sent ? errc::cancelled_in_flight : errc::cancelled; });
@@ -193,6 +202,7 @@ private:
     }
     keeper_listener& listener = *of().listener_;
     const auto wishes = std::exchange(wishes_, {});
+    remember();
     of().leases_.erase(parts_.front().lease.get());  // Ends our own life.
     for (const auto& lease : lost) listener.on_lost(lease, reason);
     for (const auto& one : wishes) one.whose->on_end(reason);

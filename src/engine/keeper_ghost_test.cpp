@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the keeper does when a line calls somebody who has had his turn: its server has forgotten that.
+#include "engine/keeper_testing.hpp"
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace keeper_testing;
+using namespace std::chrono_literals;
+
+using testing::Contains;
+using testing::ElementsAre;
+
+class keeper_ghost_test : public keeper_test {
+protected:
+  std::shared_ptr<held_lease> queued() {
+    const auto ends = core::deadline_of(server.now, ttl, drift);
+    auto lease = std::make_shared<held_lease>(keys_of(0), somebody, token, ttl, ends);
+    lease->was_in_line = true;
+    keeps.keep(lease, server.now, ends, renewal::automatic);
+    return lease;
+  }
+};
+
+// A replica that had not heard of the last grants is promoted: its line calls those who have had their turn.
+TEST_F(keeper_ghost_test, leaves_a_line_that_came_back_with_one_whose_lease_has_ended_H25) {
+  const auto lease = queued();
+  keeps.let_go(*lease);
+  keeps.on_stray_hint(server.now, lease->owner.hex());
+  wake();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+  server.say(done());
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_ghost_test, leaves_a_line_that_came_back_with_one_whose_lease_was_lost_H25) {
+  const auto lease = queued();
+  wake_after(ttl);
+  EXPECT_THAT(listens.take(), Contains("lost lease_expired"));
+  keeps.on_stray_hint(server.now, lease->owner.hex());
+  wake();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+}
+
+TEST_F(keeper_ghost_test, leaves_a_line_that_came_back_with_one_who_had_given_up_H25) {
+  auto what = a_release();
+  what.token = {};
+  keeps.release_later(server.now, what);
+  wake();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+  server.say(done());
+  EXPECT_TRUE(keeps.is_idle());
+  keeps.on_stray_hint(server.now, somebody.hex());
+  wake();
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+}
+
+// Whoever may publish can say anything; and a message may be late, when a look was granted it meanwhile.
+TEST_F(keeper_ghost_test, what_is_held_does_not_leave_whatever_is_said_H20) {
+  const auto first = queued();
+  const auto next = queued();  // Handed on in the process: under the same owner id.
+  keeps.let_go(*first);
+  keeps.on_stray_hint(server.now, next->owner.hex());
+  wake_after(ttl / 3);
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("renew"));
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine
