@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heals a token that went back. Redis lost its data and its clock is behind the last token: the newest holder's token is
-// smaller than the one that the resource has seen, and the resource refuses it as stale. What the refusal names as
+// Heals a token that went back. Redis lost its data and its clock is behind the last token: the newest holder's token
+// is smaller than the one that the resource has seen, and the resource refuses it as stale. What the refusal names as
 // current goes in here; every token that this server grants for the name from now on is larger.
 //
 //   HOLDFAST_URI=redis://db1 min_fence account:7 1795210575374472

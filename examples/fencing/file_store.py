@@ -52,7 +52,7 @@ class FileStore:
     def write(self, token, name, content):
         """Replaces the file; on the disk when this returns."""
         target = self._path(name)
-        staged = self._stage(content)  # The slow part comes before the lock: a newer holder's raise need not wait for it.
+        staged = self._stage(content)  # Before the lock: it is slow, and a newer holder's raise need not wait for it.
         try:
             with self._not_stale(token) as directory:
                 os.rename(staged, target)

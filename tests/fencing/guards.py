@@ -45,7 +45,8 @@ class Guard:
                                 stderr=subprocess.PIPE, text=True, env=self.full_environment(token, value))
 
     def full_environment(self, token="", value=""):
-        return {**os.environ, **self.environment, "HOLDFAST_TOKEN": str(token), "VALUE": str(value), "LC_ALL": "C.UTF-8"}
+        return {**os.environ, **self.environment, "HOLDFAST_TOKEN": str(token), "VALUE": str(value),
+                "LC_ALL": "C.UTF-8"}
 
     def end(self, process):
         """Its output; Stale or Refused when it was."""
@@ -77,7 +78,8 @@ class RedisGuard(Guard):
     fence, value = "{account:7}:fence", "{account:7}:balance"
 
     def __init__(self, server):
-        call = f"redis-cli -e -s {server.socket} --eval {shlex.quote(guard_file('redis.lua'))} '{self.fence}' '{self.value}'"
+        script = shlex.quote(guard_file("redis.lua"))
+        call = f"redis-cli -e -s {server.socket} --eval {script} '{self.fence}' '{self.value}'"
         self.commands = {"raise": f'{call} , "$HOLDFAST_TOKEN"',
                          "read": f"redis-cli -e -s {server.socket} GET '{self.value}'",
                          "write": f'{call} , "$HOLDFAST_TOKEN" "$VALUE"'}
@@ -115,8 +117,8 @@ class SqlGuard(Guard):
 
     def __init__(self, server, *definitions):
         self.environment = server.environment(server.new_database())
-        create = "create table account (id int primary key, balance bigint not null); insert into account values (7, 100);"
-        self.sql(create, *definitions)
+        self.sql("create table account (id int primary key, balance bigint not null);",
+                 "insert into account values (7, 100);", *definitions)
 
     def sql(self, *statements, check=True):
         """What one psql prints for these, each a command or several."""
@@ -151,7 +153,8 @@ class PostgresGuard(SqlGuard):
 class ColumnGuard(SqlGuard):
     """The statements of column.sql. An UPDATE says by its count of rows that it was refused; then one reads the fence."""
 
-    column = "alter table account add column fence bigint not null default 0 check (fence between 0 and 9007199254740991);"
+    column = ("alter table account add column fence bigint not null default 0 "
+              "check (fence between 0 and 9007199254740991);")
 
     def __init__(self, server):
         with open(guard_file("column.sql"), encoding="utf-8") as file:

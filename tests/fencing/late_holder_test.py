@@ -14,7 +14,8 @@ from guards import ColumnGuard, FileGuard, PostgresGuard, RedisGuard, Stale
 from fixture import CommandTest, state_of, until
 from postgres_server import PostgresServer
 
-MIN_FENCE = os.environ.get("HOLDFAST_MIN_FENCE", os.path.join(os.path.dirname(__file__), "../../build/examples/min_fence"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+MIN_FENCE = os.environ.get("HOLDFAST_MIN_FENCE", os.path.join(HERE, "../../build/examples/min_fence"))
 
 # A holder's work by a guard's own commands: raise, read, wait for a file, write. What the write said goes into a file.
 WORK = """
@@ -43,7 +44,7 @@ class LateHolder:
     def work(self, value, go="", **options):
         self.environment.update(self.guard.environment)
         code = WORK.format(what=json.dumps([self.guard.commands, str(value), go]))
-        return self.start_child("--ttl", "1s", code=code, **options)
+        return self.start_child("--ttl", "3s", code=code, **options)
 
     def said(self, running):
         path = running.process.args[-1] + ".said"
@@ -100,8 +101,8 @@ class LateHolder:
         return int(ran.out)
 
     def run_min_fence(self, current):
-        done = subprocess.run([MIN_FENCE, self.lock, str(current)], env=self.environment, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run([MIN_FENCE, self.lock, str(current)], env=self.environment, capture_output=True,
+                              text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return int(done.stdout)
 

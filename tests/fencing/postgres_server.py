@@ -40,14 +40,15 @@ class PostgresServer:
         data = os.path.join(self.directory, "data")
         # Nothing here outlives the test, so that nothing needs to reach the disk.
         made = subprocess.run([*prefix, binary("initdb"), "-D", data, "-U", "holdfast", "-A", "trust", "-E", "UTF8",
-                               "--locale=C", "--no-sync"], cwd=self.directory, capture_output=True, text=True, check=False)
+                               "--locale=C", "--no-sync"],
+                              cwd=self.directory, capture_output=True, text=True, check=False)
         if made.returncode != 0:
             shutil.rmtree(self.directory)
             raise RuntimeError(f"initdb: {made.stdout}{made.stderr}")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [*prefix, binary("postgres"), "-D", data, "-k", self.directory, "-c", "listen_addresses=", "-c", "fsync=off",
-                 "-c", "shared_buffers=16MB", "-c", "max_connections=50"],
+                [*prefix, binary("postgres"), "-D", data, "-k", self.directory, "-c", "listen_addresses=",
+                 "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=50"],
                 cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             until(self.answers, "postgres answers")

@@ -46,7 +46,8 @@ class SqlClaims(Claims):
         return session
 
     def wait_until_somebody_waits_for_a_row(self):
-        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+        waiting = ("select count(*) from pg_stat_activity "
+                   "where wait_event_type = 'Lock' and datname = current_database()")
         until(lambda: self.guard.sql(waiting) != "0", "a session waits for the row")
 
     def raise_statement(self, token):
@@ -85,7 +86,8 @@ class PostgresqlTest(SqlClaims, unittest.TestCase):
 
     def test_the_whole_example_runs(self):
         subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-v", f"token={NEWER}", "-f",
-                              guard_file("postgresql_use.sql")], env=self.guard.full_environment(), check=True, stdout=subprocess.DEVNULL)
+                        guard_file("postgresql_use.sql")],
+                       env=self.guard.full_environment(), check=True, stdout=subprocess.DEVNULL)
         self.assertEqual(self.guard.read(), 70)
 
     def test_each_resource_has_its_own_fence(self):

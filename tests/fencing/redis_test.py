@@ -28,12 +28,12 @@ class RedisTest(Claims, unittest.TestCase):
     def test_a_key_that_holds_no_token_is_not_overwritten(self):
         for text in ("hello", "1.7e+15", "-5", ""):
             self.server.ask("SET", self.guard.fence, text)
-            with self.subTest(fence=text), self.assertRaisesRegex(Refused, "the fence .account:7.:fence holds no token"):
+            with self.subTest(fence=text), self.assertRaisesRegex(Refused, "the fence .* holds no token"):
                 self.guard.write(NEWER, 70)
             self.assertEqual(self.server.ask("GET", self.guard.fence), text)
         self.assertEqual(self.guard.read(), 100)
 
-    def test_a_stale_write_under_memory_pressure_is_still_stale_and_a_good_one_changes_nothing(self):
+    def test_a_write_that_finds_no_memory_changes_nothing(self):
         self.guard.raise_to(OLDER)
         self.addCleanup(self.server.ask, "CONFIG", "SET", "maxmemory", "0")
         self.server.ask("CONFIG", "SET", "maxmemory", "1")
