@@ -2,7 +2,7 @@
 """The guards of examples/fencing as a shell uses them, one class each: three command lines, raise, read and write.
 
 What runs here is what docs/fencing.md shows: the files themselves, and the statements of the .sql files between their
-`-- 1.`, `-- 2.` and `-- 3.`. HOLDFAST_GUARDS names another directory for them, for tools/mutants.
+`-- 1.`, `-- 2.` and `-- 3.`.
 """
 
 import os
@@ -15,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GUARDS = os.environ.get("HOLDFAST_GUARDS", os.path.normpath(os.path.join(HERE, "../../examples/fencing")))
+GUARDS = os.path.normpath(os.path.join(HERE, "../../examples/fencing"))
 
 
 def guard_file(name):
