@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""examples/fencing/file_store.py on a directory."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+import unittest
+
+from guards import FileGuard, Refused, Stale
+from claims import NEWER, OLDER, Claims
+from fixture import content, until
+
+
+def waits_for_a_flock(path):
+    """/proc/locks marks with -> who waits, and names the file by its inode."""
+    inode = os.stat(path).st_ino
+    return any("->" in line and f":{inode} " in line for line in content("/proc/locks").splitlines())
+
+
+class FileStoreTest(Claims, unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="hf-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.guard = FileGuard(self.directory)
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def test_a_raise_between_comparison_and_rename_is_not_possible(self):
+        """Somebody is at it: the write waits for the directory, and compares only then."""
+        other = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, other)
+        fcntl.flock(other, fcntl.LOCK_EX)
+        late = self.guard.start("write", OLDER, 20)
+        until(lambda: waits_for_a_flock(self.directory), "the write waits")
+        with open(self.path(".fence"), "w", encoding="ascii") as file:
+            file.write(f"{NEWER}\n")
+        fcntl.flock(other, fcntl.LOCK_UN)
+        self.assertRaises(Stale, self.guard.end, late)
+        self.assertEqual(self.guard.read(), 100)
+
+    def test_stale_is_exit_3_and_no_token_is_exit_2(self):
+        self.guard.raise_to(NEWER)
+        for token, status in ((OLDER, 3), ("abc", 2)):
+            refused = self.guard.start("raise", token)
+            refused.communicate()
+            self.assertEqual(refused.returncode, status)
+
+    def test_what_is_refused_leaves_no_file_behind(self):
+        self.guard.raise_to(NEWER)
+        self.assertRaises(Stale, self.guard.write, OLDER, 20)
+        self.assertEqual(sorted(os.listdir(self.directory)), [".fence", "balance"])
+
+    def test_a_damaged_fence_is_an_error_and_not_the_beginning(self):
+        for text in ("", "hello\n", "1.7e+15\n"):
+            with open(self.path(".fence"), "w", encoding="ascii") as file:
+                file.write(text)
+            with self.subTest(fence=text), self.assertRaisesRegex(Refused, "fence is damaged"):
+                self.guard.write(NEWER, 70)
+        self.assertEqual(self.guard.read(), 100)
+
+    def test_only_files_of_the_directory_are_written(self):
+        for name in ("../x", ".fence", "", "a/b"):
+            command = self.guard.commands["write"].replace(" balance", f" '{name}'")
+            self.guard.commands["elsewhere"] = command
+            with self.subTest(name=name), self.assertRaisesRegex(Refused, "not a file's name here"):
+                self.guard.end(self.guard.start("elsewhere", NEWER, 70))
+
+    def test_a_reader_sees_a_whole_file(self):
+        big = {letter: letter * 300_000 for letter in "ab"}
+        writer = self.guard.commands["write"].replace('echo "$VALUE"', 'yes "$VALUE" | tr -d "\\n" | head -c 300000')
+        self.guard.commands["big"] = writer
+        self.guard.end(self.guard.start("big", NEWER, "a"))
+        for letter in "bab":
+            writing = self.guard.start("big", NEWER, letter)
+            while writing.poll() is None:
+                self.assertIn(content(self.path("balance")), big.values())
+            self.guard.end(writing)
+            self.assertEqual(content(self.path("balance")), big[letter])
+
+
+if __name__ == "__main__":
+    unittest.main()
