@@ -111,12 +111,12 @@ def steps_of(file):
 
 
 class SqlGuard(Guard):
-    """A table `account` in a fresh database of `server`, guarded by the steps of an .sql file of the examples."""
+    """A table `account` in a fresh schema of `server`, guarded by the steps of an .sql file of the examples."""
 
     psql = 'psql -XqAt -v ON_ERROR_STOP=1 -v token="$HOLDFAST_TOKEN" -v balance="$VALUE"'
 
     def __init__(self, server, *definitions):
-        self.environment = server.environment(server.new_database())
+        self.environment = server.environment(server.new_schema())
         self.sql("create table account (id int primary key, balance bigint not null);",
                  "insert into account values (7, 100);", *definitions)
 

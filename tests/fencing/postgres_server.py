@@ -36,7 +36,7 @@ class PostgresServer:
         if user:
             os.chown(self.directory, user.pw_uid, user.pw_gid)
         self.log = os.path.join(self.directory, "log")
-        self.databases = 0
+        self.schemas = 0
         data = os.path.join(self.directory, "data")
         # Nothing here outlives the test, so that nothing needs to reach the disk.
         made = subprocess.run([*prefix, binary("initdb"), "-D", data, "-U", "holdfast", "-A", "trust", "-E", "UTF8",
@@ -57,26 +57,27 @@ class PostgresServer:
             self.stop()
             raise RuntimeError(f"postgres does not start: {said}") from None
 
-    def environment(self, database):
+    def environment(self, schema="public"):
         """What psql finds the server by, and a directory for files."""
         # Debian's psql in PATH is a Perl program that looks for one of these; it takes longer than most of our tests.
         path = f"{os.path.dirname(binary('psql'))}:{os.environ['PATH']}"
-        return {"PGHOST": self.directory, "PGUSER": "holdfast", "PGDATABASE": database, "PGCONNECT_TIMEOUT": "20",
-                "PGOPTIONS": "", "HOLDFAST_SCRATCH": self.directory, "PATH": path}
+        return {"PGHOST": self.directory, "PGUSER": "holdfast", "PGDATABASE": "postgres", "PGCONNECT_TIMEOUT": "20",
+                "PGOPTIONS": f"-c search_path={schema}", "HOLDFAST_SCRATCH": self.directory, "PATH": path}
 
     def psql(self, statement):
-        return subprocess.run([binary("psql"), "-XqAt", "-c", statement], env={**os.environ, **self.environment("postgres")},
+        return subprocess.run([binary("psql"), "-XqAt", "-c", statement], env={**os.environ, **self.environment()},
                               capture_output=True, text=True, check=False)
 
     def answers(self):
         assert self.process.poll() is None, "postgres has ended"
         return self.psql("select 1").stdout == "1\n"
 
-    def new_database(self):
-        self.databases += 1
-        made = self.psql(f"create database test{self.databases}")
+    def new_schema(self):
+        """An empty one for each test; a database for each would take far longer."""
+        self.schemas += 1
+        made = self.psql(f"create schema test{self.schemas}")
         assert made.returncode == 0, made.stderr
-        return f"test{self.databases}"
+        return f"test{self.schemas}"
 
     def stop(self):
         if self.process.poll() is None:

@@ -46,8 +46,7 @@ class SqlClaims(Claims):
         return session
 
     def wait_until_somebody_waits_for_a_row(self):
-        waiting = ("select count(*) from pg_stat_activity "
-                   "where wait_event_type = 'Lock' and datname = current_database()")
+        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
         until(lambda: self.guard.sql(waiting) != "0", "a session waits for the row")
 
     def raise_statement(self, token):
