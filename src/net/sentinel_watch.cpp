@@ -125,14 +125,14 @@ private:
   std::optional<engine::sentinel_answer> answer_{};  // Of this round.
 };
 
-sentinel_watch::sentinel_watch(sentinel_set whom, duration worth)
+sentinel_watch::sentinel_watch(const sentinel_set& whom, duration worth)
     : named_{std::make_shared<engine::named_primary>(worth)}, period_{std::clamp<duration>(worth / 12, 100ms, 5s)} {
   for (const auto& one : whom.sentinels) lines_.push_back(std::make_unique<line>(one, whom));
 }
 
 sentinel_watch::~sentinel_watch() = default;
 
-void sentinel_watch::find(std::function<void(const found&)> whom) {
+void sentinel_watch::find(const std::function<void(const found&)>& whom) {
   std::optional<found> known;
   {
     const std::lock_guard held{mutex_};

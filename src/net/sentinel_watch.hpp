@@ -31,7 +31,7 @@ struct sentinel_set {
 class sentinel_watch : public std::enable_shared_from_this<sentinel_watch> {
 public:
   // `worth`: of being named, see engine/named_primary.hpp.
-  sentinel_watch(sentinel_set whom, duration worth);
+  sentinel_watch(const sentinel_set& whom, duration worth);
   ~sentinel_watch();
   sentinel_watch(const sentinel_watch&) = delete;
   sentinel_watch& operator=(const sentinel_watch&) = delete;
@@ -46,7 +46,7 @@ public:
   // asked. They are asked in either case, so that who finds nobody there is told better the next time. Starts the
   // thread if need be; from then on they are asked every worth/12, at least every 100 ms and at most every 5 s, until
   // close(). Throws std::system_error if there is no thread to be had.
-  void find(std::function<void(const found&)> whom);
+  void find(const std::function<void(const found&)>& whom);
 
   std::shared_ptr<const engine::named_primary> primary() const { return named_; }
 
