@@ -3,6 +3,7 @@
 
 #include "client/server_report.hpp"
 #include "net/clock.hpp"
+#include "resp/info.hpp"
 #include "resp/writer.hpp"
 #include "script/reply.hpp"
 
@@ -61,10 +62,10 @@ void read_info(client_state& state, diagnosis& result) {
   }
   const auto* info = reply.as_bulk();
   if (!info) return;
-  result.server_version = info_field(*info, "redis_version");
-  result.role = info_field(*info, "role");
-  result.mode = info_field(*info, "redis_mode");
-  result.eviction_policy = info_field(*info, "maxmemory_policy");
+  result.server_version = resp::info_field(*info, "redis_version");
+  result.role = resp::info_field(*info, "role");
+  result.mode = resp::info_field(*info, "redis_mode");
+  result.eviction_policy = resp::info_field(*info, "maxmemory_policy");
   const relied_on what{.replicas = state.options().durability.replicas,
                        .is_replaced = state.has_sentinels(),
                        .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/server_report.hpp"
 
+#include "resp/info.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -15,6 +17,7 @@ namespace {
 
 using severity = finding::severity;
 using findings = std::vector<finding>;
+using resp::info_field;
 
 std::optional<int> number(std::string_view text) {
   int n = 0;
@@ -141,15 +144,6 @@ void judge_version(std::string_view info, findings& out) {
 }
 
 }  // namespace
-
-std::string info_field(std::string_view info, std::string_view name) {
-  const std::string key = fmt::format("\n{}:", name);
-  const std::string all = fmt::format("\n{}", info);
-  const auto at = all.find(key);
-  if (at == std::string::npos) return {};
-  const auto from = at + key.size();
-  return all.substr(from, all.find_first_of("\r\n", from) - from);
-}
 
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what) {
   findings out;

@@ -13,9 +13,6 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
-// One of INFO's "name:value" lines. Empty: there is none.
-std::string info_field(std::string_view info, std::string_view name);
-
 // What the client relies on.
 struct relied_on {
   int replicas = 0;          // That must have each grant.

@@ -31,13 +31,6 @@ std::vector<std::string> said_of(const std::string& info, const relied_on& what 
   return all;
 }
 
-TEST(info_field, is_the_whole_line_of_that_name_alone) {
-  EXPECT_EQ(info_field("a:1\r\nrole:master\r\n", "role"), "master");
-  EXPECT_EQ(info_field("role:master", "role"), "master");
-  EXPECT_EQ(info_field("my_role:slave\r\n", "role"), "");
-  EXPECT_EQ(info_field("", "role"), "");
-}
-
 TEST(server_report, has_nothing_to_say_of_a_server_alone) { EXPECT_THAT(said_of(good), IsEmpty()); }
 
 TEST(server_report, has_nothing_to_say_of_what_it_cannot_see) { EXPECT_THAT(said_of(""), IsEmpty()); }

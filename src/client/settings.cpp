@@ -55,6 +55,15 @@ void check_prefix(const std::string& prefix) {
   }
 }
 
+void check_durability(const client_options& options) {
+  const auto& [replicas, timeout] = options.durability;
+  if (replicas < 0 || replicas > 100) {
+    refuse(errc::invalid_option, fmt::format("durability.replicas = {}", replicas), "it must be 0 to 100");
+  }
+  // What waits for replicas longer than the call lasts could never say so.
+  if (replicas > 0) check_span("durability.timeout", timeout, 1ms, options.timeout / 2);
+}
+
 // Before connecting, so that a typing error is not reported as trouble with the server.
 void check_readable(const char* field, const std::string& path) {
   if (path.empty() || access(path.c_str(), R_OK) == 0) return;
@@ -87,19 +96,6 @@ std::chrono::milliseconds hold_of(const client_options& options) {
   const double ms = static_cast<double>(options.max_ttl.count()) * (1 + options.clock_drift);
   return milliseconds{static_cast<std::int64_t>(std::ceil(ms))} + 2ms;
 }
-
-namespace {
-
-void check_durability(const client_options& options) {
-  const auto& [replicas, timeout] = options.durability;
-  if (replicas < 0 || replicas > 100) {
-    refuse(errc::invalid_option, fmt::format("durability.replicas = {}", replicas), "it must be 0 to 100");
-  }
-  // What waits for replicas longer than the call lasts could never say so.
-  if (replicas > 0) check_span("durability.timeout", timeout, 1ms, options.timeout / 2);
-}
-
-}  // namespace
 
 settings resolve(std::optional<std::string_view> uri, client_options options) {
   check_prefix(options.prefix);

@@ -91,11 +91,6 @@ net::tcp_address read_address(const urls::url_view& url, std::string_view defaul
   return {std::move(host), std::move(port)};
 }
 
-std::string text_of(const net::tcp_address& where) {
-  const bool is_literal6 = where.host.find(':') != std::string::npos;
-  return (is_literal6 ? "[" + where.host + "]" : where.host) + ":" + where.port;
-}
-
 void read_tcp(const urls::url_view& url, server_uri& out) {
   auto where = read_address(url, "6379");
   std::string path{url.path()};

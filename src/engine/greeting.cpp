@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "engine/durable.hpp"
+#include "resp/info.hpp"
 #include "resp/writer.hpp"
 #include "script/server_error.hpp"
 #include "script/source.hpp"
@@ -161,13 +162,9 @@ std::optional<connection_failure> greeting::on_time(const resp::value& reply) {
 }
 
 std::optional<connection_failure> greeting::on_info(const resp::value& reply) {
-  constexpr std::string_view field = "\nrun_id:";
   const auto* text = reply.as_bulk();
   if (!text) return nonsense("INFO");
-  if (const auto at = text->find(field); at != std::string::npos) {
-    const auto begin = at + field.size();
-    run_id_ = text->substr(begin, text->find_first_of("\r\n", begin) - begin);
-  }
+  run_id_ = resp::info_field(*text, "run_id");
   return std::nullopt;
 }
 

@@ -97,16 +97,4 @@ std::string ask_text(int port, std::initializer_list<std::string_view> words, ti
   return {};
 }
 
-std::string field(std::string_view info, std::string_view name) {
-  for (std::size_t begin = 0; begin < info.size();) {
-    const auto end = std::min(info.find('\n', begin), info.size());
-    auto line = info.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ':')
-      return std::string{line.substr(name.size() + 1)};
-  }
-  return {};
-}
-
 }  // namespace holdfast::local

@@ -19,7 +19,4 @@ std::optional<resp::value> ask(int port, std::initializer_list<std::string_view>
 // The same as text: a bulk string, a status, or an error's words. Empty for all else.
 std::string ask_text(int port, std::initializer_list<std::string_view> words, time_point give_up_at);
 
-// The value of "name:value" in an INFO or CLUSTER INFO; empty if it is not there.
-std::string field(std::string_view info, std::string_view name);
-
 }  // namespace holdfast::local

@@ -77,13 +77,5 @@ TEST(lab_ports, are_different_and_leave_room_for_the_bus) {
   for (const int port : ports) EXPECT_TRUE(port >= 10'000 && port + bus_offset < 32'768) << port;
 }
 
-TEST(lab_field, is_the_value_of_its_own_name_only) {
-  const std::string info = "# Server\r\nmy_process_id:1\r\nprocess_id:4711\r\nrole:master";
-  EXPECT_EQ(field(info, "process_id"), "4711");
-  EXPECT_EQ(field(info, "role"), "master");
-  EXPECT_EQ(field(info, "process"), "");
-  EXPECT_EQ(field("", "role"), "");
-}
-
 }  // namespace
 }  // namespace holdfast::local

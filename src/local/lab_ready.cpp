@@ -6,6 +6,7 @@
 #include "local/failure.hpp"
 #include "local/launch.hpp"
 #include "local/process.hpp"
+#include "resp/info.hpp"
 
 #include <holdfast/error.hpp>
 
@@ -36,7 +37,7 @@ int count_of(std::string_view text, std::string_view what) {
 }
 
 std::string missing_link_of(const lab_member& replica) {
-  const auto link = field(info_of(replica, "replication"), "master_link_status");
+  const auto link = resp::info_field(info_of(replica, "replication"), "master_link_status");
   return link == "up" ? "" : fmt::format("replica {} is not in sync (master_link_status:{})", replica.address(), link);
 }
 
@@ -90,8 +91,8 @@ std::string missing_at_sentinel(const lab_record& lab, const lab_member& sentine
 // From CLUSTER NODES: "ID ADDRESS FLAGS ...". All must know each other by their true names, and who is a replica.
 std::string missing_at_cluster_node(const lab_record& lab, const lab_member& node) {
   const auto info = ask_text(node.port, {"CLUSTER", "INFO"}, soon());
-  if (field(info, "cluster_state") != "ok" || field(info, "cluster_slots_ok") != "16384")
-    return fmt::format("{} says cluster_state:{}", node.address(), field(info, "cluster_state"));
+  if (resp::info_field(info, "cluster_state") != "ok" || resp::info_field(info, "cluster_slots_ok") != "16384")
+    return fmt::format("{} says cluster_state:{}", node.address(), resp::info_field(info, "cluster_state"));
   std::istringstream lines{ask_text(node.port, {"CLUSTER", "NODES"}, soon())};
   std::size_t known = 0, replicas = 0;
   for (std::string line, id, address, flags; std::getline(lines, line);) {
@@ -116,7 +117,7 @@ bool says_that_a_port_was_taken(const std::string& log_file) {
 }  // namespace
 
 std::string missing_of(const lab_member& member) {
-  if (field(info_of(member, "server"), "process_id") != std::to_string(member.pid))
+  if (resp::info_field(info_of(member, "server"), "process_id") != std::to_string(member.pid))
     return fmt::format("{} does not answer", member.address());
   const auto pong = ask_text(member.port, {"PING"}, soon());
   return pong == "PONG" ? "" : fmt::format("{} answers PING with {}", member.address(), pong);

@@ -12,6 +12,12 @@ struct tcp_address {
   std::string host;  // A name or a literal, IPv6 without brackets.
   std::string port;
 };
+// As in a URI: an IPv6 literal in brackets.
+inline std::string text_of(const tcp_address& where) {
+  const bool is_literal6 = where.host.find(':') != std::string::npos;
+  return (is_literal6 ? "[" + where.host + "]" : where.host) + ":" + where.port;
+}
+
 struct unix_address {
   std::string path;
 };

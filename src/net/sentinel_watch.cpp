@@ -26,11 +26,6 @@ constexpr duration patience_for_connection = 5s;
 // Between two rounds for those who want to connect.
 constexpr duration least_pause = 20ms;
 
-std::string text_of(const tcp_address& where) {
-  const bool is_literal6 = where.host.find(':') != std::string::npos;
-  return (is_literal6 ? "[" + where.host + "]" : where.host) + ":" + where.port;
-}
-
 }  // namespace
 
 // The connection to one of them. It stays open from one question to the next.
