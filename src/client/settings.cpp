@@ -64,6 +64,21 @@ void check_durability(const client_options& options) {
   if (replicas > 0) check_span("durability.timeout", timeout, 1ms, options.timeout / 2);
 }
 
+void check_fits_quorum(const client_options& options) {
+  if (options.quarantine != quarantine_mode::on) {
+    refuse(errc::invalid_option, "quarantine off, with a quorum",
+           "a server that forgot its vote would vote again, and two clients could each have a majority; leave it on");
+  }
+  if (options.durability.replicas > 0) {
+    refuse(errc::invalid_option, fmt::format("durability.replicas = {}, with a quorum", options.durability.replicas),
+           "the servers of a quorum are each other's safety; a replica of one of them must not take its place");
+  }
+  if (options.names == naming::plain) {
+    refuse(errc::invalid_option, "plain naming, with a quorum",
+           "other libraries would not ask for a majority in our way, and cannot know a vote from a lock");
+  }
+}
+
 // Before connecting, so that a typing error is not reported as trouble with the server.
 void check_readable(const char* field, const std::string& path) {
   if (path.empty() || access(path.c_str(), R_OK) == 0) return;
@@ -134,6 +149,8 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
     set->who.password = or_else(options.sentinel_password, "HOLDFAST_SENTINEL_PASSWORD");
     set->tls = server->where.tls;
   }
+  if (!server->quorum.empty()) check_fits_quorum(options);
+  for (auto& one : server->quorum) one.tls = server->where.tls;
   check_readable("cacert", server->where.tls.cacert);
   check_readable("cert", server->where.tls.cert);
   check_readable("key", server->where.tls.key);

@@ -139,6 +139,47 @@ void read_sentinels(const urls::url_view& url, const std::vector<std::string>& o
   out.sentinels = std::move(set);
 }
 
+// redis+quorum://[user:password@]A[:port],B,C[/db]. Sorted: the URI is the quorum's name, and the first server that
+// answers keeps the line of those who wait, so that all clients must mean the same by "first".
+void read_quorum(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
+  constexpr auto port = "6379";
+  std::vector<net::tcp_address> all{read_address(url, port)};
+  for (const auto& one : others) {
+    const auto other = urls::parse_uri(one);
+    if (!other || !other->path().empty() || other->has_query() || other->has_userinfo()) {
+      throw bad_part{"the servers", "write HOST or HOST:PORT for each, with a comma between them"};
+    }
+    all.push_back(read_address(*other, port));
+  }
+  for (auto& one : all) {
+    std::transform(one.host.begin(), one.host.end(), one.host.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  }
+  std::sort(all.begin(), all.end(),
+            [](const net::tcp_address& a, const net::tcp_address& b) { return text_of(a) < text_of(b); });
+  const auto twin = std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return text_of(a) == text_of(b);
+  });
+  if (twin != all.end()) throw bad_part{text_of(*twin), "it is named twice, and would vote twice"};
+  if (all.size() % 2 == 0) {
+    throw bad_part{std::to_string(all.size()) + " servers",
+                   "their votes can come out even, and then neither half is a majority; take one more or one less"};
+  }
+  if (all.size() > 9) {
+    throw bad_part{std::to_string(all.size()) + " servers", "a quorum has 1, 3, 5, 7 or 9 servers"};
+  }
+  std::string path{url.path()};
+  if (!path.empty()) path.erase(0, 1);
+  out.database = database_of(path);
+  out.display = std::string{url.scheme()} + "://";
+  for (const auto& one : all) {
+    out.display += (out.quorum.empty() ? "" : ",") + text_of(one);
+    out.quorum.push_back({one, out.where.uses_tls, {}});
+  }
+  if (out.database != 0) out.display += "/" + std::to_string(out.database);
+  out.where.where = all.front();
+}
+
 void read_unix(const urls::url_view& url, server_uri& out) {
   std::string path{url.path()};
   if (!url.host().empty()) throw bad_part{std::string{url.host()}, "a socket path begins with a third slash"};
@@ -153,7 +194,7 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   server_uri out;
   out.who = {std::string{url.user()}, std::string{url.password()}};
   const std::string scheme{url.scheme()};
-  out.where.uses_tls = scheme == "rediss" || scheme == "rediss+sentinel";
+  out.where.uses_tls = scheme == "rediss" || scheme == "rediss+sentinel" || scheme == "rediss+quorum";
   if (url.has_fragment()) throw bad_part{"#" + std::string{url.fragment()}, "a server URI has no fragment"};
   if (scheme == "redis" || scheme == "rediss") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and a host must follow"};
@@ -162,6 +203,10 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   } else if (scheme == "redis+sentinel" || scheme == "rediss+sentinel") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and the sentinels must follow"};
     read_sentinels(url, other_hosts, out);
+    read_query(url, out);
+  } else if (scheme == "redis+quorum" || scheme == "rediss+quorum") {
+    if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and the servers must follow"};
+    read_quorum(url, other_hosts, out);
     read_query(url, out);
   } else if (scheme == "redis+unix") {
     read_unix(url, out);
@@ -177,11 +222,11 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
     }
     if (has_control_bytes(out.local_directory)) throw bad_part{"the directory", "it has a control byte"};
     out.display = local_display(out.local_directory);
-  } else if (scheme == "redis+cluster" || scheme == "redis+quorum") {
-    throw bad_part{scheme, "this version serves one Redis, or one with Sentinels, only"};
+  } else if (scheme == "redis+cluster") {
+    throw bad_part{scheme, "this version serves one Redis, one with Sentinels, or a quorum only"};
   } else {
     throw bad_part{scheme,
-                   "known are redis://, rediss://, redis+sentinel://, rediss+sentinel://, redis+unix:// and local:"};
+                   "known are redis://, redis+sentinel:// and redis+quorum://, each also as rediss, redis+unix:// and local:"};
   }
   return out;
 }
@@ -209,7 +254,7 @@ bool is_fit_to_parse(std::string_view text) {
 std::vector<std::string> cut_other_hosts(std::string& text) {
   const auto colon = std::min(text.find("://"), text.size());
   const auto scheme = text.substr(0, colon);
-  if (scheme != "redis+sentinel" && scheme != "rediss+sentinel") return {};
+  if (!scheme.ends_with("+sentinel") && !scheme.ends_with("+quorum")) return {};
   const auto end = std::min(text.find_first_of("/?#", colon + 3), text.size());
   const auto at = text.substr(0, end).rfind('@');
   const auto begin = at != std::string::npos && at > colon ? at + 1 : std::min(colon + 3, text.size());

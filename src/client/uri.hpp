@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -22,6 +23,8 @@ struct server_uri {
   int database = 0;
   std::optional<net::sentinel_set>
       sentinels{};              // Who says where the primary is; then `where` is for the client to fill.
+  // The servers of a quorum, in one order, whatever the order in the URI is; then `where` is the first of them.
+  std::vector<net::endpoint> quorum{};
   bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.
   std::string local_directory;  // Empty: the default.
   std::string display;          // Without user and password, in one spelling: two URIs of one server are equal.

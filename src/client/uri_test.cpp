@@ -196,7 +196,16 @@ constexpr const char* bad_ones[] = {
     "redis+sentinel://:hunter2@s1,s2/main#part",
     "redis://:hunter2@db1,db2",
     "redis+cluster://:hunter2@db1,db2",
-    "redis+quorum://:hunter2@db1,db2,db3",
+    "redis+quorum:",
+    "redis+quorum://",
+    "redis+quorum://:hunter2@db1,db2",
+    "redis+quorum://:hunter2@db1,db1:6379,db2",
+    "redis+quorum://:hunter2@db1,DB1,db2",
+    "redis+quorum://:hunter2@db1,,db2",
+    "redis+quorum://:hunter2@db1,:hunter2@db2,db3",
+    "redis+quorum://:hunter2@db1,db2,db3/abc",
+    "redis+quorum://:hunter2@db1,db2,db3?db=1",
+    "redis+quorum://:hunter2@a,b,c,d,e,f,g,h,i,j,k",
     "http://:hunter2@db1",
     "local:locks",
     "local://:hunter2@db1/locks",
@@ -221,6 +230,27 @@ std::string refusal(std::string_view text) {
 
 TEST(parse_uri, never_repeats_a_password) {
   for (const std::string_view text : bad_ones) EXPECT_THAT(refusal(text), Not(HasSubstr("hunter2"))) << text;
+}
+
+TEST(parse_uri, a_quorum_is_all_of_its_servers_in_one_order_R19) {
+  const auto one = parsed("redis+quorum://db3:7003,db1,[::1]:7002/2");
+  EXPECT_EQ(one.display, "redis+quorum://[::1]:7002,db1:6379,db3:7003/2");
+  EXPECT_EQ(parsed("redis+quorum://DB1:6379,db3:7003,[::1]:7002/2").display, one.display);
+  ASSERT_EQ(one.quorum.size(), 3u);
+  EXPECT_EQ(std::get<net::tcp_address>(one.quorum[2].where).host, "db3");
+  EXPECT_EQ(one.database, 2);
+}
+
+TEST(parse_uri, a_quorum_over_tls_is_that_of_every_server) {
+  for (const auto& one : parsed("rediss+quorum://a,b,c?cacert=/ca.pem").quorum) EXPECT_TRUE(one.uses_tls);
+}
+
+TEST(parse_uri, an_even_quorum_is_refused_with_its_number_H56) {
+  EXPECT_THAT(refusal("redis+quorum://a,b,c,d"), HasSubstr("4 servers"));
+}
+
+TEST(parse_uri, the_same_server_twice_is_refused_with_its_address_R20) {
+  EXPECT_THAT(refusal("redis+quorum://a,b,A:6379"), HasSubstr("a:6379"));
 }
 
 // A password with a character that must be percent-encoded ends up in port, path, query or fragment.

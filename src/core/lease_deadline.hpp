@@ -30,6 +30,12 @@ public:
     return false;
   }
 
+  // Long past when it has ended.
+  time_point at() const noexcept {
+    const auto at = at_.load(std::memory_order_acquire);
+    return at == ended ? time_point{} : time_point{duration{at}};
+  }
+
   // What is left at `now`; zero when it has ended.
   duration left(time_point now) noexcept {
     if (!is_ahead(now)) return duration{0};

@@ -11,6 +11,7 @@
 #include "core/lease_keeper.hpp"
 #include "engine/agenda.hpp"
 #include "engine/channel.hpp"
+#include "script/command.hpp"
 #include "script/keys.hpp"
 
 #include <holdfast/error.hpp>
@@ -37,6 +38,9 @@ struct held_lease {
   virtual ~held_lease() = default;
   held_lease(const held_lease&) = delete;
   held_lease& operator=(const held_lease&) = delete;
+
+  // What renews it on its server.
+  virtual script::command renewal_command() const { return script::renew(keys, owner, grant, ttl); }
 
   const script::lock_keys keys;
   const owner_id owner;

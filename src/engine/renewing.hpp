@@ -110,9 +110,7 @@ private:
       one.is_sent = true;
       one.refusal.reset();
     }
-    for (auto& p : parts_) {
-      of().channel_.send(now, script::renew(p.lease->keys, p.lease->owner, p.lease->grant, p.lease->ttl), p);
-    }
+    for (auto& p : parts_) of().channel_.send(now, p.lease->renewal_command(), p);
   }
 
   void on_reply(part& to, time_point now, time_point sent_at, const resp::value& reply) {

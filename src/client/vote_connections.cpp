@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/vote_connections.hpp"
+
+#include "client/uncancelled.hpp"
+#include "net/clock.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+
+vote_connections::vote_connections(std::vector<server> servers, base::random_source& rng) {
+  for (auto& one : servers) {
+    voters_.push_back(
+        std::make_unique<engine::voter>(std::move(one.name), std::move(one.how), rng, std::move(one.tell)));
+    lines_.push_back(std::make_unique<connection>(std::move(one.where), voters_.back()->wire(), mutex_));
+  }
+}
+
+void vote_connections::run(engine::quorum_call& what, const std::stop_token& cancel) {
+  const uncancelled while_we_may_lead;
+  member me{&what};
+  // The callback may run on any thread, or here and now.
+  const std::stop_callback on_stop{cancel, [&] {
+                                     const connection::lock held{mutex_};
+                                     what.cancel();
+                                     what.tell_news();
+                                     must_look_ = true;
+                                     wake_leader_.set();
+                                   }};
+  connection::lock held{mutex_};
+  members_.push_back(&me);
+  struct at_end {
+    vote_connections& self;
+    connection::lock& held;
+    member& me;
+    ~at_end() {
+      if (!held.owns_lock()) held.lock();
+      self.leave(me);
+    }
+  } const leaving{*this, held, me};
+
+  if (!has_leader_) {
+    has_leader_ = me.is_leading = true;
+    // An answer that nobody was there to read is no silence.
+    for (auto& line : lines_) line->collect_if_stale(held);
+  }
+  step(me, boottime_now());
+  flush_all(held);
+  while (!what.is_over()) {
+    if (me.is_leading) {
+      lead_one_round(held);
+      continue;
+    }
+    if (wake_at() < leader_wakes_at_) wake_leader_.set();
+    me.news.wait(held, [&] { return me.is_over || me.is_leading; });
+  }
+}
+
+// Whoever is over is told; it may sleep.
+void vote_connections::step(member& of, time_point now) {
+  of.what->forget_news();
+  of.what->step(now);
+  if (!of.what->is_over()) return;
+  of.is_over = true;
+  of.news.notify_one();
+}
+
+// All of it before anything is read, so that all servers have a request at about the same time (B62).
+void vote_connections::flush_all(connection::lock& held) {
+  for (auto& line : lines_) line->flush(held);
+}
+
+time_point vote_connections::wake_at() const {
+  time_point at = never;
+  for (const auto& line : lines_) at = std::min(at, line->wake_at());
+  for (const auto* one : members_) {
+    if (!one->what->is_over()) at = std::min(at, one->what->wake_at());
+  }
+  return at;
+}
+
+void vote_connections::lead_one_round(connection::lock& held) {
+  for (auto& line : lines_) line->prepare(held);
+  flush_all(held);
+  const bool has_news = std::any_of(members_.begin(), members_.end(),
+                                    [](const member* m) { return !m->is_over && m->what->has_news(); });
+  std::vector<pollfd> fds;
+  for (const auto& line : lines_) fds.push_back(line->poll_for());
+  fds.push_back({wake_leader_.get(), POLLIN, 0});
+  const time_point until = has_news || std::exchange(must_look_, false) ? time_point{} : wake_at();
+  leader_wakes_at_ = until;
+  held.unlock();
+  wait_for(fds.data(), fds.size(), until);
+  if (fds.back().revents) wake_leader_.clear();
+  held.lock();
+  leader_wakes_at_ = time_point{};
+  for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i]->collect(held, fds[i].revents);
+
+  const time_point now = boottime_now();
+  for (auto* one : members_) {
+    if (!one->is_over && (one->what->has_news() || now >= one->what->wake_at())) step(*one, now);
+  }
+  flush_all(held);
+}
+
+void vote_connections::leave(member& me) {
+  members_.remove(&me);
+  me.what->forget_all();
+  if (!me.is_leading) return;
+  has_leader_ = false;
+  for (auto* next : members_) {
+    if (next->is_over) continue;
+    has_leader_ = next->is_leading = true;
+    next->news.notify_one();
+    return;
+  }
+}
+
+std::vector<vote_connections::state> vote_connections::states() {
+  const connection::lock held{mutex_};
+  const time_point now = boottime_now();
+  std::vector<state> out;
+  for (const auto& one : voters_) {
+    auto& wire = one->wire();
+    out.push_back({one->name(), one->trouble(), wire.is_ready(), wire.in_quarantine(now), wire.run_id(), wire.clock()});
+  }
+  return out;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/quorum_keeper.hpp"
+
+#include "engine/quorum_kept.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::engine {
+
+// ---- a server ----
+
+void quorum_keeper::node::on_lost(const std::shared_ptr<held_lease>& lease, errc reason) {
+  static_cast<share&>(*lease).whole->on_lost(index_, reason);
+}
+
+void quorum_keeper::node::on_renewed(const std::shared_ptr<held_lease>& lease, duration /*margin*/) {
+  static_cast<share&>(*lease).whole->on_renewed(index_, lease->deadline.at());
+}
+
+void quorum_keeper::node::on_renew_failed(const std::shared_ptr<held_lease>& lease, errc reason) {
+  of_->listener_->on_renew_failed(static_cast<share&>(*lease).whole->lease(), reason);
+}
+
+// ---- all of them ----
+
+quorum_keeper::quorum_keeper(settings how, base::random_source& rng, std::vector<keeper_listener*> of_nodes,
+                             keeper_listener& listener)
+    : how_{std::move(how)}, listener_{&listener} {
+  for (std::size_t i = 0; i < how_.nodes.size(); ++i) {
+    nodes_.push_back(std::make_unique<node>(*this, i, how_.nodes[i], rng, *of_nodes[i]));
+  }
+}
+
+quorum_keeper::~quorum_keeper() { leases_.clear(); }
+
+channel& quorum_keeper::wire(std::size_t node) { return nodes_[node]->flow.wire(); }
+
+void quorum_keeper::keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
+                         time_point sent_at, renewal mode) {
+  const held_lease* key = lease.get();
+  leases_.emplace(
+      key, std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), sent_at, mode));
+}
+
+std::vector<quorum_vote> quorum_keeper::let_go(const held_lease& lease) {
+  const auto found = leases_.find(&lease);
+  if (found == leases_.end()) return {};
+  auto votes = found->second->end();
+  leases_.erase(found);
+  return votes;
+}
+
+bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,
+                              std::shared_ptr<renewal_wish> whose) {
+  const auto found = leases_.find(&lease);
+  if (found == leases_.end()) return false;
+  found->second->renew_now(now, give_up_at, std::move(whose));
+  return true;
+}
+
+void quorum_keeper::release_later(time_point now, std::size_t node, keeper::background_release what) {
+  nodes_[node]->flow.release_later(now, std::move(what));
+}
+
+void quorum_keeper::on_wake(time_point now) {
+  for (auto& one : nodes_) one->flow.on_wake(now);
+  while (agenda_.next() <= now) {
+    kept& due = agenda_.first();
+    agenda_.remove(due.place);
+    if (!due.look(now)) leases_.erase(due.lease().get());
+  }
+  for (auto& one : nodes_) {
+    channel& wire = one->flow.wire();
+    one->is_wanted = one->is_wanted && !wire.is_ready() && !leases_.empty();
+    if (one->is_wanted) wire.set_demand(true);
+  }
+}
+
+time_point quorum_keeper::wake_at() const {
+  time_point at = agenda_.next();
+  for (const auto& one : nodes_) at = std::min(at, one->flow.wake_at());
+  return at;
+}
+
+bool quorum_keeper::has_background_releases() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& one) { return one->flow.has_background_releases(); });
+}
+
+void quorum_keeper::look_at(kept& whole, time_point at) { agenda_.put(whole, whole.place, at); }
+
+}  // namespace holdfast::engine

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps what a majority of servers has granted: each server's vote is kept as a lease of that one server would be, by an
+// engine::keeper of its own, and what they make together is decided here. So a vote is renewed, retried and given up in
+// the ways that are proved for one server, and this file is only about how many of them there are.
+#pragma once
+
+#include "core/quorum_deadline.hpp"
+#include "engine/agenda.hpp"
+#include "engine/keeper.hpp"
+#include "script/quorum_record.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/names.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace holdfast::engine {
+
+// What is known of one server's vote for a lease.
+struct quorum_vote {
+  fencing_token token{};         // Under which it was given. Zero: none is known, but there may be one.
+  server_time not_after{};       // A request for it is unanswered, and may take effect until then. The epoch: none is.
+  time_point not_after_local{};  // Our estimate of the same instant.
+};
+
+//  of a server's vote      | counts towards the deadline  | what is done about it
+//  ------------------------+------------------------------+---------------------------------------------------------
+//  given in the round      | until its own deadline       | renewed
+//  lost, or not known      | no                           | asked for again, while the others make a majority without
+//                          |                              | it, and not when the lease is not renewed by itself
+//  given again             | from its first renewal on    | renewed
+//
+// A lease is lost when fewer than a majority of votes count: at its deadline, or at once when a server of a bare
+// majority says that its vote is gone (B57).
+class quorum_keeper {
+public:
+  struct settings {
+    std::vector<channel::settings> nodes;
+    core::clock_drift drift;
+    std::string prefix;
+    script::quorum_record record;
+    std::chrono::milliseconds max_ttl;
+  };
+  // `of_nodes`: who hears of each server's connection and clock, one for each; `listener`: who hears of the leases.
+  quorum_keeper(settings how, base::random_source& rng, std::vector<keeper_listener*> of_nodes,
+                keeper_listener& listener);
+  ~quorum_keeper();
+
+  std::size_t size() const { return nodes_.size(); }
+  channel& wire(std::size_t node);
+
+  // `votes`: one for each server; those with a token were given by requests that were sent at `sent_at`.
+  void keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes, time_point sent_at,
+            renewal mode);
+  // Ends the keeping: nothing is renewed and nothing is reported any more. What each server may have had by then; empty
+  // when the lease was lost before.
+  std::vector<quorum_vote> let_go(const held_lease& lease);
+  // As keeper::renew_now: renewed is what a majority has renewed.
+  bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
+  void release_later(time_point now, std::size_t node, keeper::background_release what);
+
+  // Does what is due. Call it after anything has come in, too: what an answer means for a lease is decided here.
+  void on_wake(time_point now);
+  time_point wake_at() const;
+  bool has_background_releases() const;
+
+private:
+  class node;
+  class share;
+  class kept;
+  class repair;
+  class wish;
+
+  void look_at(kept& whole, time_point at);
+
+  settings how_;
+  keeper_listener* listener_;
+  agenda<kept> agenda_;
+  std::vector<std::unique_ptr<node>> nodes_;
+  std::unordered_map<const held_lease*, std::unique_ptr<kept>> leases_;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/quorum_kept.hpp"
+
+#include "core/lease_time.hpp"
+
+namespace holdfast::engine {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// Between asking a server for a vote that it does not have and asking it again; and until the first time, so that what
+// is released soon costs nothing here.
+duration pause_of(milliseconds ttl) {
+  return std::clamp<duration>(duration{ttl} / 10, milliseconds{10}, milliseconds{500});
+}
+
+class share_wish final : public renewal_wish {
+public:
+  explicit share_wish(std::function<void(errc)> tell) : tell_{std::move(tell)} {}
+  void on_end(errc how) noexcept override { tell_(how); }
+
+private:
+  std::function<void(errc)> tell_;
+};
+
+}  // namespace
+
+// ---- a wish ----
+
+void quorum_keeper::wish::on_one(errc how) noexcept {
+  if (is_decided()) return;
+  --open_;
+  if (how == errc{}) {
+    --needed_;
+  } else if (first_failure_ == errc{}) {
+    first_failure_ = how;
+  }
+  if (needed_ > 0 && open_ >= needed_) return;
+  end_ = needed_ == 0 ? errc{} : first_failure_;
+  if (whole) whole->on_decided_wish();
+}
+
+// ---- a lease ----
+
+quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label,
+                          std::vector<quorum_vote> votes, time_point sent_at, renewal mode)
+    : of_{&of},
+      lease_{std::move(lease)},
+      label_{std::move(label)},
+      mode_{mode},
+      until_{static_cast<int>(of.size())},
+      votes_{std::move(votes)},
+      shares_(of.size()),
+      pause_{pause_of(lease_->ttl)} {
+  const time_point until = core::deadline_of(sent_at, lease_->ttl, of.how_.drift);
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    repairs_.push_back(std::make_unique<repair>(*this, i));
+    if (!votes_[i].token) {
+      mend_at_ = mode == renewal::automatic ? sent_at + pause_ : never;
+      continue;
+    }
+    keep_share(i, votes_[i].token, sent_at, until);
+    until_.hold(static_cast<int>(i), until);
+  }
+  of.look_at(*this, std::min(mend_at_, until - core::risk_lead(lease_->ttl)));
+}
+
+quorum_keeper::kept::~kept() {
+  for (const auto& one : wishes_) one->whole = nullptr;
+  (void)end();
+  repairs_.clear();
+  of_->agenda_.remove(place);
+  for (const auto& one : std::exchange(wishes_, {})) {
+    one->end(errc::empty_handle);  // It was let go.
+    one->tell();
+  }
+}
+
+void quorum_keeper::kept::keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until) {
+  shares_[node] = std::make_shared<share>(*this, *lease_, token, until, of_->how_);
+  of_->nodes_[node]->flow.keep(shares_[node], sent_at, until, mode_);
+}
+
+std::vector<quorum_vote> quorum_keeper::kept::end() {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    votes_[i].token = fencing_token{};
+    const auto one = std::exchange(shares_[i], nullptr);
+    if (!one) continue;
+    votes_[i].token = one->grant;
+    of_->nodes_[i]->flow.let_go(*one);
+  }
+  return votes_;
+}
+
+void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
+  until_.hold(static_cast<int>(node), until);
+  of_->look_at(*this, time_point{});
+}
+
+void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
+  until_.drop(static_cast<int>(node));
+  shares_[node].reset();
+  if (reason != errc::lease_expired) reason_ = reason;
+  if (mode_ == renewal::automatic) mend_at_ = time_point{};
+  of_->look_at(*this, time_point{});
+}
+
+bool quorum_keeper::kept::look(time_point now) {
+  const milliseconds ttl = lease_->ttl;
+  const time_point at = until_.at();
+  const time_point had = lease_->deadline.at();
+  const bool is_over = now >= at - core::lost_lead(ttl);
+  // A reader saw the old deadline pass and was told "not valid": that stands.
+  if (is_over || (at > had && !lease_->deadline.extend(now, at))) {
+    lose(now);
+    return false;
+  }
+  if (at > had) {
+    is_warned_ = false;
+    of_->listener_->on_renewed(lease_, had - now);
+  } else {
+    lease_->deadline.shorten(at);
+  }
+  if (now >= at - core::risk_lead(ttl) && !std::exchange(is_warned_, true)) of_->listener_->on_at_risk(lease_);
+  tell_wishes();
+  if (now >= mend_at_) mend(now);
+  time_point next = std::min(mend_at_, at - core::lost_lead(ttl));
+  if (!is_warned_) next = std::min(next, at - core::risk_lead(ttl));
+  of_->look_at(*this, next);
+  return true;
+}
+
+void quorum_keeper::kept::lose(time_point now) {
+  const bool is_said = reason_ != errc{} && now >= until_.at();
+  const errc reason = is_said ? reason_ : errc::lease_expired;
+  lease_->deadline.end();
+  for (std::size_t i = 0; i < repairs_.size(); ++i) {
+    if (!repairs_[i]->is_open()) continue;
+    // Its vote may be given after the end of what it was for (P27).
+    const auto& vote = votes_[i];
+    of_->release_later(now, i,
+                       {lease_->keys, lease_->owner, {}, vote.not_after, vote.not_after_local,
+                        vote.not_after_local + lease_->ttl + std::chrono::seconds{1}});
+  }
+  for (const auto& one : wishes_) one->end(reason);
+  (void)end();
+  of_->listener_->on_lost(lease_, reason);
+  tell_wishes();
+}
+
+// ---- votes that are missing ----
+
+void quorum_keeper::kept::mend(time_point now) {
+  mend_at_ = never;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (shares_[i]) continue;
+    mend_at_ = now + pause_;
+    if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
+    auto& at = *of_->nodes_[i];
+    if (!at.flow.wire().is_ready()) {
+      at.is_wanted = true;
+    } else if (at.flow.wire().quarantined_until() <= now) {
+      repairs_[i]->send(now);
+    }
+  }
+}
+
+quorum_keeper::repair::~repair() { whole_->of_->wire(index_).forget(*this); }
+
+void quorum_keeper::repair::send(time_point now) {
+  const auto& how = whole_->of_->how_;
+  const auto& lease = *whole_->lease_;
+  channel& wire = whole_->of_->wire(index_);
+  auto& vote = whole_->votes_[index_];
+  const duration patience = std::min<duration>(duration{lease.ttl} / 4, std::chrono::seconds{1});
+  const auto not_after = wire.server_now(now) + std::chrono::duration_cast<server_time::duration>(patience);
+  vote.not_after = std::max(vote.not_after, not_after);
+  vote.not_after_local = std::max(vote.not_after_local, now + patience);
+  is_open_ = true;
+  // Not under a smaller token: whoever comes next must find ours or a larger one on any majority (C2).
+  const fencing_token below{lease.token.value() - 1};
+  wire.send(now,
+            script::vote(lease.keys, lease.owner, lease.ttl, not_after, how.max_ttl, whole_->label_, below, lease.token,
+                         how.prefix, how.record),
+            *this);
+}
+
+void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
+  is_open_ = false;
+  if (std::exchange(is_raising_, false)) {
+    const auto said = script::parse_release(reply);
+    if (!said || said->what != script::release_answer::released) return;
+    return whole_->keep_share(index_, whole_->lease_->token, asked_at_, until_);
+  }
+  channel& wire = whole_->of_->wire(index_);
+  const auto said = script::parse_vote(reply);
+  if (!said) return;
+  wire.observe_clock(said->now, sent_at, now);
+  // Its own keeper renews it, and from then on it counts (R18, B57). In quarantine it stays where it is, and is found
+  // again when that is over.
+  if (wire.worth_of_grant(sent_at) != epoch_watch::worth::counts) return;
+  const auto& lease = *whole_->lease_;
+  const core::clock_drift drift = whole_->of_->how_.drift;
+  if (const auto* granted = std::get_if<script::granted>(&said->what)) {
+    whole_->keep_share(index_, granted->token, sent_at, core::deadline_of(sent_at, lease.ttl, drift));
+  } else if (const auto* mine = std::get_if<script::mine>(&said->what)) {
+    // Given in the round, after it was decided; perhaps under a token that was raised since, elsewhere.
+    const auto left = std::clamp(mine->remaining, milliseconds{1}, lease.ttl);
+    until_ = core::deadline_of(sent_at, left, drift);
+    if (!(mine->token < lease.token)) return whole_->keep_share(index_, mine->token, sent_at, until_);
+    is_open_ = is_raising_ = true;
+    asked_at_ = sent_at;
+    wire.send(now, script::raise(lease.keys, lease.owner, lease.token), *this);
+  }
+}
+
+void quorum_keeper::repair::on_cut(time_point /*now*/) { is_open_ = is_raising_ = false; }
+
+// ---- wishes ----
+
+void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < shares_.size(); ++i)
+    if (shares_[i]) asked.push_back(i);
+  const auto needed = static_cast<std::size_t>(core::majority_of(static_cast<int>(shares_.size())));
+  const auto one = std::make_shared<wish>(*this, std::move(whose), asked.size(), needed);
+  wishes_.push_back(one);
+  for (const auto i : asked) {
+    of_->nodes_[i]->flow.renew_now(now, *shares_[i], give_up_at,
+                                   std::make_shared<share_wish>([one](errc how) { one->on_one(how); }));
+  }
+}
+
+void quorum_keeper::kept::tell_wishes() {
+  const auto decided =
+      std::stable_partition(wishes_.begin(), wishes_.end(), [](const auto& one) { return !one->is_decided(); });
+  const std::vector<std::shared_ptr<wish>> told{decided, wishes_.end()};
+  wishes_.erase(decided, wishes_.end());
+  for (const auto& one : told) one->tell();
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// One lease of quorum_keeper, and the votes that make it. Apart from quorum_keeper.cpp, which has the servers; only that
+// one sees it.
+#pragma once
+
+#include "engine/quorum_keeper.hpp"
+#include "script/reply.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+namespace holdfast::engine {
+
+// A server, as the leases see it.
+class quorum_keeper::node final : public keeper_listener {
+public:
+  node(quorum_keeper& of, std::size_t index, channel::settings how, base::random_source& rng, keeper_listener& to)
+      : flow{std::move(how), of.how_.drift, rng, *this}, of_{&of}, index_{index}, to_{&to} {}
+
+  void on_at_risk(const std::shared_ptr<held_lease>&) override {}  // The whole may not be.
+  void on_lost(const std::shared_ptr<held_lease>& lease, errc reason) override;
+  void on_renewed(const std::shared_ptr<held_lease>& lease, duration margin) override;
+  void on_renew_failed(const std::shared_ptr<held_lease>& lease, errc reason) override;
+  void on_up() override { to_->on_up(); }
+  void on_down(const connection_failure& failure) override { to_->on_down(failure); }
+  void on_clock_step(duration step) override { to_->on_clock_step(step); }
+
+  keeper flow;
+  bool is_wanted = false;  // A vote is to be asked for, and there is no connection.
+
+private:
+  quorum_keeper* of_;
+  std::size_t index_;
+  keeper_listener* to_;
+};
+
+// A server's vote, as its keeper sees it.
+class quorum_keeper::share final : public held_lease {
+public:
+  share(kept& w, const held_lease& of, fencing_token t, time_point ends, const settings& how)
+      : held_lease{of.keys, of.owner, t, of.ttl, ends}, whole{&w}, how_{&how} {}
+  script::command renewal_command() const override {
+    return script::renew_vote(keys, owner, grant, ttl, how_->prefix, how_->record);
+  }
+  kept* const whole;
+
+private:
+  const settings* how_;
+};
+
+// Somebody's wish for a renewal, told when a majority has renewed, or too few can.
+class quorum_keeper::wish {
+public:
+  wish(kept& w, std::shared_ptr<renewal_wish> whose, std::size_t asked, std::size_t needed)
+      : whole{&w}, whose_{std::move(whose)}, open_{asked}, needed_{needed} {}
+
+  void on_one(errc how) noexcept;
+  bool is_decided() const { return end_.has_value(); }
+  void tell() { std::exchange(whose_, nullptr)->on_end(*end_); }
+  void end(errc how) {
+    if (!end_) end_ = how;
+  }
+
+  kept* whole;  // Null when it has gone.
+
+private:
+  std::shared_ptr<renewal_wish> whose_;
+  std::size_t open_;
+  std::size_t needed_;
+  errc first_failure_{};
+  std::optional<errc> end_{};
+};
+
+// A server is asked for a vote that it has lost, or never gave.
+class quorum_keeper::repair final : public reply_sink {
+public:
+  repair(kept& whole, std::size_t index) : whole_{&whole}, index_{index} {}
+  ~repair();
+  repair(const repair&) = delete;
+  repair& operator=(const repair&) = delete;
+
+  bool is_open() const { return is_open_; }
+  void send(time_point now);
+  void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
+  void on_cut(time_point now) override;
+
+private:
+  kept* whole_;
+  std::size_t index_;
+  bool is_open_ = false;
+  bool is_raising_ = false;
+  time_point asked_at_{};  // While it raises: when the vote was asked for, and how long it lasts.
+  time_point until_{};
+};
+
+class quorum_keeper::kept {
+public:
+  kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
+       time_point sent_at, renewal mode);
+  ~kept();
+  kept(const kept&) = delete;
+  kept& operator=(const kept&) = delete;
+
+  // Decides what is to be decided now; false: it is lost, and told so.
+  bool look(time_point now);
+  std::vector<quorum_vote> end();
+  void renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
+
+  // News of one server's vote. Decided upon by look().
+  void on_renewed(std::size_t node, time_point until);
+  void on_lost(std::size_t node, errc reason);
+  void on_decided_wish() { of_->look_at(*this, time_point{}); }
+
+  quorum_keeper& of() const { return *of_; }
+  const std::shared_ptr<held_lease>& lease() const { return lease_; }
+  agenda<kept>::place place{};
+
+private:
+  friend class repair;
+
+  void lose(time_point now);
+  void tell_wishes();
+  void keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until);
+  void mend(time_point now);
+
+  quorum_keeper* of_;
+  std::shared_ptr<held_lease> lease_;
+  std::string label_;
+  renewal mode_;
+  core::quorum_deadline until_;
+  std::vector<quorum_vote> votes_;
+  std::vector<std::shared_ptr<share>> shares_;
+  std::vector<std::unique_ptr<repair>> repairs_;
+  std::vector<std::shared_ptr<wish>> wishes_{};
+  time_point mend_at_ = never;
+  duration pause_;
+  errc reason_{};  // Of the last vote that a server said was lost.
+  bool is_warned_ = false;
+};
+
+}  // namespace holdfast::engine
