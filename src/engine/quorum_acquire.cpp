@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/quorum_acquire.hpp"
+
+#include "script/server_error.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace holdfast::engine {
+
+using refusal = core::quorum_round::refusal;
+using std::chrono::duration_cast;
+
+quorum_acquire::quorum_acquire(voters& all, request what, const owner_id& owner, time_point started_at)
+    : quorum_call{all},
+      what_{std::move(what)},
+      owner_{owner},
+      started_at_{started_at},
+      wake_at_{started_at},
+      nodes_(all.size()),
+      votes_(all.size()) {}
+
+void quorum_acquire::step(time_point now) {
+  if (phase_ == phase::connecting) connect(now);
+  if (phase_ == phase::voting) vote(now);
+  if (phase_ == phase::withdrawing) await_withdrawal(now);
+}
+
+std::string quorum_acquire::trouble(std::size_t node) const {
+  const auto& said = nodes_[node].trouble;
+  return said.empty() && !nodes_[node].has_spoken ? all()[node]->trouble() : said;
+}
+
+void quorum_acquire::finish(result how) {
+  outcome_ = how;
+  phase_ = phase::over;
+  wake_at_ = never;
+}
+
+// ---- connecting ----
+
+// Trying again goes on, but who is in a hurry does not wait for it.
+bool quorum_acquire::is_hopeless(std::size_t node) const {
+  const auto& one = *all()[node];
+  const int tries = one.wire().connect_attempts();
+  return one.is_slow() || tries > 1 || (tries == 1 && one.wire().is_closed());
+}
+
+void quorum_acquire::connect(time_point now) {
+  if (is_cancelled_) return finish(result::unreachable);
+  std::size_t ready = 0;
+  bool may_come = false;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const bool is_ready = all()[i]->wire().is_ready();
+    ready += is_ready ? 1 : 0;
+    may_come = may_come || (!is_ready && !is_hopeless(i));
+  }
+  const time_point waits_until = std::min(started_at_ + what_.patience, what_.connect_until);
+  if (ready >= majority() && (!may_come || now >= waits_until)) return begin(now);
+  if (now >= what_.connect_until) {
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto& failure = all()[i]->wire().last_failure();
+      if (all()[i]->wire().is_ready() || !failure.is_final || final_ != errc{}) continue;
+      final_ = failure.code;
+      final_text_ = all()[i]->name() + ": " + failure.text;
+    }
+    return finish(result::unreachable);
+  }
+  wake_at_ = ready >= majority() ? waits_until : what_.connect_until;
+}
+
+// One server behind two addresses would vote twice (R20).
+bool quorum_acquire::are_different() {
+  for (std::size_t i = 0; i < size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto &one = all()[i]->wire(), &other = all()[j]->wire();
+      if (!one.is_ready() || !other.is_ready() || one.run_id().empty() || one.run_id() != other.run_id()) continue;
+      final_ = errc::invalid_uri;
+      final_text_ = all()[j]->name() + " and " + all()[i]->name();
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- voting ----
+
+void quorum_acquire::begin(time_point now) {
+  if (!are_different()) return finish(result::refused);
+  phase_ = phase::voting;
+  sent_at_ = now;
+  round_.emplace(core::quorum_round::settings{static_cast<int>(size()), what_.ttl, what_.drift, what_.patience}, now);
+  std::vector<std::optional<server_time>> clocks(size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    auto& wire = all()[i]->wire();
+    if (wire.is_ready()) clocks[i] = wire.server_now(now);
+    // It was waited for in vain: the next one does not wait.
+    if (!wire.is_ready() && !is_hopeless(i)) all()[i]->found_slow();
+  }
+  const auto is_out = core::out_of_step(clocks, duration{what_.max_ttl} / 2);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (is_out[i]) clocks[i].reset();
+  }
+  const auto proposal = core::token_proposal(clocks, what_.min_fence);
+  for (std::size_t i = 0; i < size(); ++i) {
+    auto& wire = all()[i]->wire();
+    if (!wire.is_ready()) {
+      refuse(i, refusal::unreachable, {});
+    } else if (is_out[i]) {
+      nodes_[i].has_spoken = true;
+      refuse(i, refusal::other, "its clock is far from that of the others");
+    } else if (wire.quarantined_until() > now) {
+      nodes_[i].has_spoken = true;
+      refuse(i, refusal::quarantined, "is in quarantine");
+    } else {
+      ask_for_vote(i, now, proposal);
+    }
+  }
+}
+
+void quorum_acquire::ask_for_vote(std::size_t node, time_point now, fencing_token proposal) {
+  // So long may the request be on its way; what comes later has no effect (H12).
+  const duration late = 2 * what_.patience;
+  auto& kept = votes_[node];
+  kept.not_after = all()[node]->wire().server_now(now) + duration_cast<server_time::duration>(late);
+  kept.not_after_local = now + late;
+  nodes_[node].is_read = false;
+  ask(node, now,
+      script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,
+                   proposal, what_.prefix, what_.record));
+}
+
+void quorum_acquire::vote(time_point now) {
+  for (std::size_t i = 0; i < size(); ++i) read(i);
+  if (is_cancelled_) return withdraw(now);
+  const auto next = round_->decide(now);
+  for (const int node : next.raise) {
+    const auto i = static_cast<std::size_t>(node);
+    if (!all()[i]->wire().is_ready()) {
+      round_->on_not_raised(node);
+      continue;
+    }
+    nodes_[i].is_read = false;
+    nodes_[i].is_raising = true;
+    ask(i, now, script::raise(what_.keys, owner_, round_->token()));
+  }
+  if (!next.is_over) {
+    wake_at_ = next.wake_at;
+  } else if (round_->outcome() == result::won) {
+    win();
+  } else {
+    withdraw(now);
+  }
+}
+
+void quorum_acquire::refuse(std::size_t node, refusal why, std::string text, errc final) {
+  round_->on_refusal(static_cast<int>(node), why);
+  nodes_[node].trouble = std::move(text);
+  if (final == errc{} || final_ != errc{}) return;
+  final_ = final;
+  final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
+}
+
+void quorum_acquire::read(std::size_t node) {
+  auto& seen = nodes_[node];
+  const auto& slip = of(node);
+  if (seen.is_read || slip.is_open()) return;
+  seen.is_read = true;
+  const int n = static_cast<int>(node);
+  if (slip.was_cut) {
+    seen.trouble = "the connection ended";
+    return round_->on_cut(n);
+  }
+  seen.has_spoken = true;
+  if (!std::exchange(seen.is_raising, false)) return read_vote(node, *slip.reply);
+  const auto said = script::parse_release(*slip.reply);
+  said && said->what == script::release_answer::released ? round_->on_raised(n) : round_->on_not_raised(n);
+}
+
+void quorum_acquire::read_vote(std::size_t node, const resp::value& reply) {
+  auto& kept = votes_[node];
+  if (const auto* error = reply.as_error()) {
+    const auto what = script::classify(error->text);
+    kept = {};
+    refuse(node, refusal::other, error->text, what.what == script::reaction::give_up ? what.code : errc{});
+    return judge_error(node);
+  }
+  const auto said = script::parse_vote(reply);
+  if (!said) return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
+  const auto voted = [&](fencing_token token) {
+    if (of(node).worth != epoch_watch::worth::counts) {
+      nodes_[node].is_to_leave = true;
+      return refuse(node, refusal::quarantined, "is in quarantine");
+    }
+    round_->on_vote(static_cast<int>(node), token);
+  };
+  if (const auto* granted = std::get_if<script::granted>(&said->what)) return voted(granted->token);
+  if (const auto* mine = std::get_if<script::mine>(&said->what)) return voted(mine->token);
+  kept = {};
+  if (const auto* busy = std::get_if<script::busy>(&said->what)) {
+    const auto left = std::max(busy->remaining, std::chrono::milliseconds{0});
+    held_for_ = std::min(held_for_.value_or(left), left);
+    return refuse(node, refusal::busy, {});
+  }
+  if (std::holds_alternative<script::late>(said->what)) return refuse(node, refusal::late, "the request came too late");
+  if (const auto* other = std::get_if<script::other_quorum>(&said->what)) {
+    return refuse(node, refusal::other, "it belongs to " + other->record, errc::other_quorum);
+  }
+  if (const auto* kind = std::get_if<script::wrong_kind>(&said->what)) {
+    return refuse(node, refusal::other, "the key holds a " + kind->found, errc::wrong_kind);
+  }
+  if (std::holds_alternative<script::fence_too_far>(said->what)) {
+    return refuse(node, refusal::other, "min_fence is far ahead of its clock", errc::fence_too_far);
+  }
+  refuse(node, refusal::other, "it does not take the request", errc::unexpected_reply);
+}
+
+void quorum_acquire::win() {
+  for (std::size_t i = 0; i < size(); ++i) {
+    const int node = static_cast<int>(i);
+    if (round_->has_vote_of(node)) {
+      votes_[i] = {round_->token(), {}, {}};
+    } else if (!round_->may_have_voted(node) && !nodes_[i].is_to_leave) {
+      votes_[i] = {};
+    }
+  }
+  finish(result::won);
+}
+
+// ---- withdrawing ----
+
+// Before anybody tries again: our own votes would be another's in the next round (B55). Behind the request for the vote
+// on the same connection; who has not answered that one is not waited for.
+void quorum_acquire::withdraw(time_point now) {
+  phase_ = phase::withdrawing;
+  withdrawn_at_ = now;
+  outcome_ = is_cancelled_ ? result::unreachable : round_->outcome();
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!round_->may_have_voted(static_cast<int>(i)) && !nodes_[i].is_to_leave) {
+      votes_[i] = {};
+      nodes_[i].is_read = true;
+      continue;
+    }
+    const bool has_voted = !of(i).is_open() && !of(i).was_cut;
+    if (!has_voted) all()[i]->found_slow();
+    nodes_[i].is_read = !has_voted;
+    if (all()[i]->wire().is_ready()) ask(i, now, script::leave(what_.keys, owner_));
+  }
+}
+
+void quorum_acquire::await_withdrawal(time_point now) {
+  bool is_waited_for = false;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (votes_[i].not_after == server_time{}) continue;
+    const auto& slip = of(i);
+    // Only the answer of one that had answered before is certain: there is no copy of the request left.
+    if (!nodes_[i].is_read && slip.reply && script::parse_release(*slip.reply)) votes_[i] = {};
+    is_waited_for = is_waited_for || (!nodes_[i].is_read && slip.is_open());
+  }
+  wake_at_ = withdrawn_at_ + what_.patience;
+  if (!is_waited_for || now >= wake_at_) finish(outcome_);
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// One try for a lock of a quorum, with its withdrawal: core/quorum_round decides, this one asks the servers and reads
+// what they say. Who waits for a lock tries again with another of these, which has another owner id (client/quorum.cpp).
+#pragma once
+
+#include "core/quorum_round.hpp"
+#include "engine/quorum_call.hpp"
+#include "engine/quorum_keeper.hpp"
+#include "script/command.hpp"
+#include "script/reply.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+//  phase       | ends when
+//  ------------+-------------------------------------------------------------------------------------------
+//  connecting  | a majority is connected, and of the others those that may soon be; or the time is up
+//  voting      | the round is over (core/quorum_round.hpp)
+//  withdrawing | those that have certainly voted say that they have not any more; only if the round is lost (B55)
+class quorum_acquire final : public quorum_call {
+public:
+  struct request {
+    script::lock_keys keys;
+    std::shared_ptr<const std::string> label;
+    std::chrono::milliseconds ttl;
+    std::chrono::milliseconds max_ttl;
+    fencing_token min_fence;
+    core::clock_drift drift;
+    duration patience;         // With one server, from when it was asked.
+    time_point connect_until;  // By then a majority must be connected.
+    std::string prefix;
+    script::quorum_record record;
+  };
+  quorum_acquire(voters& all, request what, const owner_id& owner, time_point started_at);
+
+  void step(time_point now) override;
+  time_point wake_at() const override { return wake_at_; }
+  bool is_over() const override { return phase_ == phase::over; }
+  void cancel() override { is_cancelled_ = true; }
+
+  // Only when is_over().
+  using result = core::quorum_round::result;
+  result outcome() const { return outcome_; }
+  bool was_cancelled() const { return outcome_ != result::won && is_cancelled_; }
+  // Of one that was won.
+  const owner_id& owner() const { return owner_; }
+  fencing_token token() const { return round_->token(); }
+  time_point deadline() const { return round_->deadline(); }
+  time_point sent_at() const { return sent_at_; }
+  // What is known of each server's vote. Of a round that was lost: what is still to be withdrawn there, where there is
+  // a not_after.
+  const std::vector<quorum_vote>& votes() const { return votes_; }
+  // Was the server there and spoke? Those are of use to whoever waits.
+  bool has_spoken(std::size_t node) const { return nodes_[node].has_spoken; }
+  // The shortest remaining time of those who hold it; empty when nobody said so.
+  std::optional<std::chrono::milliseconds> held_for() const { return held_for_; }
+  // What kept each server from voting, for people; empty: nothing did.
+  std::string trouble(std::size_t node) const;
+  // The first reason that trying again will not remove; none, if there is none.
+  errc final_reason() const { return final_; }
+  const std::string& final_text() const { return final_text_; }
+
+private:
+  enum class phase { connecting, voting, withdrawing, over };
+  struct node {
+    bool has_spoken = false;
+    bool is_to_leave = false;  // It gave a vote that must not count.
+    bool is_read = true;       // What its slip says has been taken in.
+    bool is_raising = false;
+    std::string trouble{};
+  };
+
+  bool is_hopeless(std::size_t node) const;
+  void connect(time_point now);
+  bool are_different();
+  void begin(time_point now);
+  void ask_for_vote(std::size_t node, time_point now, fencing_token proposal);
+  void vote(time_point now);
+  void read(std::size_t node);
+  void read_vote(std::size_t node, const resp::value& reply);
+  void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
+  void win();
+  void withdraw(time_point now);
+  void await_withdrawal(time_point now);
+  void finish(result how);
+
+  request what_;
+  owner_id owner_;
+  phase phase_ = phase::connecting;
+  time_point started_at_;
+  time_point sent_at_{};
+  time_point withdrawn_at_{};
+  time_point wake_at_;
+  bool is_cancelled_ = false;
+  std::optional<core::quorum_round> round_{};
+  std::vector<node> nodes_;
+  std::vector<quorum_vote> votes_;
+  std::optional<std::chrono::milliseconds> held_for_{};
+  errc final_{};
+  std::string final_text_{};
+  result outcome_ = result::unreachable;
+};
+
+}  // namespace holdfast::engine
