@@ -106,6 +106,7 @@ model_redis::entry* model_redis::find(const std::string& key) {
 resp::value model_redis::set(words_t words) {
   bool only_new = false;
   std::optional<std::chrono::milliseconds> expires_at;
+  bool keeps_expiry = false;
   for (std::size_t i = 3; i < words.size(); ++i) {
     const std::string option = upper(words[i]);
     if (option == "NX") {
@@ -120,11 +121,15 @@ resp::value model_redis::set(words_t words) {
       if (!ms) return not_a_number;
       if (*ms <= 0) return resp::server_error{"ERR invalid expire time in 'set' command"};
       expires_at = std::chrono::milliseconds{*ms};
+    } else if (option == "KEEPTTL") {
+      keeps_expiry = true;
     } else {
       return syntax_error;
     }
   }
-  if (only_new && find(words[1])) return {};
+  const auto* before = find(words[1]);
+  if (only_new && before) return {};
+  if (keeps_expiry && before) expires_at = before->expires_at;
   keyspace_.insert_or_assign(words[1], entry{words[2], expires_at});
   return resp::status{"OK"};
 }

@@ -21,10 +21,10 @@ void print_counts(const char* title, const Counts& counts, const Names& names) {
 }
 
 // docs/protocol.md has the codes.
-constexpr std::array<std::string_view, 18> codes{
-    "done",     "mine",          "busy",       "late",        "spent",        "not_mine",
-    "broken",   "queued",        "quarantine", "wrong_kind",  "bad_argument", "fence_too_far",
-    "not_held", "changed_hands", "line",       "not_in_line", "other_size",   "error"};
+constexpr std::array<std::string_view, 19> codes{
+    "done",   "mine",        "busy",       "late",         "spent",         "not_mine", "broken",
+    "queued", "quarantine",  "wrong_kind", "bad_argument", "fence_too_far", "not_held", "changed_hands",
+    "line",   "not_in_line", "other_size", "other_quorum", "error"};
 
 }  // namespace
 

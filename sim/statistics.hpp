@@ -19,7 +19,7 @@ struct statistics {
   std::uint64_t fingerprint = 0;  // Of all schedules, in no order.
   std::array<std::uint64_t, fault_count> faults{};
   // By script and by the code of its reply: 0 to 16, or 17 for an error of the server.
-  std::array<std::array<std::uint64_t, 18>, script::count> replies{};
+  std::array<std::array<std::uint64_t, 19>, script::count> replies{};
   std::array<std::uint64_t, 6> ends{};        // call_end
   std::array<std::uint64_t, 3> releases{};    // release_outcome
   std::array<std::uint64_t, 3> holds{};       // hold_end

@@ -10,9 +10,9 @@
 
 namespace holdfast::core {
 
-// Any number of readers, one writer that extends, anybody who ends it. Once it has ended, by end() or because a
-// reader saw `now` at or past it, nothing moves it again: a renewal that is answered too late must not revive a
-// lease that somebody was already told is over (B13, P13c).
+// Any number of readers, one writer that extends and shortens, anybody who ends it. Once it has ended, by end() or
+// because a reader saw `now` at or past it, nothing moves it again: a renewal that is answered too late must not revive
+// a lease that somebody was already told is over (B13, P13c).
 class lease_deadline {
 public:
   explicit lease_deadline(time_point at) : at_{at.time_since_epoch().count()} {}
@@ -51,6 +51,14 @@ public:
       if (at == ended || now.time_since_epoch().count() >= at) return false;
       if (later.time_since_epoch().count() <= at) return true;  // Answers may come out of order: never back.
       if (at_.compare_exchange_weak(at, later.time_since_epoch().count(), std::memory_order_acq_rel)) return true;
+    }
+  }
+
+  // Brings it forward to `sooner`, if it is later than that.
+  void shorten(time_point sooner) noexcept {
+    auto at = at_.load(std::memory_order_acquire);
+    while (at != ended && sooner.time_since_epoch().count() < at) {
+      if (at_.compare_exchange_weak(at, sooner.time_since_epoch().count(), std::memory_order_acq_rel)) return;
     }
   }
 

@@ -58,6 +58,17 @@ TEST(lease_deadline, an_older_answer_does_not_move_it_back_P13c) {
   EXPECT_TRUE(d.is_ahead(t0 + 1s));
 }
 
+// Of a quorum: a node that lost its vote does not count any more (B57).
+TEST(lease_deadline, is_brought_forward_but_never_back_to_life_B57) {
+  lease_deadline d{t0 + 2s};
+  d.shorten(t0 + 1s);
+  d.shorten(t0 + 3s);
+  EXPECT_EQ(d.left(t0), 1s);
+  EXPECT_FALSE(d.is_ahead(t0 + 1s));
+  d.shorten(t0 + 5s);
+  EXPECT_FALSE(d.is_ahead(t0));
+}
+
 TEST(lease_deadline, end_is_final) {
   lease_deadline d{t0};
   d.end();

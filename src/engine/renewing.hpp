@@ -133,6 +133,7 @@ private:
         if (is_replicated(to, now)) renewed(to, now, sent_at);
         return;
       case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
+      case script::renew_answer::other_quorum:
       case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
       case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
     }

@@ -144,13 +144,39 @@ command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_sta
   return out;
 }
 
+command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
+             std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
+             std::string_view prefix, const quorum_record& record) {
+  return {id::vote,
+          {keys.holder, keys.fence(), quorum_key(prefix)},
+          {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label),
+           min_fence ? token_field(min_fence) : "0", token_field(proposal), text_of(record)}};
+}
+
+command raise(const lock_keys& keys, const owner_id& owner, fencing_token to) {
+  return {id::raise, {keys.holder, keys.fence()}, {std::string{owner.hex()}, token_field(to)}};
+}
+
+command renew_vote(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl,
+                   std::string_view prefix, const quorum_record& record) {
+  auto out = renew(keys, owner, token, ttl);
+  out.keys.push_back(quorum_key(prefix));
+  out.args.push_back(text_of(record));
+  return out;
+}
+
+command write_record(std::string_view prefix, const quorum_record& record, const std::optional<quorum_record>& before) {
+  return {id::quorum_record, {quorum_key(prefix)}, {text_of(record), before ? text_of(*before) : std::string{}}};
+}
+
 bool may_grant(const command& what) {
   switch (what.script) {
     case id::acquire:
     case id::wait:
     case id::look:
     case id::wait_counted:
-    case id::look_counted: return true;
+    case id::look_counted:
+    case id::vote: return true;
     default: return false;
   }
 }
@@ -175,7 +201,10 @@ void keep_quarantine(command& what) {
     case id::renew:
     case id::renew_counted:
     case id::inspect:
-    case id::epoch: break;
+    case id::epoch:
+    case id::vote:
+    case id::raise:
+    case id::quorum_record: break;
   }
 }
 

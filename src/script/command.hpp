@@ -4,6 +4,7 @@
 
 #include "base/time.hpp"
 #include "script/keys.hpp"
+#include "script/quorum_record.hpp"
 #include "script/source.hpp"
 
 #include <holdfast/info.hpp>
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +83,19 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
 // Of the server. `hold`: how long a lease may live on that it has forgotten. `first`: it cannot have forgotten any.
 enum class epoch_start { unknown, first };
 command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown);
+
+// ---- of a quorum ----
+// Asks one node for its vote. `proposal`: the token that all nodes shall give.
+command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
+             std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
+             std::string_view prefix, const quorum_record& record);
+// Writes the larger token over that of our vote.
+command raise(const lock_keys& keys, const owner_id& owner, fencing_token to);
+// As renew, of a vote.
+command renew_vote(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl,
+                   std::string_view prefix, const quorum_record& record);
+// Writes a server's record over `before`; over none, if that is empty.
+command write_record(std::string_view prefix, const quorum_record& record, const std::optional<quorum_record>& before);
 
 // Could the answer to it be a grant?
 bool may_grant(const command& what);

@@ -35,6 +35,8 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counte
 
 std::string epoch_key(std::string_view prefix) { return std::string{prefix} + "epoch"; }
 
+std::string quorum_key(std::string_view prefix) { return std::string{prefix} + "quorum"; }
+
 std::string holder_pattern(std::string_view glob, std::string_view prefix) {
   return std::string{prefix} + "{" + escape(glob, braces) + "}";
 }

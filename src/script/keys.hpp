@@ -36,6 +36,8 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counte
 
 // Where a server's epoch is kept (epoch.lua): of the server, so of no lock, whose keys begin with the prefix and `{`.
 std::string epoch_key(std::string_view prefix);
+// And to which list of servers it belongs (vote.lua).
+std::string quorum_key(std::string_view prefix);
 
 // The SCAN pattern of every holder key whose name matches `glob`; `prefix` is free of glob characters.
 // In the glob `{`, `}` and `%` stand for themselves, so they are escaped as in a name.

@@ -3,19 +3,22 @@
 --
 -- KEYS[1]  holder key
 -- KEYS[2]  break record key
+-- KEYS[3]  quorum record (vote.lua), for a vote; left out for a lock
 -- ARGV[1]  owner id, 32 hex digits
 -- ARGV[2]  token, 16 digits
 -- ARGV[3]  ttl in milliseconds, a whole number above 0
+-- ARGV[4]  the caller's quorum record, with KEYS[3]
 --
 -- Returns  now                   renewed: it lives min(ttl, the ttl it was acquired with) from now on
 --          {5, now, 'gone'}      no such lock any more
 --          {5, now, 'taken'}     another owner id, another token of ours, or something that is no lock of ours
 --          {6, now}              broken on purpose: this token is not renewed any more
 --          {10, now, what}       bad argument
+--          {17, now, record}     other quorum: this server belongs to another list of servers now (P26)
 --
 -- Compare and PEXPIRE must be one step, or the lock could pass to another between them and we would keep that one's
 -- alive. The owner id alone is not enough: the same id may have been granted again after a loss (P9), so the token is
--- compared too. It never re-creates a lost lock, and PEXPIRE is its only write: a full memory cannot stop it, and
+-- compared too. It never re-creates a lost lock, and writes nothing but PEXPIRE: a full memory cannot stop it, and
 -- with 0 or less it would delete, so that is refused (B39). The server's clock decides.
 local call, sub = redis.call, string.sub
 
@@ -46,6 +49,18 @@ if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then
     return {5, now, 'taken'}
   end
   return {5, now, 'gone'}
+end
+
+-- An earlier generation's is replaced by the next vote, and the lease is not refused for that meanwhile.
+if KEYS[3] then
+  local kept = call('GET', KEYS[3])
+  if kept and kept ~= ARGV[4] then
+    local theirs, ours = string.match(kept, '^v1|(%d+)|'), string.match(ARGV[4], '^v1|(%d+)|')
+    if not theirs or not ours or tonumber(theirs) >= tonumber(ours) then
+      return {17, now, sub(kept, 1, 4096)}
+    end
+  end
+  call('PEXPIRE', KEYS[3], '604800000')
 end
 
 local most = tonumber(string.match(value, '^%d+', 54))

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace holdfast::script {
@@ -285,6 +286,7 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
         }
       }
       return std::nullopt;
+    case code::other_quorum:
     case code::not_mine:
     case code::broken:
     case code::quarantine:
@@ -294,11 +296,30 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
   return std::nullopt;
 }
 
+std::optional<vote_reply> parse_vote(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (a && a->what == code::other_quorum && a->has(1) && a->text(0)) {
+    return vote_reply{a->now, other_quorum{*a->text(0)}};
+  }
+  const auto said = parse_acquire(reply);
+  if (!said) return std::nullopt;
+  return std::visit(
+      [&](const auto& what) -> std::optional<vote_reply> {
+        if constexpr (std::is_constructible_v<decltype(vote_reply::what), decltype(what)>) {
+          return vote_reply{said->now, what};
+        } else {
+          return std::nullopt;
+        }
+      },
+      said->what);
+}
+
 std::optional<renew_reply> parse_renew(const resp::value& reply) {
   const auto a = answer::of(reply);
   if (!a) return std::nullopt;
   if (a->lone()) return renew_reply{a->now, renew_answer::renewed};
   if (a->what == code::broken && a->has(0)) return renew_reply{a->now, renew_answer::broken};
+  if (a->what == code::other_quorum && a->has(1)) return renew_reply{a->now, renew_answer::other_quorum};
   if (a->what == code::not_mine && a->has(1) && a->text(0)) {
     if (*a->text(0) == "gone") return renew_reply{a->now, renew_answer::gone};
     if (*a->text(0) == "taken") return renew_reply{a->now, renew_answer::taken};
@@ -356,6 +377,14 @@ std::optional<break_reply> parse_break(const resp::value& reply) {
   if (a->what == code::wrong_kind && a->has(1) && a->text(0)) return break_reply{a->now, break_answer::foreign};
   if (a->what == code::not_held && a->has(0)) return break_reply{a->now, break_answer::not_held};
   if (a->what == code::changed_hands && a->has(0)) return break_reply{a->now, break_answer::changed_hands};
+  return std::nullopt;
+}
+
+std::optional<record_reply> parse_record_reply(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return std::nullopt;
+  if (a->lone()) return record_reply{a->now};
+  if (a->what == code::other_quorum && a->has(1) && a->text(0)) return record_reply{a->now, *a->text(0)};
   return std::nullopt;
 }
 

@@ -39,6 +39,7 @@ enum class code : int {
   line = 14,           // acquire, wait: free, but somebody may be, or is, in line to take it.
   not_in_line = 15,    // look: no such entry.
   other_size = 16,     // wait, look: the semaphore has another size than the caller says, or than it wants.
+  other_quorum = 17,   // vote, renew, quorum_record: the server belongs to another list of servers.
 };
 
 // What a holder key says. For a foreign value (plain naming) or an unknown vN| only `foreign` is set.
@@ -97,14 +98,24 @@ struct acquire_reply {
 // Of acquire, wait and look.
 std::optional<acquire_reply> parse_acquire(const resp::value&);
 
-enum class renew_answer { renewed, gone, taken, broken };  // gone: no such key; taken: another owner or token.
+struct other_quorum {
+  std::string record;  // What the server keeps; perhaps none of ours (script/quorum_record.hpp).
+};
+struct vote_reply {
+  server_time now;
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, other_quorum> what;
+};
+std::optional<vote_reply> parse_vote(const resp::value&);
+
+// gone: no such key; taken: another owner or token; other_quorum: the server serves another list now.
+enum class renew_answer { renewed, gone, taken, broken, other_quorum };
 struct renew_reply {
   server_time now;
   renew_answer what;
 };
 std::optional<renew_reply> parse_renew(const resp::value&);
 
-// Of release and leave.
+// Of release, leave and raise.
 enum class release_answer { released, not_mine };
 struct release_reply {
   server_time now;
@@ -142,6 +153,13 @@ struct break_reply {
   break_answer what;
 };
 std::optional<break_reply> parse_break(const resp::value&);
+
+// Of quorum_record. Empty: it is written. Else what is there instead, which may be nothing.
+struct record_reply {
+  server_time now;
+  std::optional<std::string> instead{};
+};
+std::optional<record_reply> parse_record_reply(const resp::value&);
 
 // Why a server may have forgotten locks, and for how long that matters.
 struct quarantined {

@@ -27,6 +27,9 @@ constexpr std::array<source, count> sources{{
     {id::downgrade, "downgrade", downgrade_lua, downgrade_lua_sha1},
     {id::resize, "resize", resize_lua, resize_lua_sha1},
     {id::epoch, "epoch", epoch_lua, epoch_lua_sha1},
+    {id::vote, "vote", vote_lua, vote_lua_sha1},
+    {id::raise, "raise", raise_lua, raise_lua_sha1},
+    {id::quorum_record, "quorum_record", quorum_record_lua, quorum_record_lua_sha1},
 }};
 
 }  // namespace

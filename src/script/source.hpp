@@ -29,8 +29,12 @@ enum class id {
   resize,
   // Of the server, not of a lock.
   epoch,
+  // Of a quorum.
+  vote,
+  raise,
+  quorum_record,
 };
-inline constexpr std::size_t count = 17;
+inline constexpr std::size_t count = 20;
 
 struct source {
   id which;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quorum_deadline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr time_point t0{100s};
+
+TEST(quorum_deadline, is_over_while_a_minority_votes_H58) {
+  quorum_deadline of_five{5};
+  of_five.hold(0, t0 + 10s);
+  of_five.hold(3, t0 + 10s);
+  EXPECT_LT(of_five.at(), t0);
+  EXPECT_FALSE(of_five.may_repair(t0));
+}
+
+TEST(quorum_deadline, is_that_of_the_vote_that_makes_the_majority) {
+  quorum_deadline of_five{5};
+  of_five.hold(0, t0 + 9s);
+  of_five.hold(1, t0 + 10s);
+  of_five.hold(4, t0 + 8s);
+  EXPECT_EQ(of_five.at(), t0 + 8s);
+  of_five.hold(2, t0 + 11s);
+  EXPECT_EQ(of_five.at(), t0 + 9s);
+}
+
+TEST(quorum_deadline, a_renewal_that_reaches_a_minority_moves_nothing_H58) {
+  quorum_deadline of_three{3};
+  for (int node = 0; node < 3; ++node) of_three.hold(node, t0 + 5s);
+  of_three.hold(1, t0 + 9s);
+  EXPECT_EQ(of_three.at(), t0 + 5s);
+}
+
+TEST(quorum_deadline, an_older_answer_does_not_bring_it_back) {
+  quorum_deadline of_one{1};
+  of_one.hold(0, t0 + 5s);
+  of_one.hold(0, t0 + 4s);
+  EXPECT_EQ(of_one.at(), t0 + 5s);
+}
+
+// B57: A has 1, 2, 3; 3 loses its data. From then on 3, 4 and 5 could make a majority for another.
+TEST(quorum_deadline, ends_when_a_node_of_the_bare_majority_loses_its_vote_B57) {
+  quorum_deadline of_five{5};
+  for (int node = 0; node < 3; ++node) of_five.hold(node, t0 + 5s);
+  of_five.drop(2);
+  EXPECT_FALSE(of_five.may_repair(t0));
+}
+
+TEST(quorum_deadline, lives_on_without_a_node_that_it_does_not_need) {
+  quorum_deadline of_five{5};
+  for (int node = 0; node < 4; ++node) of_five.hold(node, t0 + 5s);
+  of_five.drop(2);
+  EXPECT_EQ(of_five.at(), t0 + 5s);
+  EXPECT_TRUE(of_five.may_repair(t0));
+  EXPECT_FALSE(of_five.may_repair(t0 + 5s));
+}
+
+// All ways in which five nodes can have no vote, a short one or a long one.
+TEST(quorum_deadline, before_it_a_majority_has_the_vote_whatever_each_of_them_has) {
+  constexpr std::array<time_point, 3> untils{time_point{}, t0 + 1s, t0 + 2s};
+  for (int all = 0; all < 3 * 3 * 3 * 3 * 3; ++all) {
+    quorum_deadline of_five{5};
+    std::array<time_point, 5> has{};
+    for (int node = 0, left = all; node < 5; ++node, left /= 3) {
+      has[static_cast<std::size_t>(node)] = untils[static_cast<std::size_t>(left % 3)];
+      of_five.hold(node, has[static_cast<std::size_t>(node)]);
+    }
+    for (const auto at : {t0, t0 + 1s, t0 + 2s}) {
+      const auto votes = std::count_if(has.begin(), has.end(), [&](time_point until) { return at < until; });
+      EXPECT_EQ(at < of_five.at(), votes >= 3) << all;
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace holdfast::core

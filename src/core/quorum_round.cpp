@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quorum_round.hpp"
+
+#include "base/assert.hpp"
+
+#include <algorithm>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a request may take to reach the node: a clock may go on by so much before the proposal arrives.
+constexpr auto on_its_way = 5ms;
+
+}  // namespace
+
+fencing_token token_proposal(std::span<const std::optional<server_time>> clocks, fencing_token min_fence) {
+  server_time latest{};
+  for (const auto& clock : clocks) {
+    if (clock) latest = std::max(latest, *clock);
+  }
+  const auto stamp =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, (latest + on_its_way).time_since_epoch().count()));
+  const auto floor = std::min(min_fence.value(), fencing_token::max_value - 1) + 1;
+  return fencing_token{std::clamp<std::uint64_t>(std::max(stamp, floor), 1, fencing_token::max_value)};
+}
+
+std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks, duration most) {
+  std::vector<server_time> known;
+  for (const auto& clock : clocks) {
+    if (clock) known.push_back(*clock);
+  }
+  std::vector<bool> out(clocks.size(), false);
+  if (known.empty()) return out;
+  const auto middle = known.begin() + static_cast<std::ptrdiff_t>((known.size() - 1) / 2);
+  std::nth_element(known.begin(), middle, known.end());
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    if (clocks[i]) out[i] = std::chrono::abs(*clocks[i] - *middle) > most;
+  }
+  return out;
+}
+
+quorum_round::quorum_round(const settings& how, time_point started_at)
+    : how_{how}, started_at_{started_at}, votes_(static_cast<std::size_t>(how.nodes)), phase_began_at_{started_at} {
+  HOLDFAST_ASSERT(how.nodes > 0 && how.nodes % 2 == 1);
+}
+
+void quorum_round::on_vote(int node, fencing_token token) {
+  auto& of = votes_[static_cast<std::size_t>(node)];
+  if (of.is == state::asked || of.is == state::cut) of = {state::voted, token};
+}
+
+void quorum_round::on_refusal(int node, refusal why) {
+  votes_[static_cast<std::size_t>(node)] = {state::refused, {}, why};
+}
+
+void quorum_round::on_cut(int node) {
+  auto& of = votes_[static_cast<std::size_t>(node)];
+  if (of.is == state::asked || of.is == state::raising) of = {state::cut};
+}
+
+void quorum_round::on_raised(int node) {
+  auto& of = votes_[static_cast<std::size_t>(node)];
+  if (of.is == state::raising) of = {state::voted, token_};
+}
+
+int quorum_round::count(state what) const {
+  return static_cast<int>(std::count_if(votes_.begin(), votes_.end(), [&](const vote& v) { return v.is == what; }));
+}
+
+int quorum_round::refusals(refusal why) const {
+  return static_cast<int>(std::count_if(votes_.begin(), votes_.end(),
+                                        [&](const vote& v) { return v.is == state::refused && v.why == why; }));
+}
+
+int quorum_round::with(fencing_token token) const {
+  return static_cast<int>(std::count_if(votes_.begin(), votes_.end(),
+                                        [&](const vote& v) { return v.is == state::voted && v.token == token; }));
+}
+
+std::optional<fencing_token> quorum_round::agreed() const {
+  for (const auto& one : votes_) {
+    if (one.is == state::voted && with(one.token) >= majority_of(how_.nodes)) return one.token;
+  }
+  return std::nullopt;
+}
+
+bool quorum_round::is_waited_for(const vote& of, time_point now) const {
+  if (of.is == state::raising) return now < phase_began_at_ + how_.patience;
+  return of.is == state::asked && now < started_at_ + how_.patience;
+}
+
+void quorum_round::begin_second_phase(time_point now) {
+  is_second_phase_ = true;
+  phase_began_at_ = now;
+  for (const auto& one : votes_) {
+    if (one.is == state::voted) token_ = std::max(token_, one.token);
+  }
+}
+
+void quorum_round::fail() {
+  const int too_many = how_.nodes - majority_of(how_.nodes) + 1;
+  const int away = count(state::asked) + count(state::cut) + count(state::raising) + refusals(refusal::unreachable);
+  if (refusals(refusal::busy) >= too_many) {
+    outcome_ = result::busy;
+  } else if (refusals(refusal::busy) > 0 && refusals(refusal::busy) + count(state::voted) >= majority_of(how_.nodes)) {
+    outcome_ = result::split;
+  } else if (refusals(refusal::quarantined) > 0 && away < too_many) {
+    outcome_ = result::quarantined;
+  } else {
+    outcome_ = away > 0 ? result::unreachable : result::refused;
+  }
+}
+
+quorum_round::decision quorum_round::decide(time_point now) {
+  decision d;
+  if (outcome_) {
+    d.is_over = true;
+    return d;
+  }
+  const int enough = majority_of(how_.nodes);
+  if (deadline() - now < least_useful(how_.ttl)) {
+    outcome_ = count(state::voted) >= enough ? result::refused : result::unreachable;
+    d.is_over = true;
+    return d;
+  }
+  if (!is_second_phase_) {
+    if (const auto token = agreed()) {
+      token_ = *token;
+      outcome_ = result::won;
+    } else if (count(state::voted) >= enough) {
+      begin_second_phase(now);
+    }
+  }
+  if (is_second_phase_ && !outcome_) {
+    if (with(token_) >= enough) outcome_ = result::won;
+    for (std::size_t i = 0; i < votes_.size() && !outcome_; ++i) {
+      auto& of = votes_[i];
+      if (of.is != state::voted || !(of.token < token_)) continue;
+      of.is = state::raising;
+      d.raise.push_back(static_cast<int>(i));
+    }
+  }
+  if (!outcome_) {
+    const auto may_come = std::count_if(votes_.begin(), votes_.end(), [&](const vote& v) {
+      return is_waited_for(v, now) || (v.is == state::voted && !(is_second_phase_ && token_ < v.token));
+    });
+    if (may_come < enough) fail();
+  }
+  d.is_over = outcome_.has_value();
+  if (!d.is_over) {
+    d.wake_at = deadline() - least_useful(how_.ttl);
+    if (now < started_at_ + how_.patience) d.wake_at = std::min(d.wake_at, started_at_ + how_.patience);
+    if (count(state::raising) > 0) d.wake_at = std::min(d.wake_at, phase_began_at_ + how_.patience);
+  }
+  return d;
+}
+
+bool quorum_round::has_vote_of(int node) const {
+  const auto& of = votes_[static_cast<std::size_t>(node)];
+  return of.is == state::voted && of.token == token_;
+}
+
+bool quorum_round::may_have_voted(int node) const {
+  return votes_[static_cast<std::size_t>(node)].is != state::refused;
+}
+
+std::optional<quorum_round::refusal> quorum_round::why_not(int node) const {
+  const auto& of = votes_[static_cast<std::size_t>(node)];
+  if (of.is != state::refused) return std::nullopt;
+  return of.why;
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "script/quorum_record.hpp"
+
+#include "script/field.hpp"
+
+#include <array>
+
+namespace holdfast::script {
+
+std::string text_of(const quorum_record& record) {
+  return "v1|" + std::to_string(record.generation) + (record.is_open ? "|open|" : "|closed|") + record.servers;
+}
+
+std::optional<quorum_record> parse_quorum_record(std::string_view text) {
+  std::array<std::string_view, 3> fields;
+  for (auto& field : fields) {
+    const auto bar = text.find('|');
+    if (bar == std::string_view::npos) return std::nullopt;
+    field = text.substr(0, bar);
+    text.remove_prefix(bar + 1);
+  }
+  const auto generation = parse_digits(fields[1], 9);
+  const bool is_open = fields[2] == "open";
+  if (fields[0] != "v1" || !generation || (!is_open && fields[2] != "closed") || text.empty()) return std::nullopt;
+  return quorum_record{static_cast<std::uint32_t>(*generation), is_open, std::string{text}};
+}
+
+}  // namespace holdfast::script

@@ -1,0 +1,138 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- vote: one node's vote for a lock that a majority of independent servers gives together.
+--
+-- KEYS[1]  holder key
+-- KEYS[2]  fence key: the last stamp and the owner id that got it, `stamp|owner id`
+-- KEYS[3]  quorum record: to which list of servers this one belongs, `v1|generation|open|A:1,B:2,C:3`, or `..|closed|..`
+-- ARGV[1]  owner id, 32 hex digits, fresh for every round
+-- ARGV[2]  ttl in milliseconds, a whole number above 0
+-- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
+-- ARGV[4]  max_ttl in milliseconds
+-- ARGV[5]  owner label, escaped
+-- ARGV[6]  min_fence: grant only a token above it; 0 when there is no demand
+-- ARGV[7]  proposal: the token that the caller would like all nodes to give, 16 digits
+-- ARGV[8]  the caller's quorum record
+--
+-- Returns  now                         granted, under now as its token
+--          {0, now, token}             granted under that token: the proposal, or what this node needs instead
+--          {1, now, token, pttl}       mine: this owner id has this node's vote already
+--          {2, now, value, pttl}       busy: the holder's value (at most 1024 bytes) and its remaining ms, -1 for ever
+--          {3, now}                    late: not_after has passed. This copy had no effect, nothing more (P10)
+--          {4, now}                    spent: this owner id was granted before and has ended (P9)
+--          {9, now, type}              wrong kind: a key holds this type instead of a string
+--          {10, now, what}             bad argument
+--          {11, now}                   fence too far: min_fence or the proposal is more than a year ahead of the clock
+--          {17, now, record}           other quorum: this server belongs to another list (P26)
+--
+-- A vote is an exclusive lock on one node, with the keys of one: renew, release, leave and inspect are the same. It
+-- neither queues nor looks at a line, because lines of several nodes do not make one (P25).
+--
+-- The token. Every node takes the proposal when it is above its last stamp and not behind its clock; where a majority
+-- does, the round is over. Otherwise each says what it needs, and raise.lua writes the largest to a majority before
+-- anybody sees it (P23). So any two majorities have a node in common that knows the earlier token, and the clock that a
+-- proposal may not be behind stands in for a stamp that is lost with its node (P24).
+--
+-- The record is written by the first grant and lives for a week after the last one. A record of a later generation
+-- replaces an earlier one, whose list was closed before by `holdfast quorum replace` (quorum_record.lua); any other
+-- difference is a mistake in somebody's configuration: two lists of servers have majorities without a node in common.
+--
+-- It must be one step for the reasons that acquire.lua has, and the holder's SET is the first write and a denyoom
+-- command for them, too: with a full memory nothing happens at all.
+local call, sub = redis.call, string.sub
+
+local time = call('TIME')
+local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+local owner, ttl, not_after, max_ttl, label = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local min_fence, proposal, record = ARGV[6], ARGV[7], ARGV[8]
+if #owner ~= 32 then
+  return {10, now, 'owner id'}
+end
+local ttl_ms, most_ms = tonumber(ttl), tonumber(max_ttl)
+if not ttl_ms or not most_ms or ttl_ms < 1 or ttl_ms > most_ms or ttl_ms % 1 ~= 0 then
+  return {10, now, 'ttl'}
+end
+if #label > 768 then
+  return {10, now, 'owner label'}
+end
+if #min_fence > 16 or string.find(min_fence, '%D') or #min_fence == 0 then
+  return {10, now, 'min_fence'}
+end
+if #proposal ~= 16 or string.find(proposal, '%D') then
+  return {10, now, 'proposal'}
+end
+local generation = string.match(record, '^v1|(%d%d?%d?%d?%d?%d?%d?%d?%d?)|open|.')
+if not generation or #record > 4096 then
+  return {10, now, 'quorum record'}
+end
+if not_after ~= '0' then
+  if #not_after ~= 16 then
+    return {10, now, 'not_after'}
+  end
+  if now > not_after then
+    return {3, now}
+  end
+end
+
+for i = 1, 3 do
+  local kind = call('TYPE', KEYS[i]).ok
+  if kind ~= 'none' and kind ~= 'string' then
+    return {9, now, kind}
+  end
+end
+local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
+local value, last, kept = found[1], found[2], found[3]
+
+if kept and kept ~= record then
+  local before = string.match(kept, '^v1|(%d%d?%d?%d?%d?%d?%d?%d?%d?)|')
+  if not before or tonumber(before) >= tonumber(generation) then
+    return {17, now, sub(kept, 1, 4096)}
+  end
+end
+
+if value then
+  local ours = sub(value, 1, 3) == 'v1|'
+  local pttl = call('PTTL', KEYS[1])
+  if ours and sub(value, 4, 36) == owner .. '|' then
+    return {1, now, sub(value, 37, 52), pttl}
+  end
+  if last and sub(last, 18, 49) == owner then
+    return {4, now}
+  end
+  if ours and (pttl == -1 or pttl > most_ms) then
+    call('PEXPIRE', KEYS[1], max_ttl)
+    pttl = most_ms
+  end
+  return {2, now, sub(value, 1, 1024), pttl}
+end
+if last and sub(last, 18, 49) == owner then
+  return {4, now}
+end
+
+local horizon = string.format('%.0f', tonumber(now) + 31536000000000)
+if proposal > horizon or tonumber(min_fence) > tonumber(horizon) then
+  return {11, now}
+end
+-- What it needs at least: max(last + 1, now, min_fence + 1). Never tostring(): it would turn the sum into 1.7e+15.
+local stamp = now
+local before = last and string.match(last, '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)|')
+if before and before >= stamp and before < '9007199254740991' then
+  stamp = string.format('%.0f', tonumber(before) + 1)
+end
+if tonumber(min_fence) >= tonumber(stamp) then
+  stamp = string.format('%.0f', tonumber(min_fence) + 1)
+end
+if proposal > stamp then
+  stamp = proposal
+end
+
+call('SET', KEYS[1], 'v1|' .. owner .. '|' .. stamp .. '|' .. ttl .. '|' .. now .. '|' .. label, 'PX', ttl)
+-- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.
+local ahead = math.ceil((tonumber(stamp) - tonumber(now)) / 1000)
+call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', string.format('%.0f', 604800000 + ahead))
+if kept == record then
+  call('PEXPIRE', KEYS[3], '604800000')
+else
+  call('SET', KEYS[3], record, 'PX', '604800000')
+end
+return stamp == now and now or {0, now, stamp}
