@@ -91,6 +91,10 @@ enum class errc {
 
   // Sentinel.
   no_primary,  // No majority of the sentinels names one: too many are silent, disagree, or do not know the name.
+
+  // Quorum.
+  no_quorum,     // Too few of its servers answered in time, or would vote.
+  other_quorum,  // One of its servers belongs to another list of servers.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

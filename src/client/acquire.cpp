@@ -46,9 +46,9 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   rules.only_once = how == patience::once || what.wait == milliseconds{0};
   if (what.wait && !rules.only_once) rules.wait = *what.wait;
   rules.timeout = options_.timeout;
-  rules.had_contact = commands_->had_contact();
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
   auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
+  rules.had_contact = node_for(keys)->commands()->had_contact();
   return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules};
 }
 
@@ -68,9 +68,9 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
     return acquire_in_turn(intent, what, started_at);
   }
   auto& [name, wanted, rules] = intent;
-  engine::acquire call{commands_->channel(), commands_->ear(),    std::move(wanted), rules,
-                       started_at,           net::system_random()};
-  commands_->run(call, what.cancel);
+  const auto& at = node_for(wanted.keys)->commands();
+  engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, started_at, net::system_random()};
+  at->run(call, what.cancel);
   auto end = conclude(call, name, what.renew, started_at);
   if (end.code != errc{}) fail(end.code, call, name, started_at);
   return std::move(end.got);
@@ -119,10 +119,11 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   }
   if (turn.what != local_line::turn::ask) {
     // Behind a thread that reaches nobody, it is not somebody else's hold that our time went to.
-    const auto trouble = commands_->trouble();
+    const auto& at = node_for(wanted.keys)->commands();
+    const auto trouble = at->trouble();
     const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
                       : trouble.second > 0                     ? trouble.first.code
-                      : commands_->quarantine()                ? errc::quarantined
+                      : at->quarantine()                       ? errc::quarantined
                                                                : errc::timed_out;
     report_end(name, result_of(code), started_at, 0);
     error_detail detail;
@@ -136,8 +137,9 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   if (rules.wait) rules.wait = std::max(duration{1}, until - now);
   wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
   wanted.part.permits = options_.hand_overs;
-  engine::acquire call{commands_->channel(), commands_->ear(), std::move(wanted), rules, now, net::system_random()};
-  commands_->run(call, options.cancel);
+  const auto& at = node_for(wanted.keys)->commands();
+  engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, now, net::system_random()};
+  at->run(call, options.cancel);
   auto end = conclude(call, name, options.renew, started_at);
   if (end.code != errc{}) {
     ours.failed(end.code);
@@ -159,14 +161,15 @@ lease client_state::handle_of(std::shared_ptr<lease_record> record) {
 void client_state::settle(engine::acquire& call) {
   const time_point now = boottime_now();
   const auto& keys = call.wanted().keys;
+  const auto& at = node_for(keys);
   for (const auto& unsettled : call.take_unsettled()) {
     // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
     // makes sure.
-    if (!unsettled.was_told) commands_->send_and_forget(script::leave(keys, unsettled.owner));
+    if (!unsettled.was_told) at->commands()->send_and_forget(script::leave(keys, unsettled.owner));
     // No request may take effect later than that.
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
-    if (by > now) commands_->listen_until(by);
-    keeper_->release_later(
+    if (by > now) at->commands()->listen_until(by);
+    at->keeper().release_later(
         {keys, unsettled.owner, {}, unsettled.not_after, by, std::max(now, by) + call.ttl() + after_ttl});
   }
 }
@@ -183,7 +186,8 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
     record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
-    keeper_->keep(record, boottime_now(), got->deadline, mode, commands_->server_clock());
+    const auto& at = node_for(record->keys);
+    at->keeper().keep(record, boottime_now(), got->deadline, mode, at->commands()->server_clock());
     end.got = handle_of(std::move(record));
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
     end.code = refined(failure->code);
@@ -198,7 +202,7 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
 void client_state::fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const {
   error_detail detail;
   detail.server_text = call.server_text();
-  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
+  detail.attempts = std::max(call.attempts(), node_for(call.wanted().keys)->commands()->trouble().second);
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
   if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.ttl();
   if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far || code == errc::quarantined)

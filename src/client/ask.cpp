@@ -17,8 +17,9 @@ namespace detail {
 using net::boottime_now;
 
 resp::value client_state::ask(script::command what, engine::question::repeat how) {
-  engine::question call{commands_->channel(), std::move(what), how, boottime_now() + options_.timeout};
-  commands_->run(call);
+  const auto& at = node_->commands();
+  engine::question call{at->channel(), std::move(what), how, boottime_now() + options_.timeout};
+  at->run(call);
   return reply_of(call);
 }
 
@@ -28,10 +29,10 @@ std::vector<resp::value> client_state::ask_together(std::vector<Question> what) 
   std::deque<engine::question> calls;  // They must not move.
   std::vector<engine::call*> all;
   for (auto& one : what) {
-    calls.emplace_back(commands_->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
+    calls.emplace_back(node_->commands()->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
     all.push_back(&calls.back());
   }
-  commands_->run_all(all);
+  node_->commands()->run_all(all);
   std::vector<resp::value> replies;
   replies.reserve(calls.size());
   for (const auto& call : calls) replies.push_back(reply_of(call));
@@ -50,7 +51,7 @@ resp::value client_state::reply_of(const engine::question& call) const {
   if (call.reply()) return *call.reply();
   error_detail detail;
   detail.server_text = call.server_text();
-  detail.attempts = std::max(call.attempts(), commands_->trouble().second);
+  detail.attempts = std::max(call.attempts(), node_->commands()->trouble().second);
   detail.elapsed = options_.timeout;
   fail(refined(call.failure()), std::move(detail));
 }
@@ -82,7 +83,7 @@ std::optional<script::quarantined> client_state::ask_quarantine() {
 }
 
 std::optional<std::chrono::milliseconds> client_state::quarantine() {
-  const auto found = commands_->quarantine();
+  const auto found = node_->commands()->quarantine();
   if (!found) return std::nullopt;
   return std::chrono::ceil<std::chrono::milliseconds>(found->ends_at - boottime_now());
 }

@@ -33,12 +33,12 @@ public:
   async_acquire(const std::shared_ptr<client_state>& of, client_state::planned wanted, renewal mode,
                 std::shared_ptr<acquire_receiver> to)
       : of_{of},
-        commands_{of->commands()},
+        node_{of->node_for(wanted.what.keys)},
         generation_{of->generation()},
         mode_{mode},
         started_at_{boottime_now()},
-        flow_{commands_->channel(), commands_->ear(), std::move(wanted.what),
-              wanted.how,           started_at_,      net::system_random()},
+        flow_{node_->commands()->channel(), node_->commands()->ear(), std::move(wanted.what), wanted.how, started_at_,
+              net::system_random()},
         to_{std::move(to)} {}
 
   engine::call& flow() override { return flow_; }
@@ -47,11 +47,12 @@ public:
   void cancel() noexcept override {
     if (generation_ != process_generation()) return;
     try {
-      commands_->cancel(*this);
+      node_->commands()->cancel(*this);
     } catch (...) {
       // No memory: it goes on.
     }
   }
+  const std::shared_ptr<node>& at() const { return node_; }
   // After the start: a stop that was asked for already cancels here and now.
   void listen_to(const std::stop_token& stop) {
     if (stop.stop_possible()) on_stop_ = std::make_unique<std::stop_callback<canceller>>(stop, canceller{this});
@@ -84,7 +85,7 @@ private:
   };
 
   std::shared_ptr<client_state> of_;  // Until it is concluded.
-  const std::shared_ptr<command_connection> commands_;
+  const std::shared_ptr<node> node_;
   const unsigned long generation_;
   const renewal mode_;
   const time_point started_at_;
@@ -117,7 +118,7 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
   auto wanted = of.plan(what.name, options, client_state::patience::as_told, part_of(what, options));
   const auto call =
       std::make_shared<async_acquire>(of.shared_from_this(), std::move(wanted), options.renew, std::move(to));
-  of.start(call);
+  of.start(call->at(), call);
   call->listen_to(options.cancel);
   return cancel_handle{call};
 }
@@ -130,8 +131,8 @@ class async_release final : public async_call {
 public:
   async_release(std::unique_ptr<lease_handle> what, time_point deadline, release_receiver to)
       : what_{std::move(what)},
-        commands_{what_->owner->commands()},
-        flow_{commands_->channel(),
+        node_{what_->owner->node_for(what_->record->keys)},
+        flow_{node_->commands()->channel(),
               what_->record->keys,
               what_->record->owner,
               what_->record->grant,
@@ -140,6 +141,7 @@ public:
         to_{std::move(to)} {}
 
   engine::call& flow() override { return flow_; }
+  const std::shared_ptr<node>& at() const { return node_; }
   std::shared_ptr<client_state> conclude() noexcept override {
     outcome_ = flow_.end();
     const auto what = std::move(what_);
@@ -161,7 +163,7 @@ public:
 
 private:
   std::unique_ptr<lease_handle> what_;  // Until it is concluded.
-  const std::shared_ptr<command_connection> commands_;
+  const std::shared_ptr<node> node_;
   engine::release flow_;
   release_receiver to_;
   release_outcome outcome_ = release_outcome::unknown;
@@ -190,7 +192,8 @@ void start_release(lease what, release_receiver to) {
   auto handle = lease_handle::taken_from(what);
   const auto of = handle->owner;
   if (const auto deadline = of->let_go(*handle->record)) {
-    return of->start(std::make_shared<async_release>(std::move(handle), *deadline, std::move(to)));
+    const auto call = std::make_shared<async_release>(std::move(handle), *deadline, std::move(to));
+    return of->start(call->at(), call);
   }
   of->conclude(*handle->record, release_outcome::already_lost);
   of->callbacks().post([to = std::move(to)] { to(release_outcome::already_lost); });
@@ -204,13 +207,14 @@ class async_downgrade final : public async_call {
 public:
   async_downgrade(const std::shared_ptr<client_state>& of, std::shared_ptr<lease_record> what, code_receiver to)
       : of_{of},
-        commands_{of->commands()},
         what_{std::move(what)},
-        flow_{commands_->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed,
+        node_{of->node_for(what_->keys)},
+        flow_{node_->commands()->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed,
               boottime_now() + of->options().timeout},
         to_{std::move(to)} {}
 
   engine::call& flow() override { return flow_; }
+  const std::shared_ptr<node>& at() const { return node_; }
 
   std::shared_ptr<client_state> conclude() noexcept override {
     auto of = std::exchange(of_, nullptr);
@@ -233,8 +237,8 @@ public:
 
 private:
   std::shared_ptr<client_state> of_;  // Until it is concluded.
-  const std::shared_ptr<command_connection> commands_;
   const std::shared_ptr<lease_record> what_;
+  const std::shared_ptr<node> node_;
   engine::question flow_;
   code_receiver to_;
   std::error_code code_{};
@@ -244,7 +248,8 @@ private:
 
 void start_downgrade(const lease_reference& what, code_receiver to) {
   const auto of = what.owner();
-  of->start(std::make_shared<async_downgrade>(of, what.record(), std::move(to)));
+  const auto call = std::make_shared<async_downgrade>(of, what.record(), std::move(to));
+  of->start(call->at(), call);
 }
 
 // ---- all ----

@@ -54,12 +54,6 @@ engine::channel::settings keeper_settings(const settings& from, const std::share
   return s;
 }
 
-// No reference to the state: hooks may be called while it goes away.
-engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
-  return {[to](time_point) { to->on_up(); }, [to](const engine::connection_failure& f) { to->on_down(f); },
-          [to](duration step) { to->on_clock_step(step); }};
-}
-
 // The channel on which the line speaks to this client: its name among all that wait.
 std::string ear_name(const std::string& prefix) {
   return prefix + "wake:" + std::string{owner_id{net::system_random().bytes16()}.hex()};
@@ -76,35 +70,27 @@ client_state::client_state(const settings& from)
       callbacks_{std::make_shared<callback_thread>()},
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
       sentinels_{watch_for(from, drift_)},
-      where_{endpoint_for(from, sentinels_)},
-      commands_{std::make_shared<command_connection>(where_, channel_settings(from, sentinels_), net::system_random(),
-                                                     hooks_for(reporter_), ear_name(options_.prefix))},
-      keeper_{std::make_shared<keeper_thread>(where_, keeper_settings(from, sentinels_), drift_, net::system_random(),
-                                              reporter_, commands_)},
+      node_{
+          std::make_shared<node>(node_settings{endpoint_for(from, sentinels_), channel_settings(from, sentinels_),
+                                               keeper_settings(from, sentinels_), drift_, ear_name(options_.prefix)},
+                                 net::system_random(), reporter_,
+                                 [callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); })},
       line_{{from.options.hand_overs, from.options.hand_over_span},
             [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
-  commands_->on_async_end([callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); });
-  commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner) {
-    if (const auto k = keeper.lock()) k->on_stray_hint(owner);
-  });
-  commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
-    if (const auto k = keeper.lock()) k->wake();
-  });
   if (!sentinels_) return;
-  sentinels_->on_change([keeper = std::weak_ptr{keeper_}, commands = std::weak_ptr{commands_}] {
-    if (const auto k = keeper.lock()) k->wake();
-    if (const auto c = commands.lock()) c->look_around();
+  sentinels_->on_change([at = std::weak_ptr{node_}] {
+    if (const auto n = at.lock()) n->look_around();
   });
 }
 
 client_state::~client_state() {
   if (sentinels_) sentinels_->close(false);
-  keeper_->close(farewell, false);
+  node_->close(farewell, false);
   callbacks_->close(false);
 }
 
 void client_state::close_and_wait() noexcept {
-  keeper_->close(farewell, true);
+  node_->close(farewell, true);
   callbacks_->close(true);
   if (sentinels_) sentinels_->close(true);
 }
@@ -118,14 +104,9 @@ const std::shared_ptr<const std::string>& client_state::owner() {
   return owner_;
 }
 
-void client_state::start(std::shared_ptr<async_call> what) {
-  keeper_->stand_by();
-  commands_->start(std::move(what));
-}
-
 void client_state::cancel_async() noexcept {
   try {
-    commands_->cancel_all_async();
+    node_->commands()->cancel_all_async();
   } catch (...) {
     // No memory: they end by themselves, or with the process.
   }
@@ -144,7 +125,7 @@ std::string quarantine_sentence(bool is_promotion, duration began_ago, duration 
 }
 
 std::string client_state::why_nothing_is_granted() const {
-  const auto found = commands_->quarantine();
+  const auto found = node_->commands()->quarantine();
   if (!found) return "the server restarted or was promoted and may have forgotten locks";
   const time_point now = net::boottime_now();
   return quarantine_sentence(found->is_promotion, now - found->began_at, found->ends_at - now);
@@ -199,7 +180,7 @@ void client_state::fail_wrong_kind(const script::lock_keys& keys, const std::str
 
 // The deadline of a call may come before the connection's own: then the silence has a better name.
 errc client_state::refined(errc code) const {
-  const errc trouble = commands_->trouble().first.code;
+  const errc trouble = node_->commands()->trouble().first.code;
   return code == errc::server_silent && trouble == errc::tls_failed ? trouble : code;
 }
 

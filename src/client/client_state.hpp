@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind a holdfast::client and every lease it gave: two connections, the keeper, the callbacks.
+// What stands behind a holdfast::client and every lease it gave: its server, or servers, and the callbacks.
 #pragma once
 
 #include "client/callback_thread.hpp"
-#include "client/command_connection.hpp"
-#include "client/keeper_thread.hpp"
 #include "client/local_line.hpp"
+#include "client/node.hpp"
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
 #include "engine/question.hpp"
@@ -47,8 +46,10 @@ public:
   bool has_sentinels() const { return sentinels_ != nullptr; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
   const std::shared_ptr<const std::string>& owner();
-  const std::shared_ptr<command_connection>& commands() { return commands_; }
-  keeper_thread& keeper() { return *keeper_; }
+  // The server that serves these keys: where calls about them run, and where leases of them are kept from the start.
+  const std::shared_ptr<node>& node_for(const script::lock_keys& /*keys*/) const { return node_; }
+  // The server that keeps a lease of ours.
+  const std::shared_ptr<node>& keeper_of(const lease_record& record) const { return node_for(record.keys); }
   callback_thread& callbacks() { return *callbacks_; }
   unsigned long generation() const { return generation_; }
   core::clock_drift drift() const { return drift_; }
@@ -109,7 +110,7 @@ public:
   void conclude_downgrade(const lease_record& record, const resp::value& reply) const;
 
   // For calls that no thread waits for: somebody must be there to drive them.
-  void start(std::shared_ptr<async_call> what);
+  void start(const std::shared_ptr<node>& at, std::shared_ptr<async_call> what) { at->start(std::move(what)); }
   void cancel_async() noexcept;
 
   // Several leases of ours as one, under new records. The records given are no longer kept, and their handles are to be
@@ -168,9 +169,7 @@ private:
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;
   const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.
-  const net::endpoint where_;
-  const std::shared_ptr<command_connection> commands_;
-  const std::shared_ptr<keeper_thread> keeper_;
+  const std::shared_ptr<node> node_;
   local_line line_;
 };
 

@@ -19,7 +19,7 @@ std::optional<time_point> client_state::let_go(lease_record& record) {
   record.is_let_go = true;
   const time_point now = boottime_now();
   const time_point deadline = now + record.deadline.left(now);
-  const bool was_kept = keeper_->let_go(record);
+  const bool was_kept = keeper_of(record)->keeper().let_go(record);
   record.deadline.end();
   if (was_kept && deadline > now) return deadline;
   release_in_background(record);
@@ -54,9 +54,9 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
   auto outcome = release_outcome::already_lost;
   if (const auto deadline = let_go(*record)) {
     line_.ended(*record);  // Who asks now comes right behind our release.
-    engine::release call{commands_->channel(), record->keys, record->owner,
-                         record->grant,        *deadline,    give_up_at(*deadline)};
-    commands_->run(call);
+    const auto& at = node_for(record->keys)->commands();
+    engine::release call{at->channel(), record->keys, record->owner, record->grant, *deadline, give_up_at(*deadline)};
+    at->run(call);
     outcome = call.end();
   }
   conclude(*record, outcome);
@@ -67,7 +67,7 @@ void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
   try {
     record->is_let_go = true;
     if (pass_on(record)) return;
-    keeper_->let_go(*record);
+    keeper_of(*record)->keeper().let_go(*record);
     record->deadline.end();
     release_in_background(*record);
     forget_copies(*record);
@@ -93,7 +93,8 @@ client_state::records client_state::join(const records& several) {
     to_keep.push_back(joined.back());
   }
   const engine::keeper::leases before{several.begin(), several.end()};
-  if (const auto gone = keeper_->join(before, std::move(to_keep), deadline, several.front()->mode)) {
+  if (const auto gone =
+          keeper_of(*several.front())->keeper().join(before, std::move(to_keep), deadline, several.front()->mode)) {
     error_detail detail;
     detail.subject = "'" + several[*gone]->name + "'";
     const errc reason = several[*gone]->lost_reason;
@@ -110,7 +111,7 @@ client_state::records client_state::join(const records& several) {
 // The earliest deadline of what was kept; empty when it is lost, and everything is released in the background.
 std::optional<time_point> client_state::let_go_all(const records& several) {
   const time_point now = boottime_now();
-  const bool was_kept = keeper_->let_go(*several.front());
+  const bool was_kept = keeper_of(*several.front())->keeper().let_go(*several.front());
   time_point deadline = never;
   for (const auto& one : several) {
     one->is_let_go = true;
@@ -128,10 +129,11 @@ release_outcome client_state::release_all(const records& several) {
   std::vector<engine::call*> all;
   for (const auto& one : several) {
     if (!deadline) break;
-    calls.emplace_back(commands_->channel(), one->keys, one->owner, one->grant, *deadline, give_up_at(*deadline));
+    calls.emplace_back(node_->commands()->channel(), one->keys, one->owner, one->grant, *deadline,
+                       give_up_at(*deadline));
     all.push_back(&calls.back());
   }
-  if (deadline) commands_->run_all(all);
+  if (deadline) node_->commands()->run_all(all);
   auto worst = release_outcome::released;
   for (std::size_t i = 0; i < several.size(); ++i) {
     const auto outcome = deadline ? calls[i].end() : release_outcome::already_lost;
@@ -155,26 +157,30 @@ void client_state::drop_all(const records& several) noexcept {
 // ---- in the background ----
 
 void client_state::release_in_background(const lease_record& record) {
-  keeper_->release_later({record.keys, record.owner, record.grant, {}, {}, boottime_now() + record.ttl + after_ttl});
+  node_for(record.keys)
+      ->keeper()
+      .release_later({record.keys, record.owner, record.grant, {}, {}, boottime_now() + record.ttl + after_ttl});
 }
 
 // An unanswered copy of the acquire that led to this lease could lock again after we released (P9).
 void client_state::forget_copies(const lease_record& record) {
   const auto& copies = record.unsettled_until;
   if (copies.not_after == server_time{} || boottime_now() >= copies.not_after_local) return;
-  keeper_->release_later({record.keys,
-                          record.owner,
-                          {},
-                          copies.not_after,
-                          copies.not_after_local,
-                          copies.not_after_local + record.ttl + after_ttl});
+  node_for(record.keys)
+      ->keeper()
+      .release_later({record.keys,
+                      record.owner,
+                      {},
+                      copies.not_after,
+                      copies.not_after_local,
+                      copies.not_after_local + record.ttl + after_ttl});
 }
 
 std::shared_ptr<lease_record> client_state::hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token) {
   const time_point now = boottime_now();
   const time_point deadline = now + giver->deadline.left(now);
   auto next = std::make_shared<lease_record>(*giver, token, now, deadline);
-  if (!keeper_->hand_on(*giver, next, now, deadline, next->mode)) return nullptr;
+  if (!keeper_of(*giver)->keeper().hand_on(*giver, next, now, deadline, next->mode)) return nullptr;
   giver->deadline.end();
   return next;
 }

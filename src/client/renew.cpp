@@ -32,7 +32,7 @@ void client_state::begin_renewal(const std::shared_ptr<lease_record>& record,
                                  std::shared_ptr<engine::renewal_wish> whose) {
   const time_point now = boottime_now();
   const time_point deadline = now + record->deadline.left(now);
-  if (keeper_->renew_now(*record, give_up_at(deadline), std::move(whose))) return;
+  if (keeper_of(*record)->keeper().renew_now(*record, give_up_at(deadline), std::move(whose))) return;
   record->deadline.end();
   require_standing(*record);
 }
@@ -64,7 +64,7 @@ class async_renewal final : public engine::renewal_wish, public cancellable {
 public:
   async_renewal(client_state& of, std::shared_ptr<lease_record> record, code_receiver to)
       : generation_{of.generation()},
-        keeper_{of.keeper().weak_from_this()},
+        keeper_{of.keeper_of(*record)->keeper().weak_from_this()},
         callbacks_{of.callbacks().shared_from_this()},
         record_{std::move(record)},
         to_{std::move(to)} {}

@@ -126,6 +126,7 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now, fencing_toke
   auto& kept = votes_[node];
   kept.not_after = all()[node]->wire().server_now(now) + duration_cast<server_time::duration>(late);
   kept.not_after_local = now + late;
+  kept.asked_over = all()[node]->connection();
   nodes_[node].is_read = false;
   ask(node, now,
       script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,
@@ -134,7 +135,9 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now, fencing_toke
 
 void quorum_acquire::vote(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) read(i);
-  if (is_cancelled_) return withdraw(now);
+  if (is_cancelled_) return withdraw(now, result::unreachable);
+  // Two lists of servers have majorities without a server in common: whoever says so is right, and not outvoted (P26).
+  if (final_ == errc::other_quorum) return withdraw(now, result::refused);
   const auto next = round_->decide(now);
   for (const int node : next.raise) {
     const auto i = static_cast<std::size_t>(node);
@@ -151,7 +154,7 @@ void quorum_acquire::vote(time_point now) {
   } else if (round_->outcome() == result::won) {
     win();
   } else {
-    withdraw(now);
+    withdraw(now, round_->outcome());
   }
 }
 
@@ -221,7 +224,7 @@ void quorum_acquire::win() {
   for (std::size_t i = 0; i < size(); ++i) {
     const int node = static_cast<int>(i);
     if (round_->has_vote_of(node)) {
-      votes_[i] = {round_->token(), {}, {}};
+      votes_[i] = {round_->token()};
     } else if (!round_->may_have_voted(node) && !nodes_[i].is_to_leave) {
       votes_[i] = {};
     }
@@ -233,10 +236,10 @@ void quorum_acquire::win() {
 
 // Before anybody tries again: our own votes would be another's in the next round (B55). Behind the request for the vote
 // on the same connection; who has not answered that one is not waited for.
-void quorum_acquire::withdraw(time_point now) {
+void quorum_acquire::withdraw(time_point now, result how) {
   phase_ = phase::withdrawing;
   withdrawn_at_ = now;
-  outcome_ = is_cancelled_ ? result::unreachable : round_->outcome();
+  outcome_ = how;
   for (std::size_t i = 0; i < size(); ++i) {
     if (!round_->may_have_voted(static_cast<int>(i)) && !nodes_[i].is_to_leave) {
       votes_[i] = {};
@@ -255,8 +258,12 @@ void quorum_acquire::await_withdrawal(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) {
     if (votes_[i].not_after == server_time{}) continue;
     const auto& slip = of(i);
-    // Only the answer of one that had answered before is certain: there is no copy of the request left.
-    if (!nodes_[i].is_read && slip.reply && script::parse_release(*slip.reply)) votes_[i] = {};
+    // Over the connection of the request itself it came behind it: no copy of that is left.
+    const bool is_behind = votes_[i].asked_over == all()[i]->connection();
+    if (is_behind && slip.reply && script::parse_release(*slip.reply)) {
+      votes_[i] = {};
+      continue;
+    }
     is_waited_for = is_waited_for || (!nodes_[i].is_read && slip.is_open());
   }
   wake_at_ = withdrawn_at_ + what_.patience;

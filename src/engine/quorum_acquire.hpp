@@ -85,7 +85,7 @@ private:
   void read_vote(std::size_t node, const resp::value& reply);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
   void win();
-  void withdraw(time_point now);
+  void withdraw(time_point now, result how);
   void await_withdrawal(time_point now);
   void finish(result how);
 

@@ -12,6 +12,7 @@ std::string voter::trouble() const {
 
 void voter::on_ready(time_point /*now*/) {
   is_slow_ = false;
+  ++connections_;
   if (tell_.on_up) tell_.on_up();
 }
 

@@ -7,8 +7,8 @@
 #include "script/server_error.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +42,9 @@ public:
   void found_slow() { is_slow_ = true; }
   void found_quick() { is_slow_ = false; }
 
+  // How many connections there have been: what was sent over the present one is answered in order.
+  std::uint64_t connection() const { return connections_; }
+
   // What is wrong with it, for people; empty when nothing is.
   std::string trouble() const;
 
@@ -53,6 +56,7 @@ private:
   std::string name_;
   hooks tell_;
   bool is_slow_ = false;
+  std::uint64_t connections_ = 0;
   channel channel_;
 };
 

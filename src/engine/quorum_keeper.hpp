@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,7 @@ struct quorum_vote {
   fencing_token token{};         // Under which it was given. Zero: none is known, but there may be one.
   server_time not_after{};       // A request for it is unanswered, and may take effect until then. The epoch: none is.
   time_point not_after_local{};  // Our estimate of the same instant.
+  std::uint64_t asked_over = 0;  // The voter's connection over which it was; zero: another's.
 };
 
 //  of a server's vote      | counts towards the deadline  | what is done about it

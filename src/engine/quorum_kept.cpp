@@ -177,6 +177,7 @@ void quorum_keeper::repair::send(time_point now) {
   const auto not_after = wire.server_now(now) + std::chrono::duration_cast<server_time::duration>(patience);
   vote.not_after = std::max(vote.not_after, not_after);
   vote.not_after_local = std::max(vote.not_after_local, now + patience);
+  vote.asked_over = 0;
   is_open_ = true;
   // Not under a smaller token: whoever comes next must find ours or a larger one on any majority (C2).
   const fencing_token below{lease.token.value() - 1};

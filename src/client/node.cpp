@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/node.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+// No reference to the client: hooks may be called while it goes away.
+engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
+  return {[to](time_point) { to->on_up(); }, [to](const engine::connection_failure& f) { to->on_down(f); },
+          [to](duration step) { to->on_clock_step(step); }};
+}
+
+}  // namespace
+
+node::node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
+           std::function<void(command_connection::ended_calls)> conclude)
+    : commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell), from.ear_name)},
+      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell, commands_)} {
+  commands_->on_async_end(std::move(conclude));
+  commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner) {
+    if (const auto k = keeper.lock()) k->on_stray_hint(owner);
+  });
+  commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
+    if (const auto k = keeper.lock()) k->wake();
+  });
+}
+
+void node::start(std::shared_ptr<async_call> what) {
+  keeper_->stand_by();
+  commands_->start(std::move(what));
+}
+
+void node::look_around() {
+  keeper_->wake();
+  commands_->look_around();
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client has for one server: the connection that its callers share, the keeper, and what these two have to tell
+// each other. A client of one server has one; where locks lie on several servers, each server has its own, and each
+// lease knows the one that keeps it.
+#pragma once
+
+#include "client/command_connection.hpp"
+#include "client/keeper_thread.hpp"
+#include "client/reporter.hpp"
+
+#include <memory>
+#include <string>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+struct node_settings {
+  net::endpoint where;
+  engine::channel::settings commands;
+  engine::channel::settings keeper;
+  core::clock_drift drift;
+  std::string ear_name;  // The channel on which the line speaks to it: its name among all that wait.
+};
+
+class node {
+public:
+  // `conclude`: who concludes the calls that no thread waits for.
+  node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
+       std::function<void(command_connection::ended_calls)> conclude);
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  const std::shared_ptr<command_connection>& commands() const { return commands_; }
+  keeper_thread& keeper() { return *keeper_; }
+
+  // Calls that no thread waits for: somebody must be there to drive them.
+  void start(std::shared_ptr<async_call> what);
+  // Something has changed that its connections must mind. From any thread.
+  void look_around();
+  // Ends its thread; `at_most`: for what is still to be released. `wait`: until it has ended.
+  void close(duration at_most, bool wait) noexcept { keeper_->close(at_most, wait); }
+
+private:
+  const std::shared_ptr<command_connection> commands_;
+  const std::shared_ptr<keeper_thread> keeper_;
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
