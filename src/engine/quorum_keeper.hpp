@@ -72,7 +72,7 @@ public:
   bool has_background_releases() const;
 
 private:
-  class node;
+  class server;
   class share;
   class kept;
   class repair;
@@ -83,7 +83,7 @@ private:
   settings how_;
   keeper_listener* listener_;
   agenda<kept> agenda_;
-  std::vector<std::unique_ptr<node>> nodes_;
+  std::vector<std::unique_ptr<server>> nodes_;
   std::unordered_map<const held_lease*, std::unique_ptr<kept>> leases_;
 };
 

@@ -162,6 +162,8 @@ void quorum_keeper::kept::mend(time_point now) {
       at.is_wanted = true;
     } else if (at.flow.wire().quarantined_until() <= now) {
       repairs_[i]->send(now);
+    } else {
+      at.flow.wire().ask_epoch_if_due(now);
     }
   }
 }
