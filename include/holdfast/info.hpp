@@ -84,8 +84,8 @@ struct lock_info {
   // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect().
   std::chrono::milliseconds quarantine{0};
 
-  // Of a quorum: each of its servers. It is held if a majority of them has the same holder, and may be if those that did
-  // not answer could make that majority; the fields above are the majority's. Only from inspect().
+  // Of a quorum: each of its servers. It is held if a majority of them has the same holder, and may be if those that
+  // did not answer could make that majority; the fields above are the majority's. Only from inspect().
   std::vector<node_info> nodes{};
 };
 

@@ -180,7 +180,7 @@ private:
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;
   const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.
-  const std::shared_ptr<node> node_;  // Of a quorum: of its first server, and not used.
+  const std::shared_ptr<node> node_;                      // Of a quorum: of its first server, and not used.
   const std::unique_ptr<quorum> quorum_;
   local_line line_;
 };

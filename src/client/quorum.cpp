@@ -41,7 +41,9 @@ std::vector<vote_connections::server> servers_of(const settings& from, const eng
   std::vector<vote_connections::server> out;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto tell = reporter_of(from, i, callbacks);
-    out.push_back({names[i], from.server.quorum[i], how,
+    out.push_back({names[i],
+                   from.server.quorum[i],
+                   how,
                    {[tell] { tell->on_up(); }, [tell](const engine::connection_failure& f) { tell->on_down(f); },
                     [tell](duration step) { tell->on_clock_step(step); }}});
   }
@@ -90,29 +92,33 @@ void quorum::close(duration at_most, bool wait) noexcept {
 
 // ---- clients of one server ----
 
-std::shared_ptr<client_state> quorum::single(std::size_t node, std::string prefix) {
+settings quorum::single(std::size_t node) const {
   settings one = from_;
   one.server.where = one.server.quorum[node];
   one.server.quorum.clear();
   one.server.display = (one.server.where.uses_tls ? "rediss://" : "redis://") + names_[node];
   if (one.server.database != 0) one.server.display += "/" + std::to_string(one.server.database);
-  one.options.prefix = std::move(prefix);
   one.options.log = nullptr;
   one.options.observe = nullptr;
-  return std::make_shared<client_state>(one);
+  return one;
 }
 
 std::shared_ptr<client_state> quorum::client_of(std::size_t node) {
   const std::lock_guard held{mutex_};
-  if (!clients_[node]) clients_[node] = single(node, from_.options.prefix);
+  if (!clients_[node]) clients_[node] = std::make_shared<client_state>(single(node));
   return clients_[node];
 }
 
 // Two who have their turn at the same time harm nobody: the votes decide. So it needs no quarantine.
 std::shared_ptr<client_state> quorum::turn_of(std::size_t node) {
   const std::lock_guard held{mutex_};
-  if (!turns_[node]) turns_[node] = single(node, from_.options.prefix + "turn:");
-  return turns_[node];
+  if (turns_[node]) return turns_[node];
+  auto how = single(node);
+  how.options.prefix += "turn:";
+  how.options.quarantine = quarantine_mode::trust_every_write_is_synced;
+  // One that is silent is given up for the next one's line.
+  how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
+  return turns_[node] = std::make_shared<client_state>(how);
 }
 
 // ---- what the threads of one process tell each other ----

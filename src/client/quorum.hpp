@@ -74,7 +74,7 @@ private:
   class search;
 
   std::shared_ptr<client_state> turn_of(std::size_t node);
-  std::shared_ptr<client_state> single(std::size_t node, std::string prefix);
+  settings single(std::size_t node) const;
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
   std::string report(const round& of) const;

@@ -42,8 +42,8 @@ lock_info held_by(const grant& votes, std::size_t majority) {
     info.breaking = info.breaking || one.breaking;
   }
   // The token that most of them have; a server that was asked later may have needed a larger one.
-  const auto most = std::max_element(tokens.begin(), tokens.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   info.token = fencing_token{most->first};
   std::sort(remaining.begin(), remaining.end(), std::greater{});
   info.remaining = remaining[std::min(majority, remaining.size()) - 1];
@@ -163,7 +163,8 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
   if (now.answered < majority) fail_too_few(state, now);
   if (now.grants.empty()) state.fail(errc::not_held, std::move(detail));
   for (const auto& [id, votes] : now.grants) {
-    const bool is_it = std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
+    const bool is_it =
+        std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
     if (!is_it) continue;
     for (std::size_t i = 0; i < votes.nodes.size(); ++i) {
       break_lock(*of.client_of(votes.nodes[i]), text, votes.seen[i].token, options);

@@ -51,7 +51,7 @@ private:
   // Empty: go on.
   std::optional<end> on_result(const round& seen);
   std::optional<end> on_busy(const round& seen);
-  std::optional<end> wait_for_turn(const round& seen);
+  std::optional<end> wait_for_turn();
   std::optional<end> pause(duration at_most, errc if_over);
   end failed(errc code, const round& seen);
   end failed(errc code);
@@ -66,6 +66,7 @@ private:
   int attempts_ = 0;
   int splits_ = 0;
   core::backoff backoff_{10ms, 250ms};
+  core::backoff poll_{5ms, 300ms};
   std::string report_{};
   lease turn_{};
 };
@@ -150,9 +151,8 @@ std::optional<quorum::end> quorum::search::on_result(const round& seen) {
     case result::quarantined:
       heard_at_ = boottime_now();
       if (what_.only_once || boottime_now() >= limit_) return failed(errc::quarantined, seen);
-      if (auto over = pause(250ms, errc::quarantined)) return over->code == errc::quarantined
-                                                                   ? failed(errc::quarantined, seen)
-                                                                   : std::move(over);
+      if (auto over = pause(250ms, errc::quarantined))
+        return over->code == errc::quarantined ? failed(errc::quarantined, seen) : std::move(over);
       return std::nullopt;
     case result::refused:
       if (seen.final_reason() != errc{}) return failed(seen.final_reason(), seen);
@@ -171,16 +171,17 @@ std::optional<quorum::end> quorum::search::on_result(const round& seen) {
 std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
   if (what_.only_once) return end{nullptr, {}, {}, attempts_};
   if (boottime_now() >= limit_) return failed(errc::timed_out);
-  if (!turn_ || !turn_.valid()) return wait_for_turn(seen);
-  const duration drawn{net::system_random().between(100'000'000, 300'000'000)};
+  if (!turn_ || !turn_.valid()) return wait_for_turn();
+  // Soon at first, because most locks are held for a moment, and then ten to three times a second.
   const duration held_for = seen.held_for().value_or(300ms) + 2ms;
-  return pause(std::min(drawn, held_for), errc::timed_out);
+  return pause(std::min(poll_.next(net::system_random()), held_for), errc::timed_out);
 }
 
-std::optional<quorum::end> quorum::search::wait_for_turn(const round& seen) {
-  std::size_t first = 0;
-  while (first < of_.size() && !seen.has_spoken(first)) ++first;
-  if (first == of_.size()) return pause(100ms, errc::timed_out);
+std::optional<quorum::end> quorum::search::wait_for_turn() {
+  const auto there = of_.votes_.states();
+  const auto found = std::find_if(there.begin(), there.end(), [](const auto& one) { return one.is_ready; });
+  if (found == there.end()) return pause(100ms, errc::timed_out);
+  const auto first = static_cast<std::size_t>(found - there.begin());
   acquire_options how;
   how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
@@ -189,6 +190,7 @@ std::optional<quorum::end> quorum::search::wait_for_turn(const round& seen) {
     how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(limit_ - boottime_now()));
   }
   turn_ = lease{};
+  poll_.reset();
   try {
     turn_ = of_.turn_of(first)->acquire_or_throw(what_.name, how);
   } catch (const error& e) {
@@ -228,7 +230,8 @@ void client_state::refuse_on_quorum(const std::string& what) const {
   if (!quorum_) return;
   error_detail detail;
   detail.subject = what + " on a quorum";
-  detail.why = "a quorum has exclusive locks only, acquired by blocking calls; one Redis, or one with Sentinels, has it";
+  detail.why =
+      "a quorum has exclusive locks only, acquired by blocking calls; one Redis, or one with Sentinels, has it";
   throw error{errc::invalid_option, std::move(detail)};
 }
 
@@ -249,8 +252,10 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
   wish.cancel = what.cancel;
   const time_point started_at = boottime_now();
   auto end = quorum_->acquire(wish);
-  report_end(wish.name, end.got ? acquire_result::acquired : end.code == errc{} ? acquire_result::busy
-                                                                                 : result_of(end.code),
+  report_end(wish.name,
+             end.got              ? acquire_result::acquired
+             : end.code == errc{} ? acquire_result::busy
+                                  : result_of(end.code),
              started_at, end.attempts);
   if (end.got) return handle_of(std::move(end.got));
   if (end.code == errc{}) return std::nullopt;

@@ -32,8 +32,10 @@ void quorum_acquire::step(time_point now) {
 void quorum_acquire::finish(result how) {
   for (std::size_t i = 0; i < size(); ++i) {
     auto& one = nodes_[i];
-    if (one.trouble.empty() && !one.has_spoken) one.trouble = all()[i]->trouble();
-    if (one.trouble.empty() && !one.has_spoken) one.trouble = "did not answer in time";
+    const bool is_just_there = !round_ && all()[i]->wire().is_ready();
+    if (!one.trouble.empty() || one.has_spoken || is_just_there) continue;
+    one.trouble = all()[i]->trouble();
+    if (one.trouble.empty()) one.trouble = "did not answer in time";
   }
   outcome_ = how;
   phase_ = phase::over;
@@ -249,7 +251,7 @@ void quorum_acquire::withdraw(time_point now, result how) {
       continue;
     }
     const bool has_voted = !of(i).is_open() && !of(i).was_cut;
-    if (!has_voted) all()[i]->found_slow();
+    if (!has_voted && now >= sent_at_ + what_.patience) all()[i]->found_slow();
     nodes_[i].is_read = !has_voted;
     if (all()[i]->wire().is_ready()) ask(i, now, script::leave(what_.keys, owner_));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One lease of quorum_keeper, and the votes that make it. Apart from quorum_keeper.cpp, which has the servers; only that
-// one sees it.
+// One lease of quorum_keeper, and the votes that make it. Apart from quorum_keeper.cpp, which has the servers; only
+// that one sees it.
 #pragma once
 
 #include "engine/quorum_keeper.hpp"
