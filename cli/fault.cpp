@@ -54,6 +54,8 @@ constexpr std::array faults{
     fault_row{errc::quarantined, "E23", exit_code::unavailable},
     fault_row{errc::not_replicated, "E24", exit_code::unavailable},
     fault_row{errc::no_primary, "E25", exit_code::unavailable},
+    fault_row{errc::no_quorum, "E10", exit_code::unavailable},
+    fault_row{errc::other_quorum, "E10", exit_code::misconfigured},
 };
 
 const fault_row* row_of(errc cause) {
@@ -143,6 +145,9 @@ sentences for_connection(errc cause, const pieces& p) {
     case errc::no_primary:
       return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
               "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
+    case errc::no_quorum:
+      return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why,
+              "start those that are down; a majority of the servers must be there"};
     case errc::server_silent:
       return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
               "it hangs, or another protocol lives on that port (TLS?)",
@@ -209,6 +214,9 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
     case errc::wrong_server:
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
               "a Redis 6.2 or newer, neither a sentinel nor a cluster node"};
+    case errc::other_quorum:
+      return {fmt::format("a server of {} belongs to another list of servers", p.server), p.words,
+              "the same servers in every client's URI"};
     case errc::script_mismatch:
       return {fmt::format("{} loads our scripts as something else{}", p.server, p.colon_words), "",
               "something between us and the server changes what we send; go to it directly"};

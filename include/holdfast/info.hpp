@@ -49,6 +49,16 @@ struct break_record {
   std::string why{};
 };
 
+// What one server of a quorum says of a lock.
+struct node_info {
+  std::string endpoint{};  // "10.0.0.2:6379"
+  std::string owner{};     // Whom it has given its vote; empty: nobody.
+  fencing_token token{};   // Under which.
+  std::chrono::milliseconds remaining{0};
+  std::chrono::milliseconds quarantine{0};  // For so long its vote does not count.
+  std::string trouble{};                    // Why it did not answer; empty: it did.
+};
+
 // One lock at one instant of the server. Advisory: it may have changed hands before you read it.
 struct lock_info {
   std::string name{};
@@ -73,6 +83,10 @@ struct lock_info {
 
   // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect().
   std::chrono::milliseconds quarantine{0};
+
+  // Of a quorum: each of its servers. It is held if a majority of them has the same holder, and may be if those that
+  // did not answer could make that majority; the fields above are the majority's. Only from inspect().
+  std::vector<node_info> nodes{};
 };
 
 enum class break_mode {

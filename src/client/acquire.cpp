@@ -16,14 +16,14 @@ using net::boottime_now;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-namespace {
-
 acquire_result result_of(errc code) {
   const std::error_code ec = code;
   if (ec == outcome::timed_out) return acquire_result::timed_out;
   if (code == errc::cancelled || code == errc::cancelled_in_flight) return acquire_result::cancelled;
   return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
 }
+
+namespace {
 
 lock_kind kind_of(const script::part& taken) {
   if (taken.mode == 'p') return lock_kind::semaphore;
@@ -35,6 +35,7 @@ lock_kind kind_of(const script::part& taken) {
 client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
                                          const script::part& part) {
   require_ours();
+  refuse_on_quorum("a call that no thread waits for");
   const lock_name name = name_of(text);
   const bool is_counted = part.mode != script::part{}.mode;
   check(what, options_);
@@ -62,6 +63,10 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
 
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
+  if (quorum_ && part.mode != script::part{}.mode) {
+    refuse_on_quorum(part.mode == 'p' ? "a semaphore" : "a shared lock");
+  }
+  if (quorum_) return acquire_of_quorum(text, what, how);
   auto intent = plan(text, what, how, part);
   const time_point started_at = boottime_now();
   if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // client_state's questions: what is asked once and read by the asker.
 #include "client/client_state.hpp"
+#include "client/quorum.hpp"
+#include "client/survey.hpp"
 #include "net/clock.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
@@ -75,7 +77,11 @@ std::optional<script::quarantined> client_state::ask_epoch(script::epoch_start s
   return parsed->what;
 }
 
-void client_state::declare_nothing_forgotten() { ask_epoch(script::epoch_start::first); }
+void client_state::declare_nothing_forgotten() {
+  require_ours();
+  if (quorum_) return declare_on_quorum(*this);
+  ask_epoch(script::epoch_start::first);
+}
 
 std::optional<script::quarantined> client_state::ask_quarantine() {
   if (options_.quarantine != quarantine_mode::on) return std::nullopt;

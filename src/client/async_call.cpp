@@ -188,7 +188,7 @@ std::shared_ptr<client_state> lease_reference::owner() const {
 }
 
 void start_release(lease what, release_receiver to) {
-  (void)lease_reference{what};
+  lease_reference{what}.owner()->refuse_on_quorum("a call that no thread waits for");
   auto handle = lease_handle::taken_from(what);
   const auto of = handle->owner;
   if (const auto deadline = of->let_go(*handle->record)) {

@@ -2,6 +2,7 @@
 #include "client/client_state.hpp"
 
 #include "client/fork_guard.hpp"
+#include "client/quorum.hpp"
 #include "local/directory.hpp"
 #include "net/clock.hpp"
 
@@ -75,6 +76,10 @@ client_state::client_state(const settings& from)
                                                keeper_settings(from, sentinels_), drift_, ear_name(options_.prefix)},
                                  net::system_random(), reporter_,
                                  [callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); })},
+      quorum_{from.server.quorum.empty()
+                  ? nullptr
+                  : std::make_unique<quorum>(from, channel_settings(from, nullptr), keeper_settings(from, nullptr),
+                                             drift_, callbacks_, reporter_)},
       line_{{from.options.hand_overs, from.options.hand_over_span},
             [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
   if (!sentinels_) return;
@@ -85,11 +90,13 @@ client_state::client_state(const settings& from)
 
 client_state::~client_state() {
   if (sentinels_) sentinels_->close(false);
+  if (quorum_) quorum_->close(farewell, false);
   node_->close(farewell, false);
   callbacks_->close(false);
 }
 
 void client_state::close_and_wait() noexcept {
+  if (quorum_) quorum_->close(farewell, true);
   node_->close(farewell, true);
   callbacks_->close(true);
   if (sentinels_) sentinels_->close(true);
@@ -161,6 +168,7 @@ std::string client_state::name_of(const script::lock_keys& keys) const {
 }
 
 script::lock_keys client_state::counted_keys_of(std::string_view text) const {
+  refuse_on_quorum("a semaphore or a shared lock");
   const lock_name name = name_of(text);
   if (options_.names == naming::plain) {
     error_detail detail;

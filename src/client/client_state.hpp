@@ -22,6 +22,11 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+class quorum;
+
+// What the end of an acquire is to an observer.
+acquire_result result_of(errc code);
+
 // Why nothing is granted, for people.
 std::string quarantine_sentence(bool is_promotion, duration began_ago, duration remaining);
 
@@ -43,6 +48,10 @@ public:
 
   const client_options& options() const { return options_; }
   const std::string& endpoint() const { return display_; }
+  // Null: one server is behind it.
+  quorum* of_quorum() const { return quorum_.get(); }
+  // Throws errc::invalid_option where a quorum is behind it.
+  void refuse_on_quorum(const std::string& what) const;
   bool has_sentinels() const { return sentinels_ != nullptr; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
   const std::shared_ptr<const std::string>& owner();
@@ -142,6 +151,8 @@ public:
   [[noreturn]] void fail_wrong_kind(const script::lock_keys& keys, const std::string& found) const;
 
 private:
+  std::optional<lease> acquire_of_quorum(std::string_view name, const acquire_options& what, patience how);
+  release_outcome release_of_quorum(const std::shared_ptr<lease_record>& record);
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
@@ -169,7 +180,8 @@ private:
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;
   const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.
-  const std::shared_ptr<node> node_;
+  const std::shared_ptr<node> node_;                      // Of a quorum: of its first server, and not used.
+  const std::unique_ptr<quorum> quorum_;
   local_line line_;
 };
 

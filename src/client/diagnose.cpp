@@ -145,11 +145,16 @@ diagnosis diagnose(client_state& state) {
   state.require_ours();
   diagnosis result;
   result.endpoint = state.endpoint();
-  measure_round_trip(state, result);
-  read_info(state, result);
-  judge_quarantine(state, result);
-  try_a_lock(state, result);
-  judge_clock(state, result);
+  if (state.of_quorum()) {
+    diagnose_quorum(state, result);
+    try_a_lock(state, result);
+  } else {
+    measure_round_trip(state, result);
+    read_info(state, result);
+    judge_quarantine(state, result);
+    try_a_lock(state, result);
+    judge_clock(state, result);
+  }
   if (result.worst() == severity::ok) {
     result.findings.push_back({severity::ok, "", "locks can be taken, renewed and released", ""});
   }

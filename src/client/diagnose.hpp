@@ -9,6 +9,8 @@ inline namespace v0 {
 namespace detail {
 
 diagnosis diagnose(client_state&);
+// Of a quorum: what is to be said of each of its servers.
+void diagnose_quorum(client_state&, diagnosis& result);
 
 }  // namespace detail
 }  // namespace v0

@@ -77,6 +77,9 @@ constexpr std::array meanings{
             not_applied, not_applied},
     meaning{errc::not_replicated, "not_replicated", "too few replicas confirmed it in time", not_applied, not_applied},
     meaning{errc::no_primary, "no_primary", "no majority of the sentinels names a primary", unreachable, not_applied},
+    meaning{errc::no_quorum, "no_quorum", "too few servers of the quorum voted", unreachable, not_applied},
+    meaning{errc::other_quorum, "other_quorum", "a server belongs to another list of servers", misconfigured,
+            not_applied},
 };
 
 const meaning* find(int value) noexcept {

@@ -17,7 +17,7 @@ using testing::Not;
 
 std::vector<errc> every_cause() {
   std::vector<errc> all;
-  for (int value = 1; value <= static_cast<int>(errc::no_primary); ++value) all.push_back(static_cast<errc>(value));
+  for (int value = 1; value <= static_cast<int>(errc::other_quorum); ++value) all.push_back(static_cast<errc>(value));
   return all;
 }
 
@@ -81,7 +81,7 @@ TEST(outcome, denied_is_password_and_permission) {
 TEST(outcome, unreachable_is_every_server_that_does_not_answer) {
   EXPECT_EQ(all_with(outcome::unreachable),
             (std::set{errc::cannot_resolve, errc::cannot_connect, errc::server_silent, errc::connection_lost,
-                      errc::tls_failed, errc::local_server, errc::no_primary}));
+                      errc::tls_failed, errc::local_server, errc::no_primary, errc::no_quorum}));
 }
 
 TEST(outcome, misconfigured_is_what_trying_again_does_not_help) {
@@ -89,7 +89,7 @@ TEST(outcome, misconfigured_is_what_trying_again_does_not_help) {
       all_with(outcome::misconfigured),
       (std::set{errc::invalid_name, errc::invalid_option, errc::invalid_uri, errc::no_server, errc::used_after_fork,
                 errc::empty_handle, errc::wrong_database, errc::not_a_primary, errc::wrong_kind, errc::wrong_server,
-                errc::script_mismatch, errc::fence_too_far, errc::other_size}));
+                errc::script_mismatch, errc::fence_too_far, errc::other_size, errc::other_quorum}));
 }
 
 TEST(outcome, busy_is_never_an_error) { EXPECT_THAT(all_with(outcome::busy), IsEmpty()); }

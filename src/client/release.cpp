@@ -2,6 +2,7 @@
 // client_state's release: to the server, to the next thread of this process, or in the background.
 #include "engine/release.hpp"
 #include "client/client_state.hpp"
+#include "client/quorum.hpp"
 #include "net/clock.hpp"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
 
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
   record->is_let_go = true;
+  if (quorum_) return release_of_quorum(record);
   if (pass_on(record)) return release_outcome::released;
   auto outcome = release_outcome::already_lost;
   if (const auto deadline = let_go(*record)) {
@@ -66,6 +68,7 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
 void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
   try {
     record->is_let_go = true;
+    if (quorum_) return quorum_->drop(*record);
     if (pass_on(record)) return;
     keeper_of(*record)->keeper().let_go(*record);
     record->deadline.end();

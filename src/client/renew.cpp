@@ -4,6 +4,7 @@
 #include "client/async_call.hpp"
 #include "client/client_state.hpp"
 #include "client/fork_guard.hpp"
+#include "client/quorum.hpp"
 #include "net/clock.hpp"
 
 #include <holdfast/start.hpp>
@@ -32,7 +33,8 @@ void client_state::begin_renewal(const std::shared_ptr<lease_record>& record,
                                  std::shared_ptr<engine::renewal_wish> whose) {
   const time_point now = boottime_now();
   const time_point deadline = now + record->deadline.left(now);
-  if (keeper_of(*record)->keeper().renew_now(*record, give_up_at(deadline), std::move(whose))) return;
+  if (quorum_ && quorum_->renew_now(*record, give_up_at(deadline), whose)) return;
+  if (!quorum_ && keeper_of(*record)->keeper().renew_now(*record, give_up_at(deadline), std::move(whose))) return;
   record->deadline.end();
   require_standing(*record);
 }
@@ -105,6 +107,7 @@ void client_state::renew(const std::shared_ptr<lease_record>& record) {
 
 cancel_handle start_renew(const lease_reference& what, code_receiver to) {
   const auto of = what.owner();
+  of->refuse_on_quorum("a call that no thread waits for");
   const auto wish = std::make_shared<async_renewal>(*of, what.record(), std::move(to));
   of->begin_renewal(what.record(), wish);
   return cancel_handle{wish};

@@ -39,24 +39,6 @@ void add_counted(lock_info& info, const script::inspect_reply& reply) {
   info.breaking = first.breaking;
 }
 
-lock_info info_of(std::string name, const script::inspect_reply& reply) {
-  lock_info info;
-  info.name = std::move(name);
-  info.last_break = reply.last_break;
-  info.waiters = reply.waiters;
-  add_counted(info, reply);
-  if (!reply.held) return info;
-  info.held = true;
-  info.foreign = reply.held->foreign;
-  info.owner = reply.held->label;
-  info.token = reply.held->token;
-  info.ttl = reply.held->ttl;
-  info.remaining = std::max(milliseconds{0}, reply.remaining);
-  if (!info.foreign) info.held_for = duration_cast<milliseconds>(reply.now - reply.held->granted_at);
-  info.breaking = reply.breaking;
-  return info;
-}
-
 script::inspect_reply read_inspection(client_state& state, const resp::value& reply, const script::lock_keys& keys) {
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   auto parsed = script::parse_inspect(reply);
@@ -85,8 +67,27 @@ std::pair<std::vector<std::string>, std::string> scan(client_state& state, const
 
 }  // namespace
 
+lock_info info_of(std::string name, const script::inspect_reply& reply) {
+  lock_info info;
+  info.name = std::move(name);
+  info.last_break = reply.last_break;
+  info.waiters = reply.waiters;
+  add_counted(info, reply);
+  if (!reply.held) return info;
+  info.held = true;
+  info.foreign = reply.held->foreign;
+  info.owner = reply.held->label;
+  info.token = reply.held->token;
+  info.ttl = reply.held->ttl;
+  info.remaining = std::max(milliseconds{0}, reply.remaining);
+  if (!info.foreign) info.held_for = duration_cast<milliseconds>(reply.now - reply.held->granted_at);
+  info.breaking = reply.breaking;
+  return info;
+}
+
 lock_info inspect(client_state& state, std::string_view text) {
   state.require_ours();
+  if (state.of_quorum()) return inspect_quorum(state, text);
   const lock_name name = state.name_of(text);
   const auto keys = state.keys_of(name);
   const auto reply = state.ask(script::inspect(keys), engine::question::repeat::allowed);
@@ -97,6 +98,7 @@ lock_info inspect(client_state& state, std::string_view text) {
 
 std::vector<lock_info> list(client_state& state, std::string_view glob) {
   state.require_ours();
+  if (state.of_quorum()) return list_quorum(state, glob);
   if (state.options().names == naming::plain) {
     error_detail detail;
     detail.subject = "list under plain naming";
@@ -163,6 +165,7 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
     detail.why = "the reason has more than 256 bytes";
     throw error{errc::invalid_option, std::move(detail)};
   }
+  if (state.of_quorum()) return break_on_quorum(state, text, seen, options);
   auto what = ask_to_break(state, state.keys_of(name), seen, options);
   if (what == script::break_answer::foreign && state.options().names == naming::holdfast) {
     what = ask_to_break(state, state.counted_keys_of(text), seen, options);

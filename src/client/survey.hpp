@@ -12,6 +12,15 @@ lock_info inspect(client_state&, std::string_view name);
 std::vector<lock_info> list(client_state&, std::string_view glob);
 void break_lock(client_state&, std::string_view name, fencing_token seen, const break_options&);
 
+// What one server's answer says.
+lock_info info_of(std::string name, const script::inspect_reply& reply);
+
+// As those, of a quorum.
+lock_info inspect_quorum(client_state&, std::string_view name);
+std::vector<lock_info> list_quorum(client_state&, std::string_view glob);
+void break_on_quorum(client_state&, std::string_view name, fencing_token seen, const break_options&);
+void declare_on_quorum(client_state&);
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace holdfast

@@ -157,9 +157,8 @@ void read_quorum(const urls::url_view& url, const std::vector<std::string>& othe
   }
   std::sort(all.begin(), all.end(),
             [](const net::tcp_address& a, const net::tcp_address& b) { return text_of(a) < text_of(b); });
-  const auto twin = std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return text_of(a) == text_of(b);
-  });
+  const auto twin =
+      std::adjacent_find(all.begin(), all.end(), [](const auto& a, const auto& b) { return text_of(a) == text_of(b); });
   if (twin != all.end()) throw bad_part{text_of(*twin), "it is named twice, and would vote twice"};
   if (all.size() % 2 == 0) {
     throw bad_part{std::to_string(all.size()) + " servers",
@@ -225,8 +224,9 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   } else if (scheme == "redis+cluster") {
     throw bad_part{scheme, "this version serves one Redis, one with Sentinels, or a quorum only"};
   } else {
-    throw bad_part{scheme,
-                   "known are redis://, redis+sentinel:// and redis+quorum://, each also as rediss, redis+unix:// and local:"};
+    throw bad_part{
+        scheme,
+        "known are redis://, redis+sentinel:// and redis+quorum://, each also as rediss, redis+unix:// and local:"};
   }
   return out;
 }

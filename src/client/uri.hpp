@@ -22,7 +22,7 @@ struct server_uri {
   engine::credentials who;
   int database = 0;
   std::optional<net::sentinel_set>
-      sentinels{};              // Who says where the primary is; then `where` is for the client to fill.
+      sentinels{};  // Who says where the primary is; then `where` is for the client to fill.
   // The servers of a quorum, in one order, whatever the order in the URI is; then `where` is the first of them.
   std::vector<net::endpoint> quorum{};
   bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.

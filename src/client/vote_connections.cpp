@@ -29,7 +29,6 @@ void vote_connections::run(engine::quorum_call& what, const std::stop_token& can
                                      const connection::lock held{mutex_};
                                      what.cancel();
                                      what.tell_news();
-                                     must_look_ = true;
                                      wake_leader_.set();
                                    }};
   connection::lock held{mutex_};
@@ -86,13 +85,17 @@ time_point vote_connections::wake_at() const {
 
 void vote_connections::lead_one_round(connection::lock& held) {
   for (auto& line : lines_) line->prepare(held);
+  step_if_due();  // A connection may have failed at once.
   flush_all(held);
-  const bool has_news = std::any_of(members_.begin(), members_.end(),
-                                    [](const member* m) { return !m->is_over && m->what->has_news(); });
+  bool is_urgent = false;
+  for (const auto* one : members_) {
+    if (one->is_leading && one->is_over) return;
+    is_urgent = is_urgent || (!one->is_over && one->what->has_news());
+  }
+  const time_point until = is_urgent ? time_point{} : wake_at();
   std::vector<pollfd> fds;
   for (const auto& line : lines_) fds.push_back(line->poll_for());
   fds.push_back({wake_leader_.get(), POLLIN, 0});
-  const time_point until = has_news || std::exchange(must_look_, false) ? time_point{} : wake_at();
   leader_wakes_at_ = until;
   held.unlock();
   wait_for(fds.data(), fds.size(), until);
@@ -101,11 +104,18 @@ void vote_connections::lead_one_round(connection::lock& held) {
   leader_wakes_at_ = time_point{};
   for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i]->collect(held, fds[i].revents);
 
-  const time_point now = boottime_now();
-  for (auto* one : members_) {
-    if (!one->is_over && (one->what->has_news() || now >= one->what->wake_at())) step(*one, now);
-  }
+  step_if_due();
   flush_all(held);
+}
+
+void vote_connections::step_if_due() {
+  const time_point now = boottime_now();
+  bool all_are_due = false;
+  for (auto& one : voters_) all_are_due = one->take_news() || all_are_due;
+  for (auto* one : members_) {
+    if (one->is_over) continue;
+    if (all_are_due || one->what->has_news() || now >= one->what->wake_at()) step(*one, now);
+  }
 }
 
 void vote_connections::leave(member& me) {

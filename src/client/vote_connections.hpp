@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connections to the servers of a quorum, driven by the calling threads. As command_connection, for one server:
-// whoever calls when nobody drives leads, and drives for all who called meanwhile. Its own class, because here each call
-// speaks to all connections, is over when a majority has answered, and leaves the others' answers behind (B56): those
-// are read by whoever leads next, and dropped.
+// whoever calls when nobody drives leads, and drives for all who called meanwhile. Its own class, because here each
+// call speaks to all connections, is over when a majority has answered, and leaves the others' answers behind (B56):
+// those are read by whoever leads next, and dropped.
 //
 //  who leads | a call starts | its answer is in
 //  ----------+---------------+---------------------------------------------
@@ -58,10 +58,11 @@ private:
     engine::quorum_call* what;
     std::condition_variable news{};
     bool is_leading = false;
-    bool is_over = false;
+    bool is_over = false;  // As `what` was when it was stepped last.
   };
 
   void step(member& of, time_point now);
+  void step_if_due();
   void flush_all(connection::lock& held);
   void lead_one_round(connection::lock& held);
   void leave(member& me);
@@ -74,7 +75,6 @@ private:
   std::list<member*> members_{};
   bool has_leader_ = false;
   time_point leader_wakes_at_{};  // While it sleeps in poll, else past.
-  bool must_look_ = false;        // The leader: at all of them, before it sleeps.
 };
 
 }  // namespace detail

@@ -249,11 +249,18 @@ void channel::send_and_forget(time_point now, script::command what) {
 
 void channel::mind_quarantine(time_point now, script::command& what, hope what_for) {
   const bool is_due = what_for == hope::grant ? epoch_.must_ask(now) : epoch_.must_ask_again();
-  if (is_due && script::may_grant(what)) {
-    epoch_.ask(output_, now);
-    push(&epoch_answers_, now, std::nullopt);
-  }
+  if (is_due && script::may_grant(what)) ask_epoch(now);
   if (epoch_.is_quarantine(now)) script::keep_quarantine(what);
+}
+
+void channel::ask_epoch(time_point now) {
+  epoch_.ask(output_, now);
+  push(&epoch_answers_, now, std::nullopt);
+}
+
+void channel::ask_epoch_if_due(time_point now) {
+  HOLDFAST_ASSERT(is_ready());
+  if (epoch_.must_ask(now)) ask_epoch(now);
 }
 
 void channel::on_epoch(time_point now, time_point sent_at, const resp::value& reply) {

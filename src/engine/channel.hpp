@@ -147,6 +147,8 @@ public:
   // Until when nothing may be granted; in the past: no longer. acquire.lua must not be sent before.
   time_point quarantined_until() const { return epoch_.until(); }
   std::optional<quarantine> in_quarantine(time_point now) const { return epoch_.in_force(now); }
+  // Asks again whether it is over, if the last answer is old. Only when is_ready().
+  void ask_epoch_if_due(time_point now);
 
   // ---- replicas (engine/durable.hpp) ----
   // Of the reply that is just being given out.
@@ -214,6 +216,7 @@ private:
   void on_greeting_reply(time_point now, const resp::value& reply);
   void on_request_reply(time_point now, const resp::value& reply);
   void on_epoch(time_point now, time_point sent_at, const resp::value& reply);
+  void ask_epoch(time_point now);
   void mind_quarantine(time_point now, script::command& what, hope what_for);
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);

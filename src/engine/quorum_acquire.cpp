@@ -28,12 +28,15 @@ void quorum_acquire::step(time_point now) {
   if (phase_ == phase::withdrawing) await_withdrawal(now);
 }
 
-std::string quorum_acquire::trouble(std::size_t node) const {
-  const auto& said = nodes_[node].trouble;
-  return said.empty() && !nodes_[node].has_spoken ? all()[node]->trouble() : said;
-}
-
+// What is read afterwards, without the driver's mutex, is noted here.
 void quorum_acquire::finish(result how) {
+  for (std::size_t i = 0; i < size(); ++i) {
+    auto& one = nodes_[i];
+    const bool is_just_there = !round_ && all()[i]->wire().is_ready();
+    if (!one.trouble.empty() || one.has_spoken || is_just_there) continue;
+    one.trouble = all()[i]->trouble();
+    if (one.trouble.empty()) one.trouble = "did not answer in time";
+  }
   outcome_ = how;
   phase_ = phase::over;
   wake_at_ = never;
@@ -114,6 +117,7 @@ void quorum_acquire::begin(time_point now) {
     } else if (wire.quarantined_until() > now) {
       nodes_[i].has_spoken = true;
       refuse(i, refusal::quarantined, "is in quarantine");
+      wire.ask_epoch_if_due(now);
     } else {
       ask_for_vote(i, now, proposal);
     }
@@ -134,7 +138,7 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now, fencing_toke
 }
 
 void quorum_acquire::vote(time_point now) {
-  for (std::size_t i = 0; i < size(); ++i) read(i);
+  for (std::size_t i = 0; i < size(); ++i) read(i, now);
   if (is_cancelled_) return withdraw(now, result::unreachable);
   // Two lists of servers have majorities without a server in common: whoever says so is right, and not outvoted (P26).
   if (final_ == errc::other_quorum) return withdraw(now, result::refused);
@@ -166,29 +170,29 @@ void quorum_acquire::refuse(std::size_t node, refusal why, std::string text, err
   final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
 }
 
-void quorum_acquire::read(std::size_t node) {
-  auto& seen = nodes_[node];
-  const auto& slip = of(node);
-  if (seen.is_read || slip.is_open()) return;
-  seen.is_read = true;
+void quorum_acquire::read(std::size_t node, time_point now) {
+  auto& one = nodes_[node];
+  const auto& paper = of(node);
+  if (one.is_read || paper.is_open()) return;
+  one.is_read = true;
   const int n = static_cast<int>(node);
-  if (slip.was_cut) {
-    seen.trouble = "the connection ended";
+  if (paper.was_cut) {
+    one.trouble = "the connection ended";
     return round_->on_cut(n);
   }
-  seen.has_spoken = true;
-  if (!std::exchange(seen.is_raising, false)) return read_vote(node, *slip.reply);
-  const auto said = script::parse_release(*slip.reply);
+  one.has_spoken = true;
+  if (!std::exchange(one.is_raising, false)) return read_vote(node, now, *paper.reply);
+  const auto said = script::parse_release(*paper.reply);
   said && said->what == script::release_answer::released ? round_->on_raised(n) : round_->on_not_raised(n);
 }
 
-void quorum_acquire::read_vote(std::size_t node, const resp::value& reply) {
+void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::value& reply) {
   auto& kept = votes_[node];
   if (const auto* error = reply.as_error()) {
     const auto what = script::classify(error->text);
     kept = {};
     refuse(node, refusal::other, error->text, what.what == script::reaction::give_up ? what.code : errc{});
-    return judge_error(node);
+    return judge_error(now, node);
   }
   const auto said = script::parse_vote(reply);
   if (!said) return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
@@ -247,7 +251,7 @@ void quorum_acquire::withdraw(time_point now, result how) {
       continue;
     }
     const bool has_voted = !of(i).is_open() && !of(i).was_cut;
-    if (!has_voted) all()[i]->found_slow();
+    if (!has_voted && now >= sent_at_ + what_.patience) all()[i]->found_slow();
     nodes_[i].is_read = !has_voted;
     if (all()[i]->wire().is_ready()) ask(i, now, script::leave(what_.keys, owner_));
   }
@@ -257,14 +261,14 @@ void quorum_acquire::await_withdrawal(time_point now) {
   bool is_waited_for = false;
   for (std::size_t i = 0; i < size(); ++i) {
     if (votes_[i].not_after == server_time{}) continue;
-    const auto& slip = of(i);
+    const auto& paper = of(i);
     // Over the connection of the request itself it came behind it: no copy of that is left.
     const bool is_behind = votes_[i].asked_over == all()[i]->connection();
-    if (is_behind && slip.reply && script::parse_release(*slip.reply)) {
+    if (is_behind && paper.reply && script::parse_release(*paper.reply)) {
       votes_[i] = {};
       continue;
     }
-    is_waited_for = is_waited_for || (!nodes_[i].is_read && slip.is_open());
+    is_waited_for = is_waited_for || (!nodes_[i].is_read && paper.is_open());
   }
   wake_at_ = withdrawn_at_ + what_.patience;
   if (!is_waited_for || now >= wake_at_) finish(outcome_);

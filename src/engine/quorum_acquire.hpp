@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One try for a lock of a quorum, with its withdrawal: core/quorum_round decides, this one asks the servers and reads
-// what they say. Who waits for a lock tries again with another of these, which has another owner id (client/quorum.cpp).
+// what they say. Who waits for a lock tries again with another of these, which has another owner id
+// (client/quorum.cpp).
 #pragma once
 
 #include "core/quorum_round.hpp"
@@ -60,14 +61,14 @@ public:
   // The shortest remaining time of those who hold it; empty when nobody said so.
   std::optional<std::chrono::milliseconds> held_for() const { return held_for_; }
   // What kept each server from voting, for people; empty: nothing did.
-  std::string trouble(std::size_t node) const;
+  const std::string& trouble(std::size_t node) const { return nodes_[node].trouble; }
   // The first reason that trying again will not remove; none, if there is none.
   errc final_reason() const { return final_; }
   const std::string& final_text() const { return final_text_; }
 
 private:
   enum class phase { connecting, voting, withdrawing, over };
-  struct node {
+  struct seen {
     bool has_spoken = false;
     bool is_to_leave = false;  // It gave a vote that must not count.
     bool is_read = true;       // What its slip says has been taken in.
@@ -81,8 +82,8 @@ private:
   void begin(time_point now);
   void ask_for_vote(std::size_t node, time_point now, fencing_token proposal);
   void vote(time_point now);
-  void read(std::size_t node);
-  void read_vote(std::size_t node, const resp::value& reply);
+  void read(std::size_t node, time_point now);
+  void read_vote(std::size_t node, time_point now, const resp::value& reply);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
   void win();
   void withdraw(time_point now, result how);
@@ -98,7 +99,7 @@ private:
   time_point wake_at_;
   bool is_cancelled_ = false;
   std::optional<core::quorum_round> round_{};
-  std::vector<node> nodes_;
+  std::vector<seen> nodes_;
   std::vector<quorum_vote> votes_;
   std::optional<std::chrono::milliseconds> held_for_{};
   errc final_{};

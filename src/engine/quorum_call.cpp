@@ -12,11 +12,13 @@ std::string voter::trouble() const {
 
 void voter::on_ready(time_point /*now*/) {
   is_slow_ = false;
+  has_news_ = true;
   ++connections_;
   if (tell_.on_up) tell_.on_up();
 }
 
 void voter::on_down(time_point /*now*/, const connection_failure& failure, bool was_ready) {
+  has_news_ = true;
   if (was_ready && tell_.on_down) tell_.on_down(failure);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked of all servers of a quorum at once: the servers, and the base of everything that asks them. Apart from
-// call.hpp, which is about one connection: here the answer is what a majority says, and nobody waits for the rest (B56).
+// call.hpp, which is about one connection: here the answer is what a majority says, and nobody waits for the rest
+// (B56).
 #pragma once
 
 #include "engine/channel.hpp"
@@ -45,6 +46,9 @@ public:
   // How many connections there have been: what was sent over the present one is answered in order.
   std::uint64_t connection() const { return connections_; }
 
+  // Has a connection come or gone since this was asked last?
+  bool take_news() { return std::exchange(has_news_, false); }
+
   // What is wrong with it, for people; empty when nothing is.
   std::string trouble() const;
 
@@ -56,6 +60,7 @@ private:
   std::string name_;
   hooks tell_;
   bool is_slow_ = false;
+  bool has_news_ = false;
   std::uint64_t connections_ = 0;
   channel channel_;
 };

@@ -10,15 +10,15 @@ namespace holdfast::engine {
 
 // ---- a server ----
 
-void quorum_keeper::node::on_lost(const std::shared_ptr<held_lease>& lease, errc reason) {
+void quorum_keeper::server::on_lost(const std::shared_ptr<held_lease>& lease, errc reason) {
   static_cast<share&>(*lease).whole->on_lost(index_, reason);
 }
 
-void quorum_keeper::node::on_renewed(const std::shared_ptr<held_lease>& lease, duration /*margin*/) {
+void quorum_keeper::server::on_renewed(const std::shared_ptr<held_lease>& lease, duration /*margin*/) {
   static_cast<share&>(*lease).whole->on_renewed(index_, lease->deadline.at());
 }
 
-void quorum_keeper::node::on_renew_failed(const std::shared_ptr<held_lease>& lease, errc reason) {
+void quorum_keeper::server::on_renew_failed(const std::shared_ptr<held_lease>& lease, errc reason) {
   of_->listener_->on_renew_failed(static_cast<share&>(*lease).whole->lease(), reason);
 }
 
@@ -28,7 +28,7 @@ quorum_keeper::quorum_keeper(settings how, base::random_source& rng, std::vector
                              keeper_listener& listener)
     : how_{std::move(how)}, listener_{&listener} {
   for (std::size_t i = 0; i < how_.nodes.size(); ++i) {
-    nodes_.push_back(std::make_unique<node>(*this, i, how_.nodes[i], rng, *of_nodes[i]));
+    nodes_.push_back(std::make_unique<server>(*this, i, how_.nodes[i], rng, *of_nodes[i]));
   }
 }
 
@@ -39,8 +39,8 @@ channel& quorum_keeper::wire(std::size_t node) { return nodes_[node]->flow.wire(
 void quorum_keeper::keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
                          time_point sent_at, renewal mode) {
   const held_lease* key = lease.get();
-  leases_.emplace(
-      key, std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), sent_at, mode));
+  leases_.emplace(key,
+                  std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), sent_at, mode));
 }
 
 std::vector<quorum_vote> quorum_keeper::let_go(const held_lease& lease) {

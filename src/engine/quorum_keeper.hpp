@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what a majority of servers has granted: each server's vote is kept as a lease of that one server would be, by an
-// engine::keeper of its own, and what they make together is decided here. So a vote is renewed, retried and given up in
-// the ways that are proved for one server, and this file is only about how many of them there are.
+// Keeps what a majority of servers has granted: each server's vote is kept as a lease of that one server would be, by
+// an engine::keeper of its own, and what they make together is decided here. So a vote is renewed, retried and given up
+// in the ways that are proved for one server, and this file is only about how many of them there are.
 #pragma once
 
 #include "core/quorum_deadline.hpp"
@@ -72,7 +72,7 @@ public:
   bool has_background_releases() const;
 
 private:
-  class node;
+  class server;
   class share;
   class kept;
   class repair;
@@ -83,7 +83,7 @@ private:
   settings how_;
   keeper_listener* listener_;
   agenda<kept> agenda_;
-  std::vector<std::unique_ptr<node>> nodes_;
+  std::vector<std::unique_ptr<server>> nodes_;
   std::unordered_map<const held_lease*, std::unique_ptr<kept>> leases_;
 };
 

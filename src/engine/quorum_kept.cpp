@@ -140,7 +140,11 @@ void quorum_keeper::kept::lose(time_point now) {
     // Its vote may be given after the end of what it was for (P27).
     const auto& vote = votes_[i];
     of_->release_later(now, i,
-                       {lease_->keys, lease_->owner, {}, vote.not_after, vote.not_after_local,
+                       {lease_->keys,
+                        lease_->owner,
+                        {},
+                        vote.not_after,
+                        vote.not_after_local,
                         vote.not_after_local + lease_->ttl + std::chrono::seconds{1}});
   }
   for (const auto& one : wishes_) one->end(reason);
@@ -162,6 +166,8 @@ void quorum_keeper::kept::mend(time_point now) {
       at.is_wanted = true;
     } else if (at.flow.wire().quarantined_until() <= now) {
       repairs_[i]->send(now);
+    } else {
+      at.flow.wire().ask_epoch_if_due(now);
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One lease of quorum_keeper, and the votes that make it. Apart from quorum_keeper.cpp, which has the servers; only that
-// one sees it.
+// One lease of quorum_keeper, and the votes that make it. Apart from quorum_keeper.cpp, which has the servers; only
+// that one sees it.
 #pragma once
 
 #include "engine/quorum_keeper.hpp"
@@ -14,9 +14,9 @@
 namespace holdfast::engine {
 
 // A server, as the leases see it.
-class quorum_keeper::node final : public keeper_listener {
+class quorum_keeper::server final : public keeper_listener {
 public:
-  node(quorum_keeper& of, std::size_t index, channel::settings how, base::random_source& rng, keeper_listener& to)
+  server(quorum_keeper& of, std::size_t index, channel::settings how, base::random_source& rng, keeper_listener& to)
       : flow{std::move(how), of.how_.drift, rng, *this}, of_{&of}, index_{index}, to_{&to} {}
 
   void on_at_risk(const std::shared_ptr<held_lease>&) override {}  // The whole may not be.

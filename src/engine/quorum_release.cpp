@@ -17,7 +17,8 @@ quorum_release::quorum_release(voters& all, script::lock_keys keys, const owner_
       give_up_at_{give_up_at},
       is_settled_(all.size(), false) {
   // What was never asked for a vote has none.
-  for (std::size_t i = 0; i < votes_.size(); ++i) is_settled_[i] = !votes_[i].token && votes_[i].not_after == server_time{};
+  for (std::size_t i = 0; i < votes_.size(); ++i)
+    is_settled_[i] = !votes_[i].token && votes_[i].not_after == server_time{};
 }
 
 // Where no connection is, or where it ends, the background goes on (H55): to wait here would make the next one wait.
@@ -41,8 +42,8 @@ void quorum_release::step(time_point now) {
     released += said->what == script::release_answer::released ? 1 : 0;
     // A vote that was asked for over another connection, and never answered, may come behind this answer.
     const auto& vote = votes_[i];
-    is_settled_[i] = vote.not_after == server_time{} || now >= vote.not_after_local ||
-                     vote.asked_over == all()[i]->connection();
+    is_settled_[i] =
+        vote.not_after == server_time{} || now >= vote.not_after_local || vote.asked_over == all()[i]->connection();
   }
   if (answered >= majority() && (released > 0 || open == 0)) {
     end_ = released > 0 ? release_outcome::released : release_outcome::already_lost;

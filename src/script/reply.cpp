@@ -129,7 +129,8 @@ holder parse_holder(std::string_view value) {
           .label = people_text(value),
           .token = *number,
           .ttl = milliseconds{static_cast<std::int64_t>(*ms)},
-          .granted_at = *at};
+          .granted_at = *at,
+          .id = std::string{*owner}};
 }
 
 namespace {

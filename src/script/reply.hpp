@@ -51,6 +51,7 @@ struct holder {
   fencing_token token{};
   std::chrono::milliseconds ttl{0};
   server_time granted_at{};
+  std::string id{};  // The owner id, 32 hex digits: with several servers, whether it is the same grant on each.
 };
 
 // Reads `v1|owner id|token|ttl_ms|granted_us|owner label`.

@@ -3,7 +3,7 @@
 --
 -- KEYS[1]  holder key
 -- KEYS[2]  fence key: the last stamp and the owner id that got it, `stamp|owner id`
--- KEYS[3]  quorum record: to which list of servers this one belongs, `v1|generation|open|A:1,B:2,C:3`, or `..|closed|..`
+-- KEYS[3]  quorum record: to which list of servers this one belongs, `v1|generation|open|A:1,B:2,C:3`; or `|closed|`
 -- ARGV[1]  owner id, 32 hex digits, fresh for every round
 -- ARGV[2]  ttl in milliseconds, a whole number above 0
 -- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quorum.hpp"
+
+#include "client/client_state.hpp"
+#include "engine/quorum_release.hpp"
+#include "net/clock.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+
+namespace {
+
+std::vector<std::string> names_of(const settings& from) {
+  std::vector<std::string> out;
+  for (const auto& one : from.server.quorum) out.push_back(text_of(std::get<net::tcp_address>(one.where)));
+  return out;
+}
+
+// The list's order is that of the URI as it is read, which is sorted.
+script::quorum_record record_of(const settings& from) {
+  script::quorum_record out;
+  for (const auto& one : names_of(from)) out.servers += (out.servers.empty() ? "" : ",") + one;
+  return out;
+}
+
+std::shared_ptr<reporter> reporter_of(const settings& from, std::size_t node,
+                                      const std::shared_ptr<callback_thread>& callbacks) {
+  const std::string scheme = from.server.quorum[node].uses_tls ? "rediss://" : "redis://";
+  return std::make_shared<reporter>(callbacks, scheme + names_of(from)[node], from.options.log, from.options.observe);
+}
+
+std::vector<vote_connections::server> servers_of(const settings& from, const engine::channel::settings& how,
+                                                 const std::shared_ptr<callback_thread>& callbacks) {
+  const auto names = names_of(from);
+  std::vector<vote_connections::server> out;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto tell = reporter_of(from, i, callbacks);
+    out.push_back({names[i],
+                   from.server.quorum[i],
+                   how,
+                   {[tell] { tell->on_up(); }, [tell](const engine::connection_failure& f) { tell->on_down(f); },
+                    [tell](duration step) { tell->on_clock_step(step); }}});
+  }
+  return out;
+}
+
+std::shared_ptr<quorum_keeper_thread> keeper_for(const settings& from, const engine::channel::settings& how,
+                                                 core::clock_drift drift,
+                                                 const std::shared_ptr<callback_thread>& callbacks,
+                                                 const std::shared_ptr<reporter>& tell) {
+  engine::quorum_keeper::settings s{{}, drift, from.options.prefix, record_of(from), from.options.max_ttl};
+  quorum_keeper_thread::listeners of_nodes;
+  for (std::size_t i = 0; i < from.server.quorum.size(); ++i) {
+    s.nodes.push_back(how);
+    of_nodes.push_back(reporter_of(from, i, callbacks));
+  }
+  return std::make_shared<quorum_keeper_thread>(from.server.quorum, std::move(s), net::system_random(),
+                                                std::move(of_nodes), tell);
+}
+
+}  // namespace
+
+quorum::quorum(const settings& from, const engine::channel::settings& commands, const engine::channel::settings& keeper,
+               core::clock_drift drift, const std::shared_ptr<callback_thread>& callbacks,
+               const std::shared_ptr<reporter>& tell)
+    : from_{from},
+      drift_{drift},
+      record_{record_of(from)},
+      names_{names_of(from)},
+      votes_{servers_of(from, commands, callbacks), net::system_random()},
+      keeper_{keeper_for(from, keeper, drift, callbacks, tell)},
+      clients_(from.server.quorum.size()),
+      turns_(from.server.quorum.size()) {}
+
+quorum::~quorum() = default;
+
+void quorum::close(duration at_most, bool wait) noexcept {
+  keeper_->close(at_most, wait);
+  for (auto* all : {&turns_, &clients_}) {
+    for (auto& one : *all) {
+      if (one && wait) one->close_and_wait();
+      one.reset();
+    }
+  }
+}
+
+// ---- clients of one server ----
+
+settings quorum::single(std::size_t node) const {
+  settings one = from_;
+  one.server.where = one.server.quorum[node];
+  one.server.quorum.clear();
+  one.server.display = (one.server.where.uses_tls ? "rediss://" : "redis://") + names_[node];
+  if (one.server.database != 0) one.server.display += "/" + std::to_string(one.server.database);
+  one.options.log = nullptr;
+  one.options.observe = nullptr;
+  return one;
+}
+
+std::shared_ptr<client_state> quorum::client_of(std::size_t node) {
+  const std::lock_guard held{mutex_};
+  if (!clients_[node]) clients_[node] = std::make_shared<client_state>(single(node));
+  return clients_[node];
+}
+
+// Two who have their turn at the same time harm nobody: the votes decide. So it needs no quarantine.
+std::shared_ptr<client_state> quorum::turn_of(std::size_t node) {
+  const std::lock_guard held{mutex_};
+  if (turns_[node]) return turns_[node];
+  auto how = single(node);
+  how.options.prefix += "turn:";
+  how.options.quarantine = quarantine_mode::trust_every_write_is_synced;
+  // One that is silent is given up for the next one's line.
+  how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
+  return turns_[node] = std::make_shared<client_state>(how);
+}
+
+// ---- what the threads of one process tell each other ----
+
+void quorum::tell_released() {
+  const std::lock_guard held{mutex_};
+  ++releases_;
+  released_.notify_all();
+}
+
+void quorum::wait_for_release(duration at_most, const std::stop_token& cancel) {
+  std::unique_lock held{mutex_};
+  const unsigned seen = releases_;
+  // (Not on CLOCK_BOOTTIME: a suspend makes the pause longer, and nothing hangs on it.)
+  released_.wait_for(held, cancel, at_most, [&] { return releases_ != seen; });
+}
+
+// ---- release ----
+
+release_outcome quorum::release(const std::shared_ptr<lease_record>& record, time_point give_up_at) {
+  const time_point now = boottime_now();
+  const time_point deadline = now + record->deadline.left(now);
+  auto votes = keeper_->let_go(*record);
+  record->deadline.end();
+  if (votes.empty() || deadline <= now) {
+    drop(*record);
+    return release_outcome::already_lost;
+  }
+  engine::quorum_release call{votes_.all(), record->keys, record->owner, votes, std::min(give_up_at, deadline)};
+  votes_.run(call);
+  std::vector<bool> is_settled;
+  for (std::size_t i = 0; i < size(); ++i) is_settled.push_back(call.is_settled(i));
+  let_go_in_background(*record, votes, is_settled);
+  tell_released();
+  return call.end();
+}
+
+void quorum::drop(lease_record& record) {
+  auto votes = keeper_->let_go(record);
+  record.deadline.end();
+  std::vector<bool> is_settled(size(), false);
+  // Lost: what the servers have by now is not known.
+  if (votes.empty()) {
+    votes.resize(size());
+  } else {
+    for (std::size_t i = 0; i < size(); ++i) is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
+  }
+  let_go_in_background(record, votes, is_settled);
+  tell_released();
+}
+
+void quorum::let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
+                                  const std::vector<bool>& is_settled) {
+  const time_point now = boottime_now();
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (is_settled[i]) continue;
+    const auto& vote = votes[i];
+    const bool may_come = vote.not_after != server_time{} && now < vote.not_after_local;
+    keeper_->release_later(i, {record.keys,
+                               record.owner,
+                               {},
+                               may_come ? vote.not_after : server_time{},
+                               may_come ? vote.not_after_local : time_point{},
+                               std::max(now, vote.not_after_local) + record.ttl + client_state::after_ttl});
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client of a quorum has instead of a node: the connections for votes, the keeper, and for those who wait a
+// client of one server, whose line says who may try.
+#pragma once
+
+#include "client/quorum_keeper_thread.hpp"
+#include "client/reporter.hpp"
+#include "client/settings.hpp"
+#include "client/vote_connections.hpp"
+#include "engine/quorum_acquire.hpp"
+
+#include <holdfast/lease.hpp>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+class client_state;
+
+class quorum {
+public:
+  // `commands`, `keeper`: what a channel to each of the servers is told. `tell`: who hears of leases.
+  quorum(const settings& from, const engine::channel::settings& commands, const engine::channel::settings& keeper,
+         core::clock_drift drift, const std::shared_ptr<callback_thread>& callbacks,
+         const std::shared_ptr<reporter>& tell);
+  ~quorum();
+  quorum(const quorum&) = delete;
+  quorum& operator=(const quorum&) = delete;
+
+  struct wish {
+    std::string name;
+    script::lock_keys keys;
+    std::shared_ptr<const std::string> label;
+    std::chrono::milliseconds ttl;
+    fencing_token min_fence;
+    renewal mode;
+    std::optional<duration> wait;  // Empty: until cancelled.
+    bool only_once;
+    std::stop_token cancel;
+  };
+  struct end {
+    std::shared_ptr<lease_record> got{};
+    errc code{};  // None, with nothing got: busy.
+    error_detail why{};
+    int attempts = 0;
+  };
+  end acquire(const wish& what);
+
+  release_outcome release(const std::shared_ptr<lease_record>& record, time_point give_up_at);
+  // In the background.
+  void drop(lease_record& record);
+  bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose) {
+    return keeper_->renew_now(lease, give_up_at, std::move(whose));
+  }
+
+  // A client of one of the servers, for what is asked of each alone.
+  std::size_t size() const { return from_.server.quorum.size(); }
+  const std::string& name(std::size_t node) const { return names_[node]; }
+  std::shared_ptr<client_state> client_of(std::size_t node);
+  vote_connections& votes() { return votes_; }
+
+  void close(duration at_most, bool wait) noexcept;
+
+private:
+  using round = engine::quorum_acquire;
+  class search;
+
+  std::shared_ptr<client_state> turn_of(std::size_t node);
+  settings single(std::size_t node) const;
+  void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
+                            const std::vector<bool>& is_settled);
+  std::string report(const round& of) const;
+  void wait_for_release(duration at_most, const std::stop_token& cancel);
+  void tell_released();
+
+  const settings from_;
+  const core::clock_drift drift_;
+  const script::quorum_record record_;
+  const std::vector<std::string> names_;
+  vote_connections votes_;
+  const std::shared_ptr<quorum_keeper_thread> keeper_;
+  std::mutex mutex_{};  // Of what follows.
+  std::vector<std::shared_ptr<client_state>> clients_;
+  std::vector<std::shared_ptr<client_state>> turns_;
+  std::condition_variable_any released_{};
+  unsigned releases_ = 0;  // By this process: a hint for those who wait here.
+};
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be seen of a quorum: one lock, all locks, and whether its servers can be used.
+#include "client/diagnose.hpp"
+#include "client/quorum.hpp"
+#include "client/survey.hpp"
+#include "engine/quorum_question.hpp"
+#include "net/clock.hpp"
+#include "script/server_error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+namespace {
+
+// What the servers said, by the grant that they said it of.
+struct grant {
+  std::vector<std::size_t> nodes{};
+  std::vector<lock_info> seen{};
+};
+
+lock_info held_by(const grant& votes, std::size_t majority) {
+  lock_info info = votes.seen.front();
+  std::map<std::uint64_t, std::size_t> tokens;
+  std::vector<milliseconds> remaining;
+  for (const auto& one : votes.seen) {
+    ++tokens[one.token.value()];
+    remaining.push_back(one.remaining);
+    info.held_for = std::max(info.held_for, one.held_for);
+    info.breaking = info.breaking || one.breaking;
+  }
+  // The token that most of them have; a server that was asked later may have needed a larger one.
+  const auto most =
+      std::max_element(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  info.token = fencing_token{most->first};
+  std::sort(remaining.begin(), remaining.end(), std::greater{});
+  info.remaining = remaining[std::min(majority, remaining.size()) - 1];
+  info.waiters.clear();
+  return info;
+}
+
+struct survey {
+  std::vector<node_info> nodes;
+  std::map<std::string, grant> grants;
+  std::optional<break_record> last_break;
+  std::size_t answered = 0;
+};
+
+survey ask_all(client_state& state, const script::lock_keys& keys) {
+  auto& of = *state.of_quorum();
+  const time_point now = boottime_now();
+  engine::quorum_question call{of.votes().all(), script::inspect(keys), 300ms, now + state.options().timeout};
+  of.votes().run(call);
+  survey out;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    node_info node;
+    node.endpoint = of.name(i);
+    node.trouble = call.trouble(i);
+    if (const auto& found = call.quarantine_of(i)) {
+      node.quarantine = std::chrono::ceil<milliseconds>(found->ends_at - now);
+    }
+    const auto& reply = call.reply(i);
+    const auto parsed = reply ? script::parse_inspect(*reply) : std::nullopt;
+    if (reply && reply->as_error()) {
+      node.trouble = reply->as_error()->text;
+    } else if (parsed && !parsed->wrong_kind.empty()) {
+      node.trouble = "the key holds a " + parsed->wrong_kind;
+    } else if (parsed) {
+      ++out.answered;
+      auto info = info_of({}, *parsed);
+      if (info.last_break && !out.last_break) out.last_break = info.last_break;
+      if (info.held && parsed->held) {
+        node.owner = info.owner;
+        node.token = info.token;
+        node.remaining = info.remaining;
+        auto& votes = out.grants[parsed->held->id];
+        votes.nodes.push_back(i);
+        votes.seen.push_back(std::move(info));
+      }
+    }
+    out.nodes.push_back(std::move(node));
+  }
+  return out;
+}
+
+[[noreturn]] void fail_too_few(const client_state& state, const survey& seen) {
+  error_detail detail;
+  std::size_t without = 0;
+  for (const auto& one : seen.nodes) {
+    if (one.trouble.empty()) continue;
+    ++without;
+    detail.why += fmt::format("{}{}: {}", detail.why.empty() ? "" : "; ", one.endpoint, one.trouble);
+  }
+  detail.why = fmt::format("{} of {} servers did not answer: {}", without, seen.nodes.size(), detail.why);
+  detail.elapsed = state.options().timeout;
+  state.fail(errc::no_quorum, std::move(detail));
+}
+
+}  // namespace
+
+lock_info inspect_quorum(client_state& state, std::string_view text) {
+  const lock_name name = state.name_of(text);
+  auto seen = ask_all(state, state.keys_of(name));
+  const std::size_t majority = seen.nodes.size() / 2 + 1;
+  if (seen.answered < majority) fail_too_few(state, seen);
+  const std::size_t silent = seen.nodes.size() - seen.answered;
+  lock_info info;
+  for (const auto& [id, votes] : seen.grants) {
+    // Those that did not answer may have given it theirs: to say "free" of what is held would be the worse mistake.
+    if (votes.nodes.size() + silent >= majority) info = held_by(votes, majority);
+    if (votes.nodes.size() >= majority) break;
+  }
+  info.name = name.text();
+  info.last_break = seen.last_break;
+  std::vector<milliseconds> quarantines;
+  for (const auto& one : seen.nodes) {
+    if (one.trouble.empty()) quarantines.push_back(one.quarantine);
+  }
+  std::sort(quarantines.begin(), quarantines.end());
+  info.quarantine = quarantines[majority - 1];
+  info.nodes = std::move(seen.nodes);
+  return info;
+}
+
+std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
+  auto& of = *state.of_quorum();
+  // Connects, and says who is there.
+  const auto there = ask_all(state, state.keys_of(state.name_of("holdfast-list")));
+  if (there.answered < there.nodes.size() / 2 + 1) fail_too_few(state, there);
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (!there.nodes[i].trouble.empty()) continue;
+    for (const auto& one : list(*of.client_of(i), glob)) names.insert(one.name);
+  }
+  std::vector<lock_info> all;
+  for (const auto& name : names) {
+    auto info = inspect_quorum(state, name);
+    if (info.held) all.push_back(std::move(info));
+  }
+  return all;
+}
+
+// On each server that has it, under the token that it has there: a minority's vote that is left unbroken is no lock.
+void break_on_quorum(client_state& state, std::string_view text, fencing_token seen, const break_options& options) {
+  auto& of = *state.of_quorum();
+  const lock_name name = state.name_of(text);
+  const auto now = ask_all(state, state.keys_of(name));
+  const std::size_t majority = now.nodes.size() / 2 + 1;
+  error_detail detail;
+  detail.subject = "'" + name.text() + "'";
+  if (now.answered < majority) fail_too_few(state, now);
+  if (now.grants.empty()) state.fail(errc::not_held, std::move(detail));
+  for (const auto& [id, votes] : now.grants) {
+    const bool is_it =
+        std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
+    if (!is_it) continue;
+    for (std::size_t i = 0; i < votes.nodes.size(); ++i) {
+      break_lock(*of.client_of(votes.nodes[i]), text, votes.seen[i].token, options);
+    }
+    return;
+  }
+  state.fail(errc::changed_hands, std::move(detail));
+}
+
+void declare_on_quorum(client_state& state) {
+  auto& of = *state.of_quorum();
+  std::optional<error> first;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    try {
+      of.client_of(i)->declare_nothing_forgotten();
+    } catch (const error& e) {
+      if (!first) first = e;
+    }
+  }
+  if (first) throw error{*first};
+}
+
+void diagnose_quorum(client_state& state, diagnosis& result) {
+  auto& of = *state.of_quorum();
+  const auto there = ask_all(state, state.keys_of(state.name_of("holdfast-doctor")));
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (!there.nodes[i].trouble.empty()) {
+      result.findings.push_back({finding::severity::error, "E10", of.name(i) + ": " + there.nodes[i].trouble,
+                                 "start it: a quorum outlives few losses more without it"});
+      continue;
+    }
+    auto one = diagnose(*of.client_of(i));
+    result.server_version = one.server_version;
+    result.role = one.role;
+    result.eviction_policy = one.eviction_policy;
+    result.round_trip_median = std::max(result.round_trip_median, one.round_trip_median);
+    result.round_trip_max = std::max(result.round_trip_max, one.round_trip_max);
+    result.quarantine = std::max(result.quarantine, one.quarantine);
+    for (auto& f : one.findings) {
+      if (f.level == finding::severity::ok) continue;
+      f.what = of.name(i) + ": " + f.what;
+      result.findings.push_back(std::move(f));
+    }
+  }
+  result.mode = fmt::format("quorum of {}", of.size());
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

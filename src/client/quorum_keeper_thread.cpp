@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quorum_keeper_thread.hpp"
+
+#include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+
+namespace {
+
+std::vector<engine::keeper_listener*> plain(const quorum_keeper_thread::listeners& all) {
+  std::vector<engine::keeper_listener*> out;
+  for (const auto& one : all) out.push_back(one.get());
+  return out;
+}
+
+}  // namespace
+
+quorum_keeper_thread::quorum_keeper_thread(const std::vector<net::endpoint>& where, engine::quorum_keeper::settings how,
+                                           base::random_source& rng, listeners of_nodes,
+                                           std::shared_ptr<engine::keeper_listener> listener)
+    : of_nodes_{std::move(of_nodes)},
+      listener_{std::move(listener)},
+      keeper_{std::move(how), rng, plain(of_nodes_), *listener_},
+      timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)} {
+  if (timer_ < 0) throw std::system_error{errno, std::generic_category(), "timerfd_create"};
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    lines_.push_back(std::make_unique<connection>(where[i], keeper_.wire(i), mutex_));
+  }
+}
+
+quorum_keeper_thread::~quorum_keeper_thread() { ::close(timer_); }
+
+void quorum_keeper_thread::start() {
+  if (is_started_) return;
+  thread_ = net::start_quietly([self = shared_from_this()] { self->run(); });
+  is_started_ = true;
+}
+
+void quorum_keeper_thread::wake_if_sooner() {
+  if (keeper_.wake_at() < asleep_until_) wake_.set();
+}
+
+void quorum_keeper_thread::keep(std::shared_ptr<engine::held_lease> lease, std::string label,
+                                std::vector<engine::quorum_vote> votes, time_point sent_at, renewal mode,
+                                const std::vector<core::server_clock>& seen) {
+  const std::lock_guard held{mutex_};
+  start();
+  for (std::size_t i = 0; i < seen.size(); ++i) keeper_.wire(i).learn_clock(seen[i]);
+  keeper_.keep(std::move(lease), std::move(label), std::move(votes), sent_at, mode);
+  wake_if_sooner();
+}
+
+std::vector<engine::quorum_vote> quorum_keeper_thread::let_go(const engine::held_lease& lease) {
+  const std::lock_guard held{mutex_};
+  return keeper_.let_go(lease);
+}
+
+bool quorum_keeper_thread::renew_now(const engine::held_lease& lease, time_point give_up_at,
+                                     std::shared_ptr<engine::renewal_wish> whose) {
+  const std::lock_guard held{mutex_};
+  if (!keeper_.renew_now(boottime_now(), lease, give_up_at, std::move(whose))) return false;
+  wake_if_sooner();
+  return true;
+}
+
+void quorum_keeper_thread::release_later(std::size_t node, engine::keeper::background_release what) {
+  const std::lock_guard held{mutex_};
+  start();
+  keeper_.release_later(boottime_now(), node, std::move(what));
+  wake_if_sooner();
+}
+
+void quorum_keeper_thread::close(duration at_most, bool wait) noexcept {
+  std::thread ending;
+  {
+    const std::lock_guard held{mutex_};
+    close_at_ = boottime_now() + at_most;
+    ending = std::move(thread_);
+  }
+  wake_.set();
+  if (!ending.joinable()) return;
+  if (wait && ending.get_id() != std::this_thread::get_id()) {
+    ending.join();
+  } else {
+    ending.detach();
+  }
+}
+
+void quorum_keeper_thread::run() {
+  connection::lock held{mutex_};
+  for (;;) {
+    const time_point now = boottime_now();
+    keeper_.on_wake(now);
+    if (close_at_ != never && (now >= close_at_ || !keeper_.has_background_releases())) return;
+    for (auto& line : lines_) line->prepare(held);
+    for (auto& line : lines_) line->flush(held);
+    wait_and_collect(held);
+  }
+}
+
+// A timer on CLOCK_BOOTTIME, because ppoll's own time-out does not count a suspend (H2).
+void quorum_keeper_thread::wait_and_collect(connection::lock& held) {
+  const time_point until = std::min(keeper_.wake_at(), close_at_);
+  asleep_until_ = until;
+  std::vector<pollfd> fds;
+  for (const auto& line : lines_) fds.push_back(line->poll_for());
+  fds.push_back({wake_.get(), POLLIN, 0});
+  fds.push_back({timer_, POLLIN, 0});
+  held.unlock();
+
+  itimerspec at{};
+  if (until < never) {
+    const auto since_boot = std::max(duration{1}, until.time_since_epoch());
+    at.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(since_boot).count();
+    at.it_value.tv_nsec = (since_boot % std::chrono::seconds{1}).count();
+  }
+  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
+  wait_for(fds.data(), fds.size(), never);
+  if (fds[lines_.size()].revents) wake_.clear();
+
+  held.lock();
+  asleep_until_ = time_point{};
+  for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i]->collect(held, fds[i].revents);
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trying for a lock of a quorum until it is got, busy, or no use; and client_state's calls where a quorum is behind it.
+#include "client/client_state.hpp"
+#include "client/quorum.hpp"
+#include "core/backoff.hpp"
+#include "net/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+namespace {
+
+// How long one server is waited for when the others have not decided it.
+duration patience_of(milliseconds ttl, milliseconds timeout) {
+  const auto wanted = std::clamp<duration>(duration{ttl} / 20, 50ms, 300ms);
+  return std::min<duration>({wanted, duration{ttl} / 4, timeout});
+}
+
+}  // namespace
+
+// One acquire. What was heard last says what the end means when the time is over.
+class quorum::search {
+public:
+  search(quorum& of, const wish& what)
+      : of_{of},
+        what_{what},
+        started_at_{boottime_now()},
+        heard_at_{started_at_},
+        limit_{what.only_once ? started_at_ + of.from_.options.timeout
+               : what.wait    ? started_at_ + *what.wait
+                              : never} {}
+
+  end run();
+
+private:
+  using result = round::result;
+
+  time_point give_up_at() const { return std::min(limit_, heard_at_ + of_.from_.options.timeout); }
+  void try_once(std::optional<round>& into);
+  // Empty: go on.
+  std::optional<end> on_result(const round& seen);
+  std::optional<end> on_busy(const round& seen);
+  std::optional<end> wait_for_turn();
+  std::optional<end> pause(duration at_most, errc if_over);
+  end failed(errc code, const round& seen);
+  end failed(errc code);
+  std::shared_ptr<lease_record> keep(const round& won);
+  void settle(const round& lost);
+
+  quorum& of_;
+  const wish& what_;
+  const time_point started_at_;
+  time_point heard_at_;
+  const time_point limit_;
+  int attempts_ = 0;
+  int splits_ = 0;
+  core::backoff backoff_{10ms, 250ms};
+  core::backoff poll_{5ms, 300ms};
+  std::string report_{};
+  lease turn_{};
+};
+
+quorum::end quorum::acquire(const wish& what) { return search{*this, what}.run(); }
+
+quorum::end quorum::search::run() {
+  for (;;) {
+    std::optional<round> seen;
+    try_once(seen);
+    if (seen->outcome() == result::won) return {keep(*seen), {}, {}, attempts_};
+    settle(*seen);
+    if (auto over = on_result(*seen)) return std::move(*over);
+  }
+}
+
+void quorum::search::try_once(std::optional<round>& into) {
+  ++attempts_;
+  const auto& options = of_.from_.options;
+  into.emplace(of_.votes_.all(),
+               round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
+                              patience_of(what_.ttl, options.timeout), give_up_at(), options.prefix, of_.record_},
+               owner_id{net::system_random().bytes16()}, boottime_now());
+  of_.votes_.run(*into, what_.cancel);
+}
+
+std::shared_ptr<lease_record> quorum::search::keep(const round& won) {
+  auto record = std::make_shared<lease_record>(what_.name, what_.keys, won.owner(), won.token(), what_.ttl, started_at_,
+                                               won.deadline());
+  record->mode = what_.mode;
+  std::vector<core::server_clock> clocks;
+  for (const auto& one : of_.votes_.states()) clocks.push_back(one.clock);
+  of_.keeper_->keep(record, *what_.label, won.votes(), won.sent_at(), what_.mode, clocks);
+  return record;
+}
+
+// What may still be a vote somewhere is withdrawn in the background, until that is certain (B55, R17).
+void quorum::search::settle(const round& lost) {
+  const time_point now = boottime_now();
+  for (std::size_t i = 0; i < of_.size(); ++i) {
+    const auto& vote = lost.votes()[i];
+    if (vote.not_after == server_time{}) continue;
+    of_.keeper_->release_later(i, {what_.keys,
+                                   lost.owner(),
+                                   {},
+                                   vote.not_after,
+                                   vote.not_after_local,
+                                   std::max(now, vote.not_after_local) + what_.ttl + client_state::after_ttl});
+  }
+}
+
+quorum::end quorum::search::failed(errc code) { return {nullptr, code, {}, attempts_}; }
+
+quorum::end quorum::search::failed(errc code, const round& seen) {
+  auto out = failed(code);
+  if (code == errc::invalid_uri) {
+    out.why.subject = seen.final_text();
+    out.why.why = "they are one server, which would vote twice";
+  } else if (code == seen.final_reason()) {
+    out.why.server_text = seen.final_text();
+  } else {
+    out.why.why = of_.report(seen);
+  }
+  return out;
+}
+
+std::optional<quorum::end> quorum::search::on_result(const round& seen) {
+  if (seen.was_cancelled() || what_.cancel.stop_requested()) {
+    const bool is_clean = std::all_of(seen.votes().begin(), seen.votes().end(),
+                                      [](const auto& v) { return v.not_after == server_time{}; });
+    return failed(is_clean ? errc::cancelled : errc::cancelled_in_flight);
+  }
+  const bool is_time_over = boottime_now() >= give_up_at();
+  switch (seen.outcome()) {
+    case result::won: break;
+    case result::busy: heard_at_ = boottime_now(); return on_busy(seen);
+    case result::split:
+      heard_at_ = boottime_now();
+      if (what_.only_once && ++splits_ > 1) return end{nullptr, {}, {}, attempts_};
+      // Nobody has it: who draws the shorter pause wins (R12).
+      return pause(duration{net::system_random().between(1'000'000, 30'000'000)}, errc::timed_out);
+    case result::quarantined:
+      heard_at_ = boottime_now();
+      if (what_.only_once || boottime_now() >= limit_) return failed(errc::quarantined, seen);
+      if (auto over = pause(250ms, errc::quarantined))
+        return over->code == errc::quarantined ? failed(errc::quarantined, seen) : std::move(over);
+      return std::nullopt;
+    case result::refused:
+      if (seen.final_reason() != errc{}) return failed(seen.final_reason(), seen);
+      [[fallthrough]];
+    case result::unreachable:
+      if (is_time_over) return failed(seen.final_reason() != errc{} ? seen.final_reason() : errc::no_quorum, seen);
+      if (auto over = pause(backoff_.next(net::system_random()), errc::no_quorum)) {
+        return over->code == errc::no_quorum ? failed(errc::no_quorum, seen) : std::move(over);
+      }
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Only the head of the line tries while it is busy, and not hot (P25, H62).
+std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
+  if (what_.only_once) return end{nullptr, {}, {}, attempts_};
+  if (boottime_now() >= limit_) return failed(errc::timed_out);
+  if (!turn_ || !turn_.valid()) return wait_for_turn();
+  // Soon at first, because most locks are held for a moment, and then ten to three times a second.
+  const duration held_for = seen.held_for().value_or(300ms) + 2ms;
+  return pause(std::min(poll_.next(net::system_random()), held_for), errc::timed_out);
+}
+
+std::optional<quorum::end> quorum::search::wait_for_turn() {
+  const auto there = of_.votes_.states();
+  const auto found = std::find_if(there.begin(), there.end(), [](const auto& one) { return one.is_ready; });
+  if (found == there.end()) return pause(100ms, errc::timed_out);
+  const auto first = static_cast<std::size_t>(found - there.begin());
+  acquire_options how;
+  how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
+  how.owner = *what_.label;
+  how.cancel = what_.cancel;
+  if (limit_ != never) {
+    how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(limit_ - boottime_now()));
+  }
+  turn_ = lease{};
+  poll_.reset();
+  try {
+    turn_ = of_.turn_of(first)->acquire_or_throw(what_.name, how);
+  } catch (const error& e) {
+    if (e.code() == errc::timed_out) return failed(errc::timed_out);
+    if (e.code() == errc::cancelled || e.code() == errc::cancelled_in_flight) return failed(errc::cancelled);
+    // That server is gone, and its line with it: the next one that speaks has another.
+    return pause(50ms, errc::timed_out);
+  }
+  heard_at_ = boottime_now();
+  return std::nullopt;
+}
+
+std::optional<quorum::end> quorum::search::pause(duration at_most, errc if_over) {
+  const duration left = give_up_at() - boottime_now();
+  if (left <= duration{0}) return failed(if_over);
+  of_.wait_for_release(std::min(at_most, left), what_.cancel);
+  if (what_.cancel.stop_requested()) return failed(errc::cancelled);
+  return std::nullopt;
+}
+
+// "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ..."
+std::string quorum::report(const round& of) const {
+  std::string out;
+  std::size_t without = 0;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const auto trouble = of.trouble(i);
+    if (trouble.empty()) continue;
+    ++without;
+    out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", names_[i], trouble);
+  }
+  return fmt::format("{} of {} servers gave no vote: {}", without, names_.size(), out);
+}
+
+// ---- client_state ----
+
+void client_state::refuse_on_quorum(const std::string& what) const {
+  if (!quorum_) return;
+  error_detail detail;
+  detail.subject = what + " on a quorum";
+  detail.why =
+      "a quorum has exclusive locks only, acquired by blocking calls; one Redis, or one with Sentinels, has it";
+  throw error{errc::invalid_option, std::move(detail)};
+}
+
+std::optional<lease> client_state::acquire_of_quorum(std::string_view text, const acquire_options& what, patience how) {
+  require_ours();
+  const lock_name name = name_of(text);
+  check(what, options_);
+  check_no_permits(what);
+  quorum::wish wish;
+  wish.name = name.text();
+  wish.keys = keys_of(name);
+  wish.label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
+  wish.ttl = what.ttl;
+  wish.min_fence = what.min_fence;
+  wish.mode = what.renew;
+  wish.only_once = how == patience::once || what.wait == milliseconds{0};
+  if (what.wait && !wish.only_once) wish.wait = *what.wait;
+  wish.cancel = what.cancel;
+  const time_point started_at = boottime_now();
+  auto end = quorum_->acquire(wish);
+  report_end(wish.name,
+             end.got              ? acquire_result::acquired
+             : end.code == errc{} ? acquire_result::busy
+                                  : result_of(end.code),
+             started_at, end.attempts);
+  if (end.got) return handle_of(std::move(end.got));
+  if (end.code == errc{}) return std::nullopt;
+  auto& detail = end.why;
+  detail.attempts = end.attempts;
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  if (detail.subject.empty()) detail.subject = "'" + wish.name + "'";
+  fail(end.code, std::move(detail));
+}
+
+release_outcome client_state::release_of_quorum(const std::shared_ptr<lease_record>& record) {
+  const auto outcome = quorum_->release(record, boottime_now() + options_.timeout);
+  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record->granted_at);
+  reporter_->tell([=](observer& o) { o.on_released(record->name, outcome, held); });
+  return outcome;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/quorum_question.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::engine {
+
+quorum_question::quorum_question(voters& all, script::command what, duration patience, time_point give_up_at)
+    : quorum_call{all},
+      what_{std::move(what)},
+      patience_{patience},
+      give_up_at_{give_up_at},
+      wake_at_{give_up_at},
+      troubles_(all.size()),
+      quarantines_(all.size()) {}
+
+void quorum_question::step(time_point now) {
+  std::size_t answered = 0;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!of(i).is_open() && !of(i).reply && all()[i]->wire().is_ready()) ask(i, now, what_);
+    answered += of(i).reply ? 1 : 0;
+  }
+  if (answered >= majority() && !enough_at_) enough_at_ = now;
+  wake_at_ = enough_at_ ? std::min(give_up_at_, *enough_at_ + patience_) : give_up_at_;
+  is_over_ = answered == size() || now >= wake_at_;
+  if (!is_over_) return;
+  for (std::size_t i = 0; i < size(); ++i) {
+    quarantines_[i] = all()[i]->wire().in_quarantine(now);
+    if (of(i).reply) continue;
+    const auto trouble = all()[i]->trouble();
+    troubles_[i] = trouble.empty() ? "did not answer in time" : trouble;
+  }
+}
+
+}  // namespace holdfast::engine

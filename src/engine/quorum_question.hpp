@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One question to all servers of a quorum, whose answers are their asker's to read. Unlike a vote it waits for all of
+// them, but not for long: what people are shown should be all that is to be seen.
+#pragma once
+
+#include "engine/quorum_call.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+class quorum_question final : public quorum_call {
+public:
+  // `patience`: with those that have not answered, once a majority has.
+  quorum_question(voters& all, script::command what, duration patience, time_point give_up_at);
+
+  void step(time_point now) override;
+  time_point wake_at() const override { return wake_at_; }
+  bool is_over() const override { return is_over_; }
+
+  // Only when is_over(). Empty: it did not answer.
+  const std::optional<resp::value>& reply(std::size_t node) const { return of(node).reply; }
+  // Why it did not, for people.
+  const std::string& trouble(std::size_t node) const { return troubles_[node]; }
+  // What a server said of a quarantine that still lasts.
+  const std::optional<quarantine>& quarantine_of(std::size_t node) const { return quarantines_[node]; }
+
+private:
+  script::command what_;
+  duration patience_;
+  time_point give_up_at_;
+  time_point wake_at_;
+  std::optional<time_point> enough_at_{};
+  bool is_over_ = false;
+  std::vector<std::string> troubles_;
+  std::vector<std::optional<quarantine>> quarantines_;
+};
+
+}  // namespace holdfast::engine

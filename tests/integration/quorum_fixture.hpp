@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Independent servers of which a majority grants, and what is in them. The largest ttl is small, so that no quarantine
+// is long.
+#pragma once
+
+#include "integration/fixture.hpp"
+#include "support/lab.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+
+class with_quorum : public testing::Test {
+protected:
+  static constexpr auto max_ttl = 8s;
+  static constexpr auto long_enough = 60s;  // For a quarantine and a busy machine.
+  static constexpr auto ttl = 4s;           // Long enough for a renewal on a busy machine.
+
+  explicit with_quorum(int servers = 3)
+      : lab_{lab_kind::quorum, {.count = servers, .ready_within = 120s}}, nodes_{lab_.nodes()} {
+    // Their first start, which nobody has seen.
+    make(10s).declare_nothing_forgotten();
+  }
+
+  client make(std::chrono::milliseconds timeout = 10s) const { return client{lab_.uri(), options(timeout)}; }
+  client make(const std::vector<int>& of, std::chrono::milliseconds timeout = 10s) const {
+    std::string uri;
+    for (const int i : of) uri += (uri.empty() ? "redis+quorum://" : ",") + node(i).address;
+    return client{uri, options(timeout)};
+  }
+  // A client of one of them, which knows nothing of a quorum.
+  client single(int i) const { return client{"redis://" + node(i).address, options(10s)}; }
+  static client_options options(std::chrono::milliseconds timeout) {
+    client_options how;
+    how.timeout = timeout;
+    how.max_ttl = max_ttl;
+    return how;
+  }
+
+  const lab_node& node(int i) const { return nodes_[static_cast<std::size_t>(i)]; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+  std::string ask(int i, std::vector<const char*> words) const { return test::ask(node(i), std::move(words)); }
+  std::string value(int i, const char* key = "hf:{x}") const { return ask(i, {"GET", key}); }
+  std::string owner_at(int i) const {
+    const auto text = value(i);
+    return text.size() > 36 ? text.substr(3, 32) : text;
+  }
+  // How many have a vote for somebody.
+  int votes() const {
+    int n = 0;
+    for (int i = 0; i < size(); ++i) n += value(i).empty() ? 0 : 1;
+    return n;
+  }
+  bool nothing_is_left() const {
+    return eventually([&] { return votes() == 0; }, long_enough);
+  }
+
+  lab_topology lab_;
+  std::vector<lab_node> nodes_;
+};
+
+class with_five : public with_quorum {
+protected:
+  with_five() : with_quorum{5} {}
+};
+
+}  // namespace holdfast::test

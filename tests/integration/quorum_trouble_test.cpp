@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a quorum does when servers lose their data, vote twice, or are lists of somebody else.
+#include "integration/quorum_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+using testing::HasSubstr;
+
+const acquire_options brief{.ttl = 4s};
+
+TEST_F(with_quorum, a_minority_s_renewals_do_not_move_the_deadline_H58) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = 3s});
+  lab_.pause(node(1));
+  lab_.pause(node(2));
+  const auto cut_at = boottime();
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, long_enough));
+  EXPECT_FALSE(held.valid());
+  // What was renewed before the pause lasts 3 s at most; the thread that says so may be late.
+  EXPECT_LT(boottime() - cut_at, 6s);
+  EXPECT_EQ(held.lost_reason(), errc::lease_expired);
+  lab_.resume(node(1));
+  lab_.resume(node(2));
+}
+
+TEST_F(with_quorum, a_lease_lives_on_while_one_server_is_silent) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = 3s});
+  lab_.pause(node(0));
+  let_pass(7s);
+  EXPECT_TRUE(held.valid());
+  lab_.resume(node(0));
+}
+
+// Without a restart the server does not know that it forgot, and so has no quarantine.
+TEST_F(with_five, a_vote_that_is_lost_is_given_again_and_then_counts_R18_B57) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = ttl});
+  ASSERT_TRUE(eventually([&] { return votes() == 5; }, long_enough));
+  const auto owner = owner_at(1);
+  ASSERT_EQ(ask(0, {"DEL", "hf:{x}"}), "");
+  EXPECT_TRUE(eventually([&] { return owner_at(0) == owner; }, long_enough));
+  EXPECT_TRUE(held.valid());
+  // Two of those that voted in the round go: without the one that was mended there is no majority.
+  let_pass(ttl);
+  lab_.kill(node(3));
+  lab_.kill(node(4));
+  let_pass(2 * ttl);
+  EXPECT_TRUE(held.valid());
+}
+
+TEST_F(with_quorum, a_lease_of_a_bare_majority_is_lost_with_one_of_its_votes_B57) {
+  lab_.kill(node(2));
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = max_ttl});
+  ASSERT_TRUE(held.valid());
+  ask(0, {"DEL", "hf:{x}"});
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, long_enough));
+  EXPECT_EQ(held.lost_reason(), errc::lease_gone);
+}
+
+TEST_F(with_quorum, a_server_that_lost_its_data_gives_no_second_holder_R7) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
+  ASSERT_TRUE(eventually([&] { return votes() == 3; }, long_enough));
+  for (int i = 0; i < 2; ++i) {
+    lab_.kill(node(i));
+    lab_.restart(node(i), lab_data::dropped);
+  }
+  auto second = make();
+  EXPECT_EQ(code_of([&] { (void)second.try_acquire("x", brief); }), errc::quarantined);
+  EXPECT_EQ(votes(), 1);
+  // It comes when the first holder's lease has ended, and not before.
+  const auto next = second.acquire("x", {.ttl = ttl, .wait = long_enough});
+  EXPECT_FALSE(held.valid());
+  EXPECT_TRUE(next.valid());
+  EXPECT_LT(held.token(), next.token());
+}
+
+TEST_F(with_five, two_lists_of_servers_cannot_both_win_R19_P26) {
+  auto one = make(std::vector<int>{0, 1, 2});
+  const auto held = one.acquire("x", brief);
+  ASSERT_TRUE(eventually([&] { return !value(0).empty() && !value(1).empty() && !value(2).empty(); }, long_enough));
+  auto other = make(std::vector<int>{1, 2, 3}, 2s);
+  const auto e = error_of([&] { (void)other.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::other_quorum);
+  EXPECT_EQ(e->code(), outcome::misconfigured);
+  EXPECT_THAT(e->detail().server_text, HasSubstr(node(0).address));
+  EXPECT_TRUE(eventually([&] { return value(3).empty(); }, long_enough));
+}
+
+TEST_F(with_quorum, one_server_behind_two_addresses_is_refused_R20) {
+  auto twin = node(1).address;
+  twin.replace(0, twin.find(':'), "localhost");
+  client locks{"redis+quorum://" + node(0).address + "," + node(1).address + "," + twin, options(10s)};
+  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::invalid_uri);
+  EXPECT_THAT(e->detail().subject, HasSubstr(twin));
+  EXPECT_EQ(votes(), 0);
+}
+
+TEST_F(with_quorum, a_server_that_comes_back_is_asked_again) {
+  lab_.kill(node(0));
+  auto locks = make();
+  (void)locks.acquire("x", brief).release();
+  lab_.restart(node(0), lab_data::dropped);
+  lab_.kill(node(1));
+  // The one that came back is in quarantine first.
+  EXPECT_TRUE(locks.acquire("x", {.ttl = ttl, .wait = long_enough}).valid());
+}
+
+// The line is on the first server: who waits there goes to the next.
+TEST_F(with_quorum, waiters_outlive_the_server_of_their_line_P25) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  std::vector<std::thread> all;
+  std::atomic<int> got{0};
+  for (int t = 0; t < 3; ++t) {
+    all.emplace_back([&] {
+      auto mine = make(3s);
+      EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = long_enough}).valid());
+      ++got;
+    });
+  }
+  let_pass(1s);
+  // The list is sorted: that of the smallest address.
+  int first = 0;
+  for (int i = 1; i < 3; ++i)
+    if (node(i).address < node(first).address) first = i;
+  lab_.kill(node(first));
+  let_pass(1s);
+  held.release();
+  for (auto& thread : all) thread.join();
+  EXPECT_EQ(got, 3);
+}
+
+// A silent server: what was asked of it before may take effect when it goes on, and must end then.
+TEST_F(with_quorum, a_vote_that_was_given_late_is_withdrawn_R17) {
+  auto locks = make();
+  (void)locks.acquire("warm", brief).release();
+  lab_.pause(node(0));
+  for (int i = 0; i < 5; ++i) (void)locks.acquire("x", brief).release();
+  lab_.resume(node(0));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+}  // namespace
+}  // namespace holdfast::test

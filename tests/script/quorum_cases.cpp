@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node's part in a quorum: its vote, the token that is raised, and to which list of servers it belongs.
+#include "cases.hpp"
+
+namespace holdfast::tests {
+
+namespace {
+
+const std::string quorum = "hf:quorum";
+const std::string ours = "v1|3|open|a:1,b:1,c:1";
+const std::string earlier = "v1|2|open|a:1,b:1,d:1";
+const std::string theirs = "v1|3|open|a:1,b:1,d:1";
+const std::string closed = "v1|3|closed|a:1,b:1,c:1";
+
+const shape late = list({number(3), now()});
+const shape spent = list({number(4), now()});
+const shape not_mine = list({number(5), now()});
+
+shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
+shape granted(const std::string& token) { return list({number(0), now(), text(token)}); }
+shape other_quorum(const std::string& record) { return list({number(17), now(), text(record)}); }
+
+step vote_with(std::vector<std::string> args, shape expected) {
+  return run(id::vote, {holder, fence, quorum}, std::move(args), std::move(expected));
+}
+step vote(const std::string& who, const std::string& proposal, shape expected, const std::string& record = ours) {
+  return vote_with({who, "10000", "0", "60000", "ann", "0", proposal, record}, std::move(expected));
+}
+step raise(const std::string& who, const std::string& token, shape expected) {
+  return run(id::raise, {holder, fence}, {who, token}, std::move(expected));
+}
+step renew_vote(const std::string& token, shape expected, const std::string& record = ours) {
+  return run(id::renew, {holder, broken, quorum}, {"<A>", token, "10000", record}, std::move(expected));
+}
+step record_is(const std::string& record) { return send({"SET", quorum, record, "PX", "3000"}); }
+// The server's time as <t>.
+step look_at_the_clock() { return leave("<D>", list({saved("five"), now("t")})); }
+const std::string past = "1000000000000000";
+
+std::vector<script_case> token_cases() {
+  return {
+      {"a_vote_takes_the_proposal_P23",
+       {look_at_the_clock(), vote("<A>", "<t+60000000>", granted("<t+60000000>")),
+        send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]), 1, 59)", "1", holder},
+             text("v1|<A>|<t+60000000>|10000|")),
+        left_is(holder, 5000, 10000), value_is(fence, text("<t+60000000>|<A>")),
+        left_is(fence, week_ms + 50'000, week_ms + 60'001), value_is(quorum, text(ours)),
+        left_is(quorum, week_ms - 5000, week_ms)}},
+      {"a_proposal_behind_its_clock_gets_the_clock_P24",
+       {vote("<A>", past, now("t")), value_is(fence, text("<t>|<A>"))}},
+      {"a_proposal_not_above_the_last_stamp_gets_the_next_C2",
+       {look_at_the_clock(), send({"SET", fence, "<t+60000000>|<B>", "PX", "600000"}),
+        vote("<A>", "<t+60000000>", granted("<t+60000001>")), value_is(fence, text("<t+60000001>|<A>"))}},
+      {"a_proposal_not_above_min_fence_gets_the_next",
+       {look_at_the_clock(), vote_with({"<A>", "10000", "0", "60000", "ann", "<t+60000000>", "<t+59000000>", ours},
+                                       granted("<t+60000001>"))}},
+      {"a_proposal_or_a_demand_a_year_ahead_is_refused",
+       {vote("<A>", "<now+31536100000000>", list({number(11), now()})),
+        vote_with({"<A>", "10000", "0", "60000", "ann", "<now+31536100000000>", past, ours}, list({number(11), now()})),
+        is_absent(holder), is_absent(fence), is_absent(quorum)}},
+      {"raising_writes_the_larger_token_and_leaves_the_expiry_P23",
+       {vote("<A>", past, now("t")), send({"PEXPIRE", holder, "3000"}, number(1)), raise("<A>", "<t+7>", now()),
+        value_is(holder, text("v1|<A>|<t+7>|10000|<t>|ann")), left_is(holder, 1, 3000),
+        value_is(fence, text("<t+7>|<A>")), left_is(fence, week_ms - 5000, week_ms + 1)}},
+      {"raising_twice_is_raising_once",
+       {vote("<A>", past, now("t")), raise("<A>", "<t+7>", now()), raise("<A>", "<t+7>", now()),
+        value_is(holder, text("v1|<A>|<t+7>|10000|<t>|ann"))}},
+      {"raises_nothing_back_C2",
+       {vote("<A>", past, now("t")), raise("<A>", "<t-1>", not_mine),
+        value_is(holder, text("v1|<A>|<t>|10000|<t>|ann")), value_is(fence, text("<t>|<A>"))}},
+      {"raises_nobody_elses_vote_C9",
+       {vote("<A>", past, now("t")), raise("<B>", "<t+7>", not_mine), value_is(fence, text("<t>|<A>")),
+        release("<A>", "<t>", now()), raise("<A>", "<t+7>", not_mine), is_absent(holder),
+        value_is(fence, text("<t>|<A>"))}},
+      {"raises_nothing_that_is_none",
+       {raise("short", past, bad("owner id")), raise("<A>", "17", bad("token")),
+        raise("<A>", "9999999999999999", bad("token"))}},
+      {"a_raised_vote_is_renewed_and_released_by_its_new_token_P9",
+       {vote("<A>", past, now("t")), raise("<A>", "<t+7>", now()),
+        renew_vote("<t>", list({number(5), now(), text("taken")})), renew_vote("<t+7>", now()),
+        release("<A>", "<t>", not_mine), release("<A>", "<t+7>", now()), is_absent(holder)}},
+      {"the_next_vote_is_above_what_was_raised_C2",
+       {vote("<A>", past, now("t")), raise("<A>", "<t+60000000>", now()), release("<A>", "<t+60000000>", now()),
+        vote("<B>", past, granted("<t+60000001>"))}},
+  };
+}
+
+std::vector<script_case> vote_cases() {
+  return {
+      {"a_vote_for_another_is_busy_and_changes_nothing",
+       {vote("<A>", past, now("t")),
+        vote("<B>", past, list({number(2), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(5000, 10000)})),
+        value_is(fence, text("<t>|<A>"))}},
+      {"a_lock_of_ours_is_a_vote_for_another",
+       {acquire("<A>", now("t")),
+        vote("<B>", past, list({number(2), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(5000, 10000)})),
+        is_absent(quorum)}},
+      {"a_repeated_vote_is_mine_under_the_token_that_it_has_H11",
+       {vote("<A>", past, now("t")),
+        vote("<A>", "<now+60000000>", list({number(1), now(), text("<t>"), number(1, 10000)})),
+        value_is(fence, text("<t>|<A>"))}},
+      {"a_late_vote_has_no_effect_H12_P10",
+       {vote_with({"<A>", "10000", "<now-1>", "60000", "ann", "0", past, ours}, late), is_absent(holder),
+        is_absent(quorum)}},
+      {"a_withdrawn_vote_is_spent_P9_B55",
+       {vote("<A>", past, now("t")), leave("<A>", now()), is_absent(holder), vote("<A>", past, spent),
+        is_absent(holder)}},
+      {"a_vote_that_was_withdrawn_before_it_came_is_spent_P9_B55",
+       {leave("<A>", not_mine), vote("<A>", past, spent), is_absent(holder)}},
+      {"a_vote_without_an_expiry_gets_one_C8",
+       {vote("<A>", past, now("t")), send({"PERSIST", holder}, number(1)),
+        vote("<B>", past, list({number(2), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(60000)})),
+        left_is(holder, 50000, 60000)}},
+      {"a_vote_with_a_full_memory_changes_nothing_B70",
+       {memory_full(), vote("<A>", past, error("OOM")), memory_free(), is_absent(holder), is_absent(fence),
+        is_absent(quorum)}},
+      {"a_vote_over_a_list_is_refused_H71",
+       {send({"RPUSH", fence, "data"}, number(1)), vote("<A>", past, list({number(9), now(), text("list")})),
+        is_absent(holder)},
+       {fence}},
+      {"refuses_a_vote_with_arguments_that_are_none",
+       {vote("short", past, bad("owner id")), vote("<A>", "17", bad("proposal")),
+        vote("<A>", past, bad("quorum record"), ""), vote("<A>", past, bad("quorum record"), closed),
+        vote("<A>", past, bad("quorum record"), "v1|0000000001|open|a"),
+        vote_with({"<A>", "70000", "0", "60000", "ann", "0", past, ours}, bad("ttl")),
+        vote_with({"<A>", "10000", "7", "60000", "ann", "0", past, ours}, bad("not_after")),
+        vote_with({"<A>", "10000", "0", "60000", "ann", "x", past, ours}, bad("min_fence")), is_absent(holder)}},
+  };
+}
+
+std::vector<script_case> record_cases() {
+  return {
+      {"another_list_of_servers_gets_no_vote_R19_P26",
+       {record_is(theirs), vote("<A>", past, other_quorum(theirs)), is_absent(holder), is_absent(fence),
+        value_is(quorum, text(theirs))}},
+      {"a_closed_server_votes_for_nobody_P26", {record_is(closed), vote("<A>", past, other_quorum(closed))}},
+      {"a_later_generation_replaces_an_earlier_one_P26",
+       {record_is(earlier), vote("<A>", past, now()), value_is(quorum, text(ours)),
+        left_is(quorum, week_ms - 5000, week_ms), vote("<B>", past, other_quorum(ours), earlier)}},
+      {"what_is_no_record_gets_no_vote", {record_is("what is this"), vote("<A>", past, other_quorum("what is this"))}},
+      {"every_vote_lets_the_record_live_on_C8",
+       {record_is(ours), vote("<A>", past, now()), left_is(quorum, week_ms - 5000, week_ms)}},
+      {"a_renewal_lets_the_record_live_on_P26",
+       {vote("<A>", past, now("t")), record_is(ours), renew_vote("<t>", now()),
+        left_is(quorum, week_ms - 5000, week_ms)}},
+      {"a_vote_is_not_renewed_on_a_closed_server_P26",
+       {vote("<A>", past, now("t")), record_is(closed), send({"PEXPIRE", holder, "3000"}, number(1)),
+        renew_vote("<t>", other_quorum(closed)), left_is(holder, 1, 3000)}},
+      {"a_vote_is_renewed_where_the_record_is_of_before_or_gone",
+       {vote("<A>", past, now("t")), record_is(earlier), renew_vote("<t>", now()), send({"DEL", quorum}, number(1)),
+        renew_vote("<t>", now())}},
+      {"a_record_is_written_over_the_one_that_was_seen",
+       {run(id::quorum_record, {quorum}, {closed, ""}, now()), run(id::quorum_record, {quorum}, {ours, closed}, now()),
+        value_is(quorum, text(ours)), left_is(quorum, week_ms - 5000, week_ms)}},
+      {"a_record_that_is_there_is_written_again",
+       {record_is(ours), run(id::quorum_record, {quorum}, {ours, ""}, now()),
+        left_is(quorum, week_ms - 5000, week_ms)}},
+      {"a_record_that_nobody_saw_is_not_written_over",
+       {record_is(theirs), run(id::quorum_record, {quorum}, {closed, ours}, other_quorum(theirs)),
+        run(id::quorum_record, {quorum}, {closed, ""}, other_quorum(theirs)), value_is(quorum, text(theirs))}},
+      {"a_record_is_not_written_over_none_when_one_was_seen",
+       {run(id::quorum_record, {quorum}, {closed, ours}, other_quorum("")), is_absent(quorum)}},
+      {"refuses_to_write_what_is_no_record",
+       {run(id::quorum_record, {quorum}, {"v2|1|open|a", ""}, bad("quorum record")), is_absent(quorum)}},
+      {"does_not_write_a_record_over_a_list_H71",
+       {send({"RPUSH", quorum, "data"}, number(1)),
+        run(id::quorum_record, {quorum}, {ours, ""}, list({number(9), now(), text("list")}))},
+       {quorum}},
+  };
+}
+
+}  // namespace
+
+std::vector<script_case> quorum_cases() {
+  auto all = token_cases();
+  for (auto& more : vote_cases()) all.push_back(std::move(more));
+  for (auto& more : record_cases()) all.push_back(std::move(more));
+  return all;
+}
+
+}  // namespace holdfast::tests
