@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,7 +81,9 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
 
 // Of the server. `hold`: how long a lease may live on that it has forgotten. `first`: it cannot have forgotten any.
 enum class epoch_start { unknown, first };
-command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown);
+// `tag`: as of epoch_key().
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown,
+              std::optional<int> tag = {});
 
 // Could the answer to it be a grant?
 bool may_grant(const command& what);

@@ -35,7 +35,8 @@ private:
 lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counted = false);
 
 // Where a server's epoch is kept (epoch.lua): of the server, so of no lock, whose keys begin with the prefix and `{`.
-std::string epoch_key(std::string_view prefix);
+// `tag`: of a node of a cluster, a number whose slot it serves.
+std::string epoch_key(std::string_view prefix, std::optional<int> tag = {});
 
 // The SCAN pattern of every holder key whose name matches `glob`; `prefix` is free of glob characters.
 // In the glob `{`, `}` and `%` stand for themselves, so they are escaped as in a name.
