@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/greeting.hpp"
+#include "net/cluster_watch.hpp"
 #include "net/endpoint.hpp"
 #include "net/sentinel_watch.hpp"
 
@@ -21,7 +22,8 @@ struct server_uri {
   engine::credentials who;
   int database = 0;
   std::optional<net::sentinel_set>
-      sentinels{};              // Who says where the primary is; then `where` is for the client to fill.
+      sentinels{};  // Who says where the primary is; then `where` is for the client to fill.
+  std::optional<net::cluster_seeds> cluster{};  // Some of its nodes, which say where all are; likewise.
   bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.
   std::string local_directory;  // Empty: the default.
   std::string display;          // Without user and password, in one spelling: two URIs of one server are equal.
