@@ -41,7 +41,7 @@ public:
 
   // As renewing's.
   departing depart(time_point now) {
-    plan_.on_failed(now, of().jitter_);
+    if (channel::open_requests(*this) > 0) plan_.on_failed(now, of().jitter_);
     departing out;
     out.release = std::move(what_);
     out.release_plan = plan_;
