@@ -76,7 +76,8 @@ constexpr std::array meanings{
     meaning{errc::quarantined, "quarantined", "the server may have forgotten locks, so nothing is granted yet",
             not_applied, not_applied},
     meaning{errc::not_replicated, "not_replicated", "too few replicas confirmed it in time", not_applied, not_applied},
-    meaning{errc::no_primary, "no_primary", "no majority of the sentinels names a primary", unreachable, not_applied},
+    meaning{errc::no_primary, "no_primary",
+            "no majority of the sentinels, or of the cluster's primaries, names a primary", unreachable, not_applied},
 };
 
 const meaning* find(int value) noexcept {
