@@ -25,7 +25,7 @@ struct cluster_answer {
 
 class cluster_talk {
 public:
-  using answer = cluster_answer;
+  using answer_type = cluster_answer;
   static bool is_well(const cluster_answer& of) { return of.failure.empty(); }
   static cluster_answer failed(const connection_failure& why) {
     return {std::nullopt, why.text, why.code, why.is_final};

@@ -21,7 +21,7 @@ struct sentinel_answer {
 
 class sentinel_talk {
 public:
-  using answer = sentinel_answer;
+  using answer_type = sentinel_answer;
   static bool is_well(const sentinel_answer& of) { return of.failure.empty() || of.is_unknown; }
   static sentinel_answer failed(const connection_failure& why) { return {{}, {}, why.text, false}; }
 

@@ -20,12 +20,12 @@ namespace holdfast::net {
 // How long a round of a watch waits, and a server has for an answer.
 inline constexpr duration answer_patience = std::chrono::seconds{1};
 
-// Talk: begin(), ask(out), is_asked(), on_bytes() -> optional<answer>; is_well(answer): the connection may stay; and
+// Talk: begin(), ask(out), is_asked(), on_bytes() -> optional<answer_type>; is_well(answer): the connection may stay; and
 // what the answer is when the connection has failed().
 template <class Talk>
 class asked_line {
 public:
-  using answer_type = typename Talk::answer;
+  using answer_type = typename Talk::answer_type;
 
   asked_line(const endpoint& where, Talk talk) : link_{where}, talk_{std::move(talk)} {}
 

@@ -6,8 +6,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -98,6 +101,46 @@ TEST_F(on_a_cluster, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
     if (node.address != home.address) lab_.resume(node);
   }
   EXPECT_TRUE(locks.acquire("x", {.ttl = 2s, .wait = long_enough}).valid());
+}
+
+// Slots move all the time under threads that contend: no two hold one lock, and nobody sees any of it.
+TEST_F(on_a_cluster, moves_slots_under_load_and_nobody_notices_B67_B68) {
+  const auto names = a_name_on_each();
+  struct seen {
+    std::atomic<int> inside{0};
+    std::atomic<int> holds{0};
+  };
+  std::vector<seen> locks_seen(names.size());
+  std::atomic<int> overlaps{0};
+  std::atomic<bool> is_over{false};
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  std::vector<std::thread> crowd;
+  for (int i = 0; i < 6; ++i) {
+    crowd.emplace_back([&, i] {
+      auto locks = make();
+      for (std::size_t turn = static_cast<std::size_t>(i); !is_over; ++turn) {
+        const auto which = turn % names.size();
+        try {
+          auto mine = locks.acquire(names[which], {.ttl = 5s, .wait = long_enough});
+          if (++locks_seen[which].inside != 1 && mine.valid()) ++overlaps;
+          ++locks_seen[which].holds;
+          --locks_seen[which].inside;
+          mine.release();
+        } catch (const error& e) {
+          const std::lock_guard guard{mutex};
+          errors.emplace_back(e.what());
+        }
+      }
+    });
+  }
+  const auto until = boottime() + 12s;
+  for (std::size_t turn = 0; boottime() < until; ++turn) move(names[turn % names.size()]);
+  is_over = true;
+  for (auto& one : crowd) one.join();
+  EXPECT_EQ(overlaps, 0);
+  EXPECT_THAT(errors, testing::IsEmpty());
+  for (const auto& one : locks_seen) EXPECT_GT(one.holds, 10);
 }
 
 TEST_F(on_a_cluster, without_a_majority_it_says_who_did_not_answer) {
