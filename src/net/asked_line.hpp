@@ -20,8 +20,8 @@ namespace holdfast::net {
 // How long a round of a watch waits, and a server has for an answer.
 inline constexpr duration answer_patience = std::chrono::seconds{1};
 
-// Talk: begin(), ask(out), is_asked(), on_bytes() -> optional<answer_type>; is_well(answer): the connection may stay; and
-// what the answer is when the connection has failed().
+// Talk: begin(), ask(out), is_asked(), on_bytes() -> optional<answer_type>; is_well(answer): the connection may stay;
+// failed(why): what the answer is then.
 template <class Talk>
 class asked_line {
 public:
