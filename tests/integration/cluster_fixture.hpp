@@ -47,11 +47,20 @@ protected:
     return !answer.empty() && !answer.starts_with("MOVED") && !answer.starts_with("CLUSTERDOWN");
   }
   lab_node home_of(const std::string& name) {
-    for (const auto& node : primaries()) {
-      if (serves(node, "hf:{" + name + "}")) return node;
-    }
-    ADD_FAILURE() << "nobody serves " << name;
-    return {};
+    lab_node home;
+    // They tell each other of a move, and for a moment each may name the other.
+    EXPECT_TRUE(eventually(
+        [&] {
+          for (const auto& node : primaries()) {
+            if (!serves(node, "hf:{" + name + "}")) continue;
+            home = node;
+            return true;
+          }
+          return false;
+        },
+        long_enough))
+        << "nobody serves " << name;
+    return home;
   }
   lab_node another_than(const lab_node& one) {
     for (const auto& node : primaries()) {
