@@ -45,7 +45,7 @@ public:
         at_ = next;
       }
       flow().go_on(next->commands()->channel(), next->commands()->ear(), boottime_now());
-      next->start(std::move(self));
+      next->start(self);  // It may be over, and be told, before we go on.
       if (is_cancelled_ || of->is_ending()) next->commands()->cancel(*this);
     } catch (...) {
       // No memory: nobody hears of it.

@@ -122,7 +122,6 @@ client_state::~client_state() {
   if (cluster_) cluster_->close(farewell, false);
   node_->close(farewell, false);
   callbacks_->close(false);
-  if (cluster_) cluster_->close_watch(false);
 }
 
 void client_state::close_and_wait() noexcept {
@@ -131,7 +130,6 @@ void client_state::close_and_wait() noexcept {
   node_->close(farewell, true);
   callbacks_->close(true);
   if (sentinels_) sentinels_->close(true);
-  if (cluster_) cluster_->close_watch(true);
 }
 
 const std::shared_ptr<const std::string>& client_state::owner() {

@@ -66,8 +66,9 @@ std::vector<std::shared_ptr<node>> cluster_nodes::all() const {
   return found;
 }
 
-// The watch's thread may be about to add one: that one has nothing to do, and goes away with us.
+// The watch first, because it adds nodes.
 void cluster_nodes::close(duration at_most, bool wait) noexcept {
+  watch_->close(wait);
   try {
     const time_point until = net::boottime_now() + at_most;
     for (const auto& one : all()) one->close(std::max(duration{0}, until - net::boottime_now()), wait);

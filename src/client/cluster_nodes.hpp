@@ -58,8 +58,8 @@ public:
   // Who keeps a lease changes only under this; to be held while a keeper is told about one.
   std::mutex& moving() const { return moving_; }
 
+  // Ends the threads of all of them, and the watch's. As node::close().
   void close(duration at_most, bool wait) noexcept;
-  void close_watch(bool wait) noexcept { watch_->close(wait); }
 
 private:
   struct member {

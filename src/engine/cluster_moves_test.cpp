@@ -46,6 +46,10 @@ protected:
     peer server;
   };
 
+  ~two_nodes() override {
+    if (where) where->stop(*call);
+  }
+
   int redirections = 0;
   core::seeded_random rng;
   node_under_test a{*this};
@@ -64,12 +68,14 @@ protected:
   std::string busy() { return list({integer(2), stamp(a.server.clock), bulk("v1|somebody"), integer(5000)}); }
 
   std::optional<acquire> call;
+  caller* where = nullptr;  // It is started.
   void start(std::optional<duration> wait, bool only_once = false) {
     const core::acquire_settings rules{10s, core::clock_drift{10'000}, only_once, wait, 5s, true};
     call.emplace(a.calls.wire(), a.ear, acquire::request{keys, std::make_shared<const std::string>("ann"), 60s, {}},
                  rules, now(), rng);
     call->set_slot(slot);
     a.calls.start(*call, now());
+    where = &a.calls;
     a.server.connect();
   }
   // Until it stands in line at A; its owner id.
@@ -88,6 +94,7 @@ protected:
     a.calls.stop(*call);
     call->go_on(b.calls.wire(), b.ear, now());
     b.calls.start(*call, now());
+    where = &b.calls;
     if (!b.calls.wire().is_ready()) b.server.connect();
   }
 };
@@ -165,6 +172,7 @@ TEST_F(two_nodes, what_is_unanswered_when_the_slot_moves_is_taken_for_cut_off) {
   a.calls.leave_server(now(), nowhere);
   ASSERT_TRUE(call->is_moved());
   a.calls.stop(*call);
+  where = nullptr;
   call->cancel(now());
   ASSERT_TRUE(call->is_over());
   EXPECT_EQ(std::get<core::got_failure>(call->end()).code, errc::cancelled_in_flight);

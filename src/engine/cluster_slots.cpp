@@ -83,7 +83,7 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const slots_an
   for (const auto& one : votes) {
     if (std::binary_search(electors.begin(), electors.end(), one.from)) counted.push_back(&one);
   }
-  if (electors.empty() || counted.size() * 2 <= electors.size()) return std::nullopt;
+  if (counted.empty()) return std::nullopt;
 
   slot_map out;
   out.owner.fill(slot_map::nobody);

@@ -131,6 +131,19 @@ TEST_F(a_cluster, names_nobody_for_a_slot_about_which_they_disagree) {
   EXPECT_EQ(owner_of(*map, 15), "");
 }
 
+// What it says of the others is nothing to those of the slot in doubt, and both are on one connection.
+TEST_F(a_cluster, does_not_name_a_primary_of_which_one_slot_is_in_doubt_P22) {
+  const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)});
+  auto doubting = before;
+  doubting.ranges[0].first = 1;
+  const auto round = named_by_majority(std::vector{vote(1, before), vote(2, doubting)});
+  ASSERT_TRUE(known && round);
+  const auto map = merged(*known, *round);
+  EXPECT_EQ(owner_of(map, 0), "a");
+  EXPECT_EQ(owner_of(map, 1), "a");
+  EXPECT_FALSE(map.is_named[map.owner[1]]);
+}
+
 // Half a failover: the primaries have not heard of it all at the same time.
 TEST_F(a_cluster, keeps_a_slot_in_doubt_where_it_was_and_does_not_name_who_serves_it_P22) {
   const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)});

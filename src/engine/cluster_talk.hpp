@@ -25,7 +25,11 @@ struct cluster_answer {
 
 class cluster_talk {
 public:
-  using answer = cluster_answer;
+  using answer_type = cluster_answer;
+  static bool is_well(const cluster_answer& of) { return of.failure.empty(); }
+  static cluster_answer failed(const connection_failure& why) {
+    return {std::nullopt, why.text, why.code, why.is_final};
+  }
 
   // `asked`: where the node is.
   cluster_talk(credentials who, cluster_address asked) : who_{std::move(who)}, asked_{std::move(asked)} {}
@@ -36,7 +40,7 @@ public:
   void ask(std::string& out);
   bool is_asked() const { return is_asked_; }
 
-  // Takes what has come. An answer ends the question; one with a failure ends the connection too.
+  // Takes what has come. An answer ends the question; one that is not is_well() ends the connection too.
   std::optional<cluster_answer> on_bytes(std::string_view bytes);
 
 private:

@@ -21,6 +21,10 @@ struct sentinel_answer {
 
 class sentinel_talk {
 public:
+  using answer_type = sentinel_answer;
+  static bool is_well(const sentinel_answer& of) { return of.failure.empty() || of.is_unknown; }
+  static sentinel_answer failed(const connection_failure& why) { return {{}, {}, why.text, false}; }
+
   // `primary`: the name under which the sentinels watch it.
   sentinel_talk(credentials who, std::string primary) : who_{std::move(who)}, primary_{std::move(primary)} {}
 
@@ -30,8 +34,7 @@ public:
   void ask(std::string& out);
   bool is_asked() const { return is_asked_; }
 
-  // Takes what has come. An answer ends the question. One with a `failure` that is_unknown does not explain ends the
-  // connection too.
+  // Takes what has come. An answer ends the question. One that is not is_well() ends the connection too.
   std::optional<sentinel_answer> on_bytes(std::string_view bytes);
 
 private:

@@ -20,12 +20,12 @@ namespace holdfast::net {
 // How long a round of a watch waits, and a server has for an answer.
 inline constexpr duration answer_patience = std::chrono::seconds{1};
 
-// Talk: begin(), ask(out), is_asked(), on_bytes() -> optional<answer>, and an answer with `failure` that ends the
-// connection where that is not empty.
+// Talk: begin(), ask(out), is_asked(), on_bytes() -> optional<answer_type>; is_well(answer): the connection may stay;
+// failed(why): what the answer is then.
 template <class Talk>
 class asked_line {
 public:
-  using answer_type = typename Talk::answer;
+  using answer_type = typename Talk::answer_type;
 
   asked_line(const endpoint& where, Talk talk) : link_{where}, talk_{std::move(talk)} {}
 
@@ -50,7 +50,7 @@ public:
     std::string bytes;
     const bool is_alive = link_.read(bytes);
     if (auto answer = talk_.on_bytes(bytes)) {
-      const bool is_well = answer->failure.empty();
+      const bool is_well = Talk::is_well(*answer);
       answer_ = std::move(answer);
       if (!is_well) close();
     }
@@ -100,10 +100,7 @@ private:
     close();
     is_refused_ = reason.is_refusal;
     if (answer_) return;
-    answer_ = answer_type{};
-    answer_->failure = reason.text;
-    answer_->code = reason.code;
-    answer_->is_final = reason.is_final;
+    answer_ = Talk::failed(reason);
   }
 
   link link_;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/sentinel_watch.hpp"
 
-#include "engine/sentinel_talk.hpp"
 #include "net/clock.hpp"
-#include "net/link.hpp"
 #include "net/quiet_thread.hpp"
 
 #include <poll.h>
@@ -19,110 +17,33 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// How long a round waits, and a sentinel has for an answer.
-constexpr duration patience = 1s;
-// For a name, a connection, TLS: more round trips than one.
-constexpr duration patience_for_connection = 5s;
 // Between two rounds for those who want to connect.
 constexpr duration least_pause = 20ms;
 
+using line = asked_line<engine::sentinel_talk>;
+
+std::optional<std::string> named_by(const line& one) {
+  if (!one.answer() || one.answer()->host.empty()) return std::nullopt;
+  return text_of(tcp_address{one.answer()->host, one.answer()->port});
+}
+
+std::string what_it_says(const tcp_address& who, const line& one) {
+  const std::string said = !one.answer()                   ? "no answer"
+                           : one.answer()->failure.empty() ? *named_by(one)
+                                                           : one.answer()->failure;
+  return text_of(who) + ": " + said;
+}
+
 }  // namespace
 
-// The connection to one of them. It stays open from one question to the next.
-class sentinel_watch::line {
-public:
-  line(const tcp_address& where, const sentinel_set& of)
-      : name_{text_of(where)}, link_{endpoint{where, of.uses_tls, of.tls}}, talk_{of.who, of.primary} {}
-
-  // A question or a connection that is still on its way is left so: from afar either takes longer than a round.
-  void ask() {
-    const time_point now = boottime_now();
-    if (link_.is_open()) collect(POLLIN);  // It may have answered late, or have gone away.
-    answer_.reset();
-    if (talk_.is_asked() && now - asked_at_ >= patience) close();
-    if (is_opening() && now - opened_at_ >= patience_for_connection) close();
-    if (talk_.is_asked() || is_opening()) return;
-    if (link_.is_open()) return put_question();
-    opened_at_ = now;
-    note(link_.open());
-  }
-
-  void collect(short happened) {
-    if (happened == 0 || link_.is_closed()) return;
-    if (!link_.is_open()) return note(link_.advance());
-    if (happened & POLLOUT) flush();
-    if (!(happened & ~POLLOUT) || !link_.is_open()) return;
-    std::string bytes;
-    const bool is_alive = link_.read(bytes);
-    if (auto answer = talk_.on_bytes(bytes)) {
-      const bool is_well = answer->failure.empty() || answer->is_unknown;
-      answer_ = std::move(answer);
-      if (!is_well) close();
-    }
-    if (!is_alive) end(link_.failure().text);
-  }
-
-  pollfd poll_for() const { return link_.poll_for(!outgoing_.empty()); }
-  bool is_done() const { return answer_.has_value(); }
-
-  std::optional<std::string> named() const {
-    if (!answer_ || answer_->host.empty()) return std::nullopt;
-    return text_of(where());
-  }
-  tcp_address where() const { return {answer_->host, answer_->port}; }
-  time_point asked_at() const { return asked_at_; }
-  bool is_unknown() const { return answer_ && answer_->is_unknown; }
-  std::string trouble() const {
-    if (!answer_) return name_ + ": no answer";
-    return name_ + ": " + (answer_->failure.empty() ? text_of(where()) : answer_->failure);
-  }
-
-private:
-  bool is_opening() const { return !link_.is_open() && !link_.is_closed(); }
-
-  void note(link::progress progress) {
-    if (progress == link::progress::failed) return end(link_.failure().text);
-    if (progress != link::progress::open) return;
-    talk_.begin();
-    put_question();
-  }
-
-  void put_question() {
-    asked_at_ = boottime_now();
-    talk_.ask(outgoing_);
-    flush();
-  }
-
-  void flush() {
-    if (outgoing_.empty()) return;
-    if (link_.write(outgoing_) == link::written::failed) end("the connection broke");
-  }
-
-  void close() {
-    link_.close();
-    talk_.begin();
-    outgoing_.clear();
-  }
-
-  void end(std::string why) {
-    close();
-    if (answer_) return;
-    answer_ = engine::sentinel_answer{};
-    answer_->failure = std::move(why);
-  }
-
-  const std::string name_;
-  link link_;
-  engine::sentinel_talk talk_;
-  std::string outgoing_{};
-  time_point opened_at_{};
-  time_point asked_at_{};
-  std::optional<engine::sentinel_answer> answer_{};  // Of this round.
-};
-
 sentinel_watch::sentinel_watch(const sentinel_set& whom, duration worth)
-    : named_{std::make_shared<engine::named_primary>(worth)}, period_{std::clamp<duration>(worth / 12, 100ms, 5s)} {
-  for (const auto& one : whom.sentinels) lines_.push_back(std::make_unique<line>(one, whom));
+    : named_{std::make_shared<engine::named_primary>(worth)},
+      period_{std::clamp<duration>(worth / 12, 100ms, 5s)},
+      sentinels_{whom.sentinels} {
+  for (const auto& one : sentinels_) {
+    lines_.push_back(
+        std::make_unique<line>(endpoint{one, whom.uses_tls, whom.tls}, engine::sentinel_talk{whom.who, whom.primary}));
+  }
 }
 
 sentinel_watch::~sentinel_watch() = default;
@@ -188,7 +109,7 @@ void sentinel_watch::run() {
 }
 
 sentinel_watch::found sentinel_watch::ask_all() {
-  const time_point until = boottime_now() + patience;
+  const time_point until = boottime_now() + answer_patience;
   for (const auto& one : lines_) one->ask();
   for (;;) {
     auto result = what_they_say();
@@ -198,18 +119,18 @@ sentinel_watch::found sentinel_watch::ask_all() {
 }
 
 bool sentinel_watch::all_are_done() const {
-  return std::all_of(lines_.begin(), lines_.end(), [](const auto& one) { return one->is_done(); });
+  return std::all_of(lines_.begin(), lines_.end(), [](const auto& one) { return one->answer().has_value(); });
 }
 
 sentinel_watch::found sentinel_watch::what_they_say() {
   std::vector<std::optional<std::string>> named;
-  for (const auto& one : lines_) named.push_back(one->named());
+  for (const auto& one : lines_) named.push_back(named_by(*one));
   found result;
   if (const auto primary = engine::named_by_majority(named)) {
     time_point asked_at = never;  // The first of those who name it.
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       if (named[i] != primary) continue;
-      result.where = lines_[i]->where();
+      result.where = {lines_[i]->answer()->host, lines_[i]->answer()->port};
       asked_at = std::min(asked_at, lines_[i]->asked_at());
     }
     const bool is_first = named_->term() == 0;
@@ -223,9 +144,12 @@ sentinel_watch::found sentinel_watch::what_they_say() {
     if (is_other && !is_first && tell_of_change_) tell_of_change_();
     return result;
   }
-  const auto unknown = std::count_if(lines_.begin(), lines_.end(), [](const auto& one) { return one->is_unknown(); });
+  const auto unknown = std::count_if(lines_.begin(), lines_.end(),
+                                     [](const auto& one) { return one->answer() && one->answer()->is_unknown; });
   result.is_final = static_cast<std::size_t>(unknown) * 2 > lines_.size();
-  for (const auto& one : lines_) result.failure += (result.failure.empty() ? "" : "; ") + one->trouble();
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    result.failure += (result.failure.empty() ? "" : "; ") + what_it_says(sentinels_[i], *lines_[i]);
+  }
   return result;
 }
 

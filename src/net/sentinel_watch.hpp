@@ -6,6 +6,8 @@
 
 #include "engine/greeting.hpp"
 #include "engine/named_primary.hpp"
+#include "engine/sentinel_talk.hpp"
+#include "net/asked_line.hpp"
 #include "net/endpoint.hpp"
 #include "net/event_fd.hpp"
 
@@ -57,8 +59,6 @@ public:
   void close(bool wait) noexcept;
 
 private:
-  class line;
-
   void run();
   found ask_all();
   bool all_are_done() const;
@@ -70,7 +70,8 @@ private:
   const std::shared_ptr<engine::named_primary> named_;
   const duration period_;
   std::function<void()> tell_of_change_{};
-  std::vector<std::unique_ptr<line>> lines_{};  // The thread's own.
+  const std::vector<tcp_address> sentinels_;
+  std::vector<std::unique_ptr<asked_line<engine::sentinel_talk>>> lines_{};  // The thread's own; in their order.
   event_fd wake_{};
   mutable std::mutex mutex_{};
   std::vector<std::function<void(const found&)>> waiting_{};

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Primaries of a cluster that fail, and what happens to their locks (P22, B64, H24 to H26).
+#include "integration/cluster_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(on_a_cluster, a_lease_that_was_replicated_survives_a_failover_H25) {
+  auto how = options();
+  how.max_ttl = long_enough;  // Longer than the failover takes.
+  client locks{lab_.uri(), how};
+  auto held = locks.acquire("x", {.ttl = long_enough, .renew = renewal::none});
+  const auto old = home_of("x");
+  const auto next = replica_of(old);
+  ask(next, {"READONLY"});
+  ASSERT_TRUE(eventually([&] { return ask_number(next, {"DBSIZE"}) == ask_number(old, {"DBSIZE"}); }, long_enough));
+  lab_.kill(old);
+  ASSERT_TRUE(becomes_primary(next));
+  EXPECT_EQ(code_of([&] { held.renew(); }), std::error_code{});
+  EXPECT_TRUE(held.valid());
+  EXPECT_TRUE(has(next, "hf:{x}"));
+}
+
+TEST_F(on_a_cluster, a_promoted_replica_grants_nothing_before_its_quarantine_is_over_H25) {
+  auto locks = make();
+  const auto old = home_of("x");
+  const auto next = replica_of(old);
+  locks.acquire("x", brief).release();
+  lab_.kill(old);
+  ASSERT_TRUE(becomes_primary(next));
+  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::quarantined);
+  EXPECT_TRUE(locks.acquire("x", {.ttl = 3s, .wait = long_enough}).valid());
+}
+
+TEST_F(on_a_cluster, who_waits_is_served_by_the_promoted_replica_B64) {
+  auto holder = make();
+  auto held = std::optional{holder.acquire("x", {.ttl = max_ttl})};
+  std::vector<std::thread> waiting;
+  std::atomic<int> served{0};
+  for (int i = 0; i < 3; ++i) {
+    waiting.emplace_back([&] {
+      auto locks = make();
+      auto mine = locks.acquire("x", {.ttl = 3s, .wait = 2 * long_enough});
+      ++served;
+      mine.release();
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return ask_number(home_of("x"), {"ZCARD", "hf:{x}:line"}) == "3"; }, long_enough));
+  const auto old = home_of("x");
+  const auto next = replica_of(old);
+  lab_.kill(old);
+  EXPECT_TRUE(becomes_primary(next));
+  held.reset();
+  for (auto& one : waiting) one.join();
+  EXPECT_EQ(served, 3);
+}
+
+// The old primary was stopped, replaced, and goes on: for a moment it believes to be one, and answers.
+TEST_F(on_a_cluster, an_old_primary_that_wakes_grants_nothing_P22) {
+  auto ours = make();
+  ours.acquire("x", brief).release();  // A connection that lives through all of it.
+  const auto old = home_of("x");
+  const auto next = replica_of(old);
+  lab_.pause(old);
+  ASSERT_TRUE(becomes_primary(next));
+  auto theirs = make();
+  const auto held = theirs.acquire("x", {.ttl = max_ttl, .wait = long_enough});
+  lab_.resume(old);
+  EXPECT_TRUE(eventually([&] { return ask(old, {"PING"}) == "PONG"; }, long_enough));
+  EXPECT_FALSE(ours.try_acquire("x", brief));
+  EXPECT_TRUE(held.valid());
+  EXPECT_TRUE(has(next, "hf:{x}"));
+}
+
+// An isolated primary renews for ever; whoever cannot be told that it is not the primary any more must stop (P22).
+TEST_F(on_a_cluster, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = 2s});
+  const auto home = home_of("x");
+  for (const auto& node : lab_.nodes()) {
+    if (node.address != home.address) lab_.pause(node);
+  }
+  const auto began = boottime();
+  EXPECT_TRUE(eventually([&] { return !held.valid(); }, long_enough));
+  EXPECT_LT(boottime() - began, max_ttl) << "somebody may be granted it by then";
+  for (const auto& node : lab_.nodes()) {
+    if (node.address != home.address) lab_.resume(node);
+  }
+  EXPECT_TRUE(locks.acquire("x", {.ttl = 2s, .wait = long_enough}).valid());
+}
+
+// Slots move all the time under threads that contend: no two hold one lock, and nobody sees any of it.
+TEST_F(on_a_cluster, moves_slots_under_load_and_nobody_notices_B67_B68) {
+  const auto names = a_name_on_each();
+  struct seen {
+    std::atomic<int> inside{0};
+    std::atomic<int> holds{0};
+  };
+  std::vector<seen> locks_seen(names.size());
+  std::atomic<int> overlaps{0};
+  std::atomic<bool> is_over{false};
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  std::vector<std::thread> crowd;
+  for (int i = 0; i < 6; ++i) {
+    crowd.emplace_back([&, i] {
+      auto locks = make();
+      for (std::size_t turn = static_cast<std::size_t>(i); !is_over; ++turn) {
+        const auto which = turn % names.size();
+        try {
+          auto mine = locks.acquire(names[which], {.ttl = 5s, .wait = long_enough});
+          if (++locks_seen[which].inside != 1 && mine.valid()) ++overlaps;
+          ++locks_seen[which].holds;
+          --locks_seen[which].inside;
+          mine.release();
+        } catch (const error& e) {
+          const std::lock_guard guard{mutex};
+          errors.emplace_back(e.what());
+        }
+      }
+    });
+  }
+  const auto until = boottime() + 12s;
+  for (std::size_t turn = 0; boottime() < until; ++turn) move(names[turn % names.size()]);
+  is_over = true;
+  for (auto& one : crowd) one.join();
+  EXPECT_EQ(overlaps, 0);
+  EXPECT_THAT(errors, testing::IsEmpty());
+  for (const auto& one : locks_seen) EXPECT_GT(one.holds, 10);
+}
+
+TEST_F(on_a_cluster, without_a_majority_it_says_who_did_not_answer) {
+  const auto home = home_of("x");
+  for (const auto& node : lab_.nodes()) {
+    if (node.address != home.address) lab_.kill(node);
+  }
+  auto locks = make(3s);
+  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_EQ(e->code(), outcome::unreachable);
+  EXPECT_THAT(e->detail().server_text, HasSubstr(another_than(home).address));
+}
+
+}  // namespace
+}  // namespace holdfast::test
