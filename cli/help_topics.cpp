@@ -87,7 +87,9 @@ constexpr std::array codes{
     help_text{"E09",
               "the server's clock moved, so that it cannot be trusted with the end of a lease for a moment.\nRun ntpd "
               "or chrony there, slewing and not stepping. Exit status 69.\n"},
-    help_text{"E10", "too few servers of a quorum answered. Quorums are not there yet.\n"},
+    help_text{"E10",
+              "too few servers of a quorum voted, or one of them belongs to another list of servers.\nStart those that "
+              "are down, and name the same servers everywhere. Exit status 69, or 78 for another list.\n"},
     help_text{"E11",
               "somebody else holds the lock, or held it until your wait was over.\nWait with -w, look with `holdfast "
               "show NAME`. Exit status 75, or -E N.\n"},
