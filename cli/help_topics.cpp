@@ -19,6 +19,7 @@ Finer than a millisecond is rounded up. Negative, empty and endless ones are ref
   redis+unix:///run/redis.sock?db=N      a Unix socket
   redis+sentinel://S1,S2,S3/NAME/DB      the primary that most of these sentinels name; port 26379; name all of them
   rediss+sentinel://S1,S2,S3/NAME        the same over TLS
+  redis+quorum://A,B,C/DB                a majority of 3, 5, 7 or 9 independent servers; rediss+quorum: over TLS
   local:  local:/DIRECTORY               a private redis-server of this user on this machine, started when needed
 Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
 A password in --uri is overwritten in our command line and warned about.

@@ -50,7 +50,7 @@ int count_of(const settings& s) {
 
 // A URI that this release prints and does not understand. Goes away with the topologies' clients, one by one.
 void say_what_is_not_there_yet(lab_kind kind) {
-  if (kind == lab_kind::cluster || kind == lab_kind::quorum)
+  if (kind == lab_kind::cluster)
     say("this URI is for other clients: holdfast does not understand it yet, only one node as redis://HOST:PORT");
 }
 
