@@ -106,8 +106,8 @@ sentences for_request(errc cause, const pieces& p, const error& e) {
                   : "holdfast help run"};
     case errc::invalid_uri:
       return {fmt::format("'{}' is not a server that we know how to reach{}", p.subject, p.colon_words), "",
-              "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+sentinel://S1,S2,S3/NAME, redis+quorum://A,B,C, "
-              "redis+unix:///PATH?db=N, local: or local:/DIRECTORY"};
+              "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+sentinel://S1,S2,S3/NAME, redis+cluster://A,B,C, "
+              "redis+quorum://A,B,C, redis+unix:///PATH?db=N, local: or local:/DIRECTORY"};
     case errc::no_server: return {"no server was named", "", "export HOLDFAST_URI=redis://HOST:PORT, or --uri"};
     case errc::timed_out: return {fmt::format("somebody else held {} all the time", p.lock), "", "a longer -w"};
     case errc::cancelled: return {"the wait was cancelled", "", ""};
@@ -213,7 +213,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
           "some other program uses that key", "another name, or another --prefix"};
     case errc::wrong_server:
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
-              "a Redis 6.2 or newer, neither a sentinel nor a cluster node"};
+              "a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is redis://"};
     case errc::other_quorum:
       return {fmt::format("a server of {} belongs to another list of servers", p.server), p.words,
               "the same servers in every client's URI"};

@@ -19,6 +19,8 @@ Finer than a millisecond is rounded up. Negative, empty and endless ones are ref
   redis+unix:///run/redis.sock?db=N      a Unix socket
   redis+sentinel://S1,S2,S3/NAME/DB      the primary that most of these sentinels name; port 26379; name all of them
   rediss+sentinel://S1,S2,S3/NAME        the same over TLS
+  redis+cluster://A,B,C                  a cluster; some of its nodes are enough; port 6379
+  rediss+cluster://A,B,C                 the same over TLS
   redis+quorum://A,B,C/DB                a majority of 3, 5, 7 or 9 independent servers; rediss+quorum: over TLS
   local:  local:/DIRECTORY               a private redis-server of this user on this machine, started when needed
 Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
@@ -137,9 +139,10 @@ constexpr std::array codes{
               "then a lock may be forgotten with the primary. Exit status 69.\n"},
     help_text{
         "E25",
-        "no majority of the sentinels names a primary: too many are down, they disagree, or do not know the name.\n"
-        "Name all of them: redis+sentinel://S1,S2,S3/NAME; a majority of those named must answer. Exit status "
-        "69.\n"},
+        "no majority of the sentinels, or of a cluster's primaries, names a primary: too many are down, or they "
+        "disagree.\n"
+        "Name all sentinels: redis+sentinel://S1,S2,S3/NAME; a majority of those named must answer. Of a cluster: "
+        "redis-cli --cluster check ANY. Exit status 69.\n"},
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ struct canary {
   std::string_view faults;     // The kinds that bring it out, if it is to be found soon; empty: any.
   canary_switch what;
   std::vector<planted_text> texts;
+  int nodes = 0;  // Of the quorum in which it shows; 0: it shows with one server.
 };
 
 std::span<const canary> all_canaries();

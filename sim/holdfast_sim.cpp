@@ -20,6 +20,7 @@ namespace {
 constexpr const char* usage =
     "usage: holdfast-sim [--schedules N] [--seed S] [--jobs J] [--faults KIND,...|none] [--canary NAME]\n"
     "                    [--processes N] [--workers N] [--horizon NANOSECONDS] [--trace]\n"
+    "                    [--quorum 1|3|5|7|9|any]\n"
     "       holdfast-sim --canaries [--seed S] [--jobs J]\n";
 
 struct options {
@@ -58,12 +59,19 @@ void choose_faults(limits& within, std::string_view names) {
   }
 }
 
+int nodes(std::string_view text) {
+  if (text == "any") return limits::any_nodes;
+  const auto count = number(std::string{text}.c_str());
+  if (count % 2 == 0 || count > 9) refuse(fmt::format("a quorum has 1, 3, 5, 7 or 9 servers, not {}", text));
+  return static_cast<int>(count);
+}
+
 options read(int count, char** words) {
   const ::option known[] = {
       {"schedules", 1, nullptr, 'n'}, {"seed", 1, nullptr, 's'},    {"jobs", 1, nullptr, 'j'},
       {"faults", 1, nullptr, 'f'},    {"canary", 1, nullptr, 'c'},  {"processes", 1, nullptr, 'p'},
       {"workers", 1, nullptr, 'w'},   {"horizon", 1, nullptr, 'h'}, {"trace", 0, nullptr, 't'},
-      {"canaries", 0, nullptr, 'C'},  {nullptr, 0, nullptr, 0}};
+      {"canaries", 0, nullptr, 'C'},  {"quorum", 1, nullptr, 'q'},  {nullptr, 0, nullptr, 0}};
   options what;
   for (int c; (c = getopt_long(count, words, "", known, nullptr)) != -1;) {
     switch (c) {
@@ -74,6 +82,7 @@ options read(int count, char** words) {
       case 'p': what.within.processes = static_cast<int>(number(optarg)); break;
       case 'w': what.within.workers = static_cast<int>(number(optarg)); break;
       case 'h': what.within.horizon = duration{static_cast<std::int64_t>(number(optarg))}; break;
+      case 'q': what.within.nodes = nodes(optarg); break;
       case 't': what.shows_trace = true; break;
       case 'C': what.tries_canaries = true; break;
       case 'c':
@@ -97,12 +106,18 @@ int try_canaries(const options& what) {
   bool all_caught = true;
   for (const auto& c : all_canaries()) {
     const range seeds{what.seeds.first, static_cast<std::uint64_t>(c.schedules)};
-    const auto result = play_all(seeds, what.jobs, what.within, &c, [](const statistics&) {});
+    auto within = what.within;
+    within.nodes = c.nodes;
+    if (c.nodes > 0 && !c.faults.empty()) {
+      choose_faults(within, c.faults);
+      within.all_of_them = true;
+    }
+    const auto result = play_all(seeds, what.jobs, within, &c, [](const statistics&) {});
     bool is_caught = false;
     std::string by;
     if (result.failed && !result.has_crashed) {
       statistics ignored;
-      for (const auto& v : stage{&c}.play(*result.failed, what.within, ignored).violations) {
+      for (const auto& v : stage{&c}.play(*result.failed, within, ignored).violations) {
         is_caught = is_caught || v.invariant == c.caught_by;
         by += (by.empty() ? "" : " and ") + v.invariant;
       }

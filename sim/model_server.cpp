@@ -39,11 +39,18 @@ const script::source* source_of(words_t words) {
 
 }  // namespace
 
-model_server::model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell)
-    : events_{&events}, clock_{clock}, tell_{std::move(tell)}, redis_{clock.read(events.now()), std::move(scripts)} {
-  redis_.start_run(fmt::format("{:040}", runs_));
+model_server::model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell,
+                           int which)
+    : events_{&events},
+      which_{which},
+      clock_{clock},
+      tell_{std::move(tell)},
+      redis_{clock.read(events.now()), std::move(scripts)} {
+  redis_.start_run(run_id());
   redis_.set_started_at(redis_.now() - std::chrono::hours{24 * 365});  // Before anybody who is here.
 }
+
+std::string model_server::run_id() const { return fmt::format("{:08}{:032}", which_, runs_); }
 
 server_time model_server::now() {
   const auto at = clock_.read(events_->now());
@@ -91,7 +98,8 @@ void model_server::restart(instant up_at, model_redis::keyspace data) {
   kill_clients(kill::all);
   redis_.forget_scripts();
   redis_.load(std::move(data));
-  redis_.start_run(fmt::format("{:040}", ++runs_));
+  ++runs_;
+  redis_.start_run(run_id());
   // It starts when it is up again, by its clock of then.
   events_->at(up_at, [this, run = runs_] {
     now();

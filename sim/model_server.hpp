@@ -28,7 +28,8 @@ public:
     std::function<void(const std::string& what)> trace{};
   };
 
-  model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell);
+  // `which`: of several in one world.
+  model_server(event_queue& events, wall_clock clock, std::shared_ptr<lua_host> scripts, hooks tell, int which = 0);
   void attach(network& to) { network_ = &to; }
 
   model_redis& redis() { return redis_; }
@@ -72,7 +73,10 @@ private:
   void spread_messages();
   void flush();
 
+  std::string run_id() const;
+
   event_queue* events_;
+  int which_;
   wall_clock clock_;
   hooks tell_;
   network* network_ = nullptr;

@@ -81,6 +81,8 @@ struct limits {
   int workers = 1000;
   duration horizon = std::chrono::hours{1};
   bool all_of_them = false;  // Each schedule has all of `faults`.
+  int nodes = 0;             // Of a quorum, odd. 0: one server and no quorum; any_nodes: as the seed says.
+  static constexpr int any_nodes = -1;
   limits() { faults.fill(true); }
 };
 

@@ -21,7 +21,7 @@ void print_counts(const char* title, const Counts& counts, const Names& names) {
 }
 
 // docs/protocol.md has the codes.
-constexpr std::array<std::string_view, 19> codes{
+constexpr std::array<std::string_view, script::code_count + 1> codes{
     "done",   "mine",        "busy",       "late",         "spent",         "not_mine", "broken",
     "queued", "quarantine",  "wrong_kind", "bad_argument", "fence_too_far", "not_held", "changed_hands",
     "line",   "not_in_line", "other_size", "other_quorum", "error"};
@@ -52,6 +52,8 @@ void print_statistics(const statistics& what, double seconds) {
   print_counts("writes", what.writes, [](std::size_t i) { return writes[i]; });
   static constexpr std::array causes{"clock_stepped", "clock_rate", "data_lost", "data_went_back", "keys_deleted"};
   print_counts("overlaps", what.attributed, [](std::size_t i) { return causes[i]; });
+  static constexpr std::array rounds{"won", "busy", "split", "quarantined", "unreachable", "refused"};
+  print_counts("rounds", what.rounds, [](std::size_t i) { return rounds[i]; });
   fmt::print("violations {}\n", what.violations);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule.hpp"
 
+#include "quorum/quorum_world.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +16,15 @@ stage::stage(const canary* what)
       })} {}
 
 stage::outcome stage::play(std::uint64_t seed, const limits& within, statistics& into, trace how) {
-  world one{draw(seed, within), scripts_, planted_, into};
-  if (how == trace::yes) one.keep_trace();
-  one.run();
-  return {one.violations(), one.trace(), one.fingerprint(), one.events()};
+  const auto play_in = [&](auto&& one) -> outcome {
+    if (how == trace::yes) one.keep_trace();
+    one.run();
+    return {one.violations(), one.trace(), one.fingerprint(), one.events()};
+  };
+  if (within.nodes == 0) return play_in(world{draw(seed, within), scripts_, planted_, into});
+  const int drawn = 3 + 2 * static_cast<int>(seeded_random::of(seed, 'Q').below(3));
+  const int nodes = within.nodes == limits::any_nodes ? drawn : within.nodes;
+  return play_in(quorum_world{draw(seed, within), nodes, scripts_, planted_, into});
 }
 
 limits stage::shrink(std::uint64_t seed, limits within) {
@@ -62,6 +69,7 @@ std::string to_options(std::uint64_t seed, const limits& within, const canary* p
   if (within.processes < 1000) options += fmt::format(" --processes {}", within.processes);
   if (within.workers < 1000) options += fmt::format(" --workers {}", within.workers);
   if (within.horizon < std::chrono::hours{1}) options += fmt::format(" --horizon {}", within.horizon.count());
+  if (within.nodes != 0) options += within.nodes > 0 ? fmt::format(" --quorum {}", within.nodes) : " --quorum any";
   if (planted) options += fmt::format(" --canary {}", planted->name);
   return options;
 }

@@ -5,6 +5,7 @@
 
 #include "plan.hpp"
 
+#include "script/reply.hpp"
 #include "script/source.hpp"
 
 #include <array>
@@ -18,13 +19,14 @@ struct statistics {
   std::uint64_t violations = 0;
   std::uint64_t fingerprint = 0;  // Of all schedules, in no order.
   std::array<std::uint64_t, fault_count> faults{};
-  // By script and by the code of its reply: 0 to 16, or 17 for an error of the server.
-  std::array<std::array<std::uint64_t, 19>, script::count> replies{};
+  // By script and by the code of its reply; the last is for an error of the server.
+  std::array<std::array<std::uint64_t, script::code_count + 1>, script::count> replies{};
   std::array<std::uint64_t, 6> ends{};        // call_end
   std::array<std::uint64_t, 3> releases{};    // release_outcome
   std::array<std::uint64_t, 3> holds{};       // hold_end
   std::array<std::uint64_t, 3> writes{};      // guarded_store::written
   std::array<std::uint64_t, 5> attributed{};  // Overlaps, by cause.
+  std::array<std::uint64_t, 6> rounds{};      // Of a quorum: quorum_round::result.
   std::uint64_t extensions = 0;
   std::uint64_t commands = 0;
   // How many schedules had so many events: in steps of 10, the last for all above.

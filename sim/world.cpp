@@ -152,10 +152,11 @@ model_server::hooks world::server_hooks() {
 namespace {
 
 std::size_t code_of(const resp::value& reply) {
-  if (reply.as_error()) return 17;
+  if (reply.as_error()) return script::code_count;
   const auto* parts = reply.as_array();
   const auto* code = parts && !parts->empty() ? (*parts)[0].as_integer() : nullptr;
-  return code && *code >= 0 && *code < 17 ? static_cast<std::size_t>(*code) : 0;
+  return code && *code >= 0 && static_cast<std::size_t>(*code) < script::code_count ? static_cast<std::size_t>(*code)
+                                                                                    : 0;
 }
 
 }  // namespace

@@ -26,10 +26,11 @@ namespace detail {
 class client_state;
 }
 
-// A client of one Redis, or of the primary that its sentinels name. Two connections at most (one driven by the calling
-// threads, one by a keeper thread that renews), however many threads and leases, and a third from the first waiter on,
-// on which the server says whose turn it is; they are made with the first call that needs them, and again after they
-// broke. One more to each sentinel, by a thread of its own. Every member is safe from any thread.
+// A client of one Redis, of the primary that its sentinels name, or of a cluster. Two connections at most (one driven
+// by the calling threads, one by a keeper thread that renews), however many threads and leases, and a third from the
+// first waiter on, on which the server says whose turn it is; they are made with the first call that needs them, and
+// again after they broke. One more to each sentinel, by a thread of its own. Of a cluster: all this to each primary,
+// and a thread that asks them. Every member is safe from any thread.
 //
 // Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
 // std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown.
@@ -44,8 +45,9 @@ public:
   // redis://[user:password@]host[:port][/db], rediss:// with ?cacert=&cert=&key=, redis+unix:///path/to/socket[?db=N],
   // redis+sentinel://[user:password@]s1[:port],s2,s3/name[/db] or rediss+sentinel:// (all sentinels of the primary that
   // they call `name`: a majority of them decides which server that is, docs/topologies.md),
-  // local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option; connects to nothing yet, except
-  // that local: finds or starts its server here (errc::local_server).
+  // redis+cluster://a[:port],b,c or rediss+cluster:// (some nodes of a cluster; most of its primaries decide who serves
+  // a lock), local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option; connects to nothing yet,
+  // except that local: finds or starts its server here (errc::local_server).
   explicit client(std::string_view uri, client_options options = {});
 
   ~client();

@@ -49,7 +49,7 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   rules.timeout = options_.timeout;
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
   auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
-  rules.had_contact = node_for(keys)->commands()->had_contact();
+  rules.had_contact = cluster_ ? cluster_->is_known() : node_->commands()->had_contact();
   return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules};
 }
 
@@ -74,8 +74,10 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   }
   auto& [name, wanted, rules] = intent;
   const auto& at = node_for(wanted.keys)->commands();
+  const int slot = slot_of(wanted.keys);
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, started_at, net::system_random()};
-  at->run(call, what.cancel);
+  call.set_slot(slot);
+  run(call, what.cancel);
   auto end = conclude(call, name, what.renew, started_at);
   if (end.code != errc{}) fail(end.code, call, name, started_at);
   return std::move(end.got);
@@ -143,8 +145,10 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
   wanted.part.permits = options_.hand_overs;
   const auto& at = node_for(wanted.keys)->commands();
+  const int slot = slot_of(wanted.keys);
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, now, net::system_random()};
-  at->run(call, options.cancel);
+  call.set_slot(slot);
+  run(call, options.cancel);
   auto end = conclude(call, name, options.renew, started_at);
   if (end.code != errc{}) {
     ours.failed(end.code);
@@ -166,8 +170,11 @@ lease client_state::handle_of(std::shared_ptr<lease_record> record) {
 void client_state::settle(engine::acquire& call) {
   const time_point now = boottime_now();
   const auto& keys = call.wanted().keys;
+  const auto unsettled_ids = call.take_unsettled();
+  if (unsettled_ids.empty()) return;
+  const auto placed = moving();
   const auto& at = node_for(keys);
-  for (const auto& unsettled : call.take_unsettled()) {
+  for (const auto& unsettled : unsettled_ids) {
     // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
     // makes sure.
     if (!unsettled.was_told) at->commands()->send_and_forget(script::leave(keys, unsettled.owner));
@@ -191,7 +198,9 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
     record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
+    const auto placed = moving();
     const auto& at = node_for(record->keys);
+    if (cluster_) record->kept_at = &at;
     at->keeper().keep(record, boottime_now(), got->deadline, mode, at->commands()->server_clock());
     end.got = handle_of(std::move(record));
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {

@@ -18,42 +18,61 @@ namespace detail {
 
 using net::boottime_now;
 
-resp::value client_state::ask(script::command what, engine::question::repeat how) {
-  const auto& at = node_->commands();
+resp::value client_state::ask(const script::lock_keys& about, script::command what, engine::question::repeat how) {
+  const auto& at = node_for(about)->commands();
   engine::question call{at->channel(), std::move(what), how, boottime_now() + options_.timeout};
-  at->run(call);
-  return reply_of(call);
+  call.set_slot(slot_of(about));
+  run(call, about);
+  return reply_of(call, *node_for(about));
+}
+
+std::vector<std::shared_ptr<node>> client_state::servers() const {
+  if (!cluster_) return {node_};
+  if (!cluster_->is_known()) {
+    // Whoever is the first to ask about anything learns who there is; the answer itself is of no use.
+    const auto keys = script::keys_of(name_of("holdfast"), options_.prefix);
+    engine::question call{node_->commands()->channel(), script::inspect(keys), engine::question::repeat::allowed,
+                          boottime_now() + options_.timeout};
+    call.set_slot(slot_of(keys));
+    run(call, keys);
+    (void)reply_of(call, *node_for(keys));
+  }
+  std::vector<std::shared_ptr<node>> found;
+  for (const auto& one : cluster_->primaries()) found.push_back(one.at);
+  return found;
 }
 
 template <class Question>
-std::vector<resp::value> client_state::ask_together(std::vector<Question> what) {
+std::vector<resp::value> client_state::ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what) {
   const time_point give_up_at = boottime_now() + options_.timeout;
   std::deque<engine::question> calls;  // They must not move.
   std::vector<engine::call*> all;
   for (auto& one : what) {
-    calls.emplace_back(node_->commands()->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
+    calls.emplace_back(whom->commands()->channel(), std::move(one), engine::question::repeat::allowed, give_up_at);
     all.push_back(&calls.back());
   }
-  node_->commands()->run_all(all);
+  whom->commands()->run_all(all);
   std::vector<resp::value> replies;
   replies.reserve(calls.size());
-  for (const auto& call : calls) replies.push_back(reply_of(call));
+  for (const auto& call : calls) replies.push_back(reply_of(call, *whom));
   return replies;
 }
 
-std::vector<resp::value> client_state::ask_all(std::vector<std::string> encoded) {
-  return ask_together(std::move(encoded));
+std::vector<resp::value> client_state::ask_all(const std::shared_ptr<node>& whom, std::vector<std::string> encoded) {
+  return ask_together(whom, std::move(encoded));
 }
 
-std::vector<resp::value> client_state::ask_all(std::vector<script::command> what) {
-  return ask_together(std::move(what));
+std::vector<resp::value> client_state::ask_all(const std::shared_ptr<node>& whom, std::vector<script::command> what) {
+  return ask_together(whom, std::move(what));
 }
 
-resp::value client_state::reply_of(const engine::question& call) const {
+resp::value client_state::reply_of(const engine::question& call) const { return reply_of(call, *node_); }
+
+resp::value client_state::reply_of(const engine::question& call, const node& at) const {
   if (call.reply()) return *call.reply();
   error_detail detail;
   detail.server_text = call.server_text();
-  detail.attempts = std::max(call.attempts(), node_->commands()->trouble().second);
+  detail.attempts = std::max(call.attempts(), at.commands()->trouble().second);
   detail.elapsed = options_.timeout;
   fail(refined(call.failure()), std::move(detail));
 }
@@ -69,12 +88,16 @@ void client_state::throw_if_error(const resp::value& reply, std::string subject)
 
 std::optional<script::quarantined> client_state::ask_epoch(script::epoch_start start) {
   require_ours();
-  const auto hold = hold_of(options_);
-  const auto reply = ask(script::epoch(options_.prefix, hold, start), engine::question::repeat::allowed);
-  throw_if_error(reply, "key '" + script::epoch_key(options_.prefix) + "'");
-  const auto parsed = script::parse_epoch(reply);
-  if (!parsed) fail(errc::unexpected_reply, {});
-  return parsed->what;
+  std::optional<script::quarantined> longest;
+  for (const auto& one : servers()) {
+    const auto tag = cluster_ ? std::optional<int>{cluster_->epoch_tag_of(*one)} : std::nullopt;
+    const auto reply = ask_all(one, std::vector{script::epoch(options_.prefix, hold_of(options_), start, tag)})[0];
+    throw_if_error(reply, "key '" + script::epoch_key(options_.prefix, tag) + "'");
+    const auto parsed = script::parse_epoch(reply);
+    if (!parsed) fail(errc::unexpected_reply, {});
+    if (parsed->what && (!longest || parsed->what->remaining > longest->remaining)) longest = parsed->what;
+  }
+  return longest;
 }
 
 void client_state::declare_nothing_forgotten() {
@@ -89,7 +112,7 @@ std::optional<script::quarantined> client_state::ask_quarantine() {
 }
 
 std::optional<std::chrono::milliseconds> client_state::quarantine() {
-  const auto found = node_->commands()->quarantine();
+  const auto found = known_quarantine();
   if (!found) return std::nullopt;
   return std::chrono::ceil<std::chrono::milliseconds>(found->ends_at - boottime_now());
 }

@@ -11,9 +11,11 @@
 #include <holdfast/start.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -24,22 +26,69 @@ namespace detail {
 
 using net::boottime_now;
 
+namespace {
+
+// Where a call is under way, which changes when another server serves its keys.
+class placed_call : public async_call {
+public:
+  std::shared_ptr<node> at() const {
+    const std::lock_guard held{mutex_};
+    return at_;
+  }
+
+  void go_on(std::shared_ptr<async_call> self) noexcept override {
+    try {
+      const auto of = client();
+      const auto& next = of->node_for(about());
+      {
+        const std::lock_guard held{mutex_};
+        at_ = next;
+      }
+      flow().go_on(next->commands()->channel(), next->commands()->ear(), boottime_now());
+      next->start(std::move(self));
+      if (is_cancelled_ || of->is_ending()) next->commands()->cancel(*this);
+    } catch (...) {
+      // No memory: nobody hears of it.
+    }
+  }
+
+protected:
+  placed_call(const client_state& of, const script::lock_keys& about) : at_{of.node_for(about)} {}
+
+  virtual std::shared_ptr<client_state> client() const = 0;
+  virtual const script::lock_keys& about() const = 0;
+  // Wherever it is, also on its way.
+  void cancel_anywhere() {
+    is_cancelled_ = true;
+    at()->commands()->cancel(*this);
+  }
+
+private:
+  mutable std::mutex mutex_{};
+  std::shared_ptr<node> at_;
+  std::atomic<bool> is_cancelled_{false};
+};
+
+}  // namespace
+
 // ---- acquire ----
 
 namespace {
 
-class async_acquire final : public async_call, public cancellable {
+class async_acquire final : public placed_call, public cancellable {
 public:
   async_acquire(const std::shared_ptr<client_state>& of, client_state::planned wanted, renewal mode,
                 std::shared_ptr<acquire_receiver> to)
-      : of_{of},
-        node_{of->node_for(wanted.what.keys)},
+      : placed_call{*of, wanted.what.keys},
+        of_{of},
         generation_{of->generation()},
         mode_{mode},
         started_at_{boottime_now()},
-        flow_{node_->commands()->channel(), node_->commands()->ear(), std::move(wanted.what), wanted.how, started_at_,
+        flow_{at()->commands()->channel(), at()->commands()->ear(), std::move(wanted.what), wanted.how, started_at_,
               net::system_random()},
-        to_{std::move(to)} {}
+        to_{std::move(to)} {
+    flow_.set_slot(of_->slot_of(flow_.wanted().keys));
+  }
 
   engine::call& flow() override { return flow_; }
   void cancel(time_point now) override { flow_.cancel(now); }
@@ -47,12 +96,11 @@ public:
   void cancel() noexcept override {
     if (generation_ != process_generation()) return;
     try {
-      node_->commands()->cancel(*this);
+      cancel_anywhere();
     } catch (...) {
       // No memory: it goes on.
     }
   }
-  const std::shared_ptr<node>& at() const { return node_; }
   // After the start: a stop that was asked for already cancels here and now.
   void listen_to(const std::stop_token& stop) {
     if (stop.stop_possible()) on_stop_ = std::make_unique<std::stop_callback<canceller>>(stop, canceller{this});
@@ -79,13 +127,15 @@ public:
   }
 
 private:
+  std::shared_ptr<client_state> client() const override { return of_; }
+  const script::lock_keys& about() const override { return flow_.wanted().keys; }
+
   struct canceller {
     async_acquire* what;
     void operator()() const noexcept { what->cancel(); }
   };
 
   std::shared_ptr<client_state> of_;  // Until it is concluded.
-  const std::shared_ptr<node> node_;
   const unsigned long generation_;
   const renewal mode_;
   const time_point started_at_;
@@ -127,21 +177,22 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
 
 namespace {
 
-class async_release final : public async_call {
+class async_release final : public placed_call {
 public:
   async_release(std::unique_ptr<lease_handle> what, time_point deadline, release_receiver to)
-      : what_{std::move(what)},
-        node_{what_->owner->node_for(what_->record->keys)},
-        flow_{node_->commands()->channel(),
+      : placed_call{*what->owner, what->record->keys},
+        what_{std::move(what)},
+        flow_{at()->commands()->channel(),
               what_->record->keys,
               what_->record->owner,
               what_->record->grant,
               deadline,
               what_->owner->give_up_at(deadline)},
-        to_{std::move(to)} {}
+        to_{std::move(to)} {
+    flow_.set_slot(what_->owner->slot_of(what_->record->keys));
+  }
 
   engine::call& flow() override { return flow_; }
-  const std::shared_ptr<node>& at() const { return node_; }
   std::shared_ptr<client_state> conclude() noexcept override {
     outcome_ = flow_.end();
     const auto what = std::move(what_);
@@ -162,8 +213,10 @@ public:
   }
 
 private:
+  std::shared_ptr<client_state> client() const override { return what_->owner; }
+  const script::lock_keys& about() const override { return what_->record->keys; }
+
   std::unique_ptr<lease_handle> what_;  // Until it is concluded.
-  const std::shared_ptr<node> node_;
   engine::release flow_;
   release_receiver to_;
   release_outcome outcome_ = release_outcome::unknown;
@@ -203,18 +256,19 @@ void start_release(lease what, release_receiver to) {
 
 namespace {
 
-class async_downgrade final : public async_call {
+class async_downgrade final : public placed_call {
 public:
   async_downgrade(const std::shared_ptr<client_state>& of, std::shared_ptr<lease_record> what, code_receiver to)
-      : of_{of},
+      : placed_call{*of, what->keys},
+        of_{of},
         what_{std::move(what)},
-        node_{of->node_for(what_->keys)},
-        flow_{node_->commands()->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed,
+        flow_{at()->commands()->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed,
               boottime_now() + of->options().timeout},
-        to_{std::move(to)} {}
+        to_{std::move(to)} {
+    flow_.set_slot(of_->slot_of(what_->keys));
+  }
 
   engine::call& flow() override { return flow_; }
-  const std::shared_ptr<node>& at() const { return node_; }
 
   std::shared_ptr<client_state> conclude() noexcept override {
     auto of = std::exchange(of_, nullptr);
@@ -236,9 +290,11 @@ public:
   }
 
 private:
+  std::shared_ptr<client_state> client() const override { return of_; }
+  const script::lock_keys& about() const override { return what_->keys; }
+
   std::shared_ptr<client_state> of_;  // Until it is concluded.
   const std::shared_ptr<lease_record> what_;
-  const std::shared_ptr<node> node_;
   engine::question flow_;
   code_receiver to_;
   std::error_code code_{};
@@ -255,6 +311,11 @@ void start_downgrade(const lease_reference& what, code_receiver to) {
 // ---- all ----
 
 void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept {
+  std::erase_if(ended, [](const std::shared_ptr<async_call>& call) {
+    if (!call->flow().is_moved()) return false;
+    call->go_on(call);
+    return true;
+  });
   std::shared_ptr<client_state> of;  // The same for all.
   for (const auto& call : ended) of = call->conclude();
   // In portions, so that a lost() need not wait for ten thousand that were cancelled together (C4).

@@ -6,6 +6,7 @@
 #include "base/time.hpp"
 #include "engine/call.hpp"
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace detail {
 
 class callback_thread;
 class client_state;
+class command_connection;
 
 // What a cancel_handle of holdfast/start.hpp can end early. From any thread; nothing when it is over, and in a forked
 // child.
@@ -30,6 +32,7 @@ public:
 //  where             | what is called          | on which thread
 //  ------------------+-------------------------+----------------------------------------
 //  under way         | flow(), cancel()        | any, under the connection's mutex
+//  its flow is moved | go_on()                 | the one that noticed, without the mutex
 //  its flow is over  | conclude(), once        | the one that noticed, without the mutex
 //  concluded         | tell(), once            | the callback thread
 class async_call : public engine::call_companion {
@@ -40,6 +43,8 @@ public:
   async_call& operator=(const async_call&) = delete;
 
   virtual engine::call& flow() = 0;
+  // Another server serves its keys now (engine/call.hpp): goes on there. `self`: this.
+  virtual void go_on(std::shared_ptr<async_call> self) noexcept = 0;
   // For those that can be; the others go on.
   virtual void cancel(time_point /*now*/) {}
   // What the client must do about it: keep the lease, clean up. It does not wait. Gives the client, which this call has
@@ -52,6 +57,8 @@ private:
   static async_call& of(const engine::call& flow) { return static_cast<async_call&>(*flow.companion()); }
 
   std::shared_ptr<async_call> under_way_{};  // Itself, until its flow is over.
+  // Whose mutex guards all this. Null: it is on its way from one to another, or over.
+  std::atomic<const command_connection*> driver_{nullptr};
 };
 
 // Concludes them here and now, and has them told on the callback thread, in order.

@@ -5,6 +5,7 @@
 #include "client/quorum.hpp"
 #include "local/directory.hpp"
 #include "net/clock.hpp"
+#include "script/slot.hpp"
 
 #include <fmt/format.h>
 
@@ -60,6 +61,35 @@ std::string ear_name(const std::string& prefix) {
   return prefix + "wake:" + std::string{owner_id{net::system_random().bytes16()}.hex()};
 }
 
+// The nodes of a cluster differ in who they are; all of them have one name for the line, so that a hint finds us also
+// while the slot moves.
+std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift drift,
+                                         const std::shared_ptr<reporter>& tell,
+                                         const std::function<void(command_connection::ended_calls)>& conclude) {
+  if (!from.server.cluster) return nullptr;
+  const auto make = [commands = channel_settings(from, nullptr), keeper = keeper_settings(from, nullptr), drift, tell,
+                     conclude, ear = ear_name(from.options.prefix)](auto where, auto as, auto tag, auto redirected) {
+    node_settings one{std::move(where), commands, keeper, drift, ear};
+    for (auto* s : {&one.commands, &one.keeper}) {
+      s->primary = as;
+      s->epoch.tag = tag;
+      s->redirected = redirected;
+    }
+    return std::make_shared<node>(one, net::system_random(), tell, conclude);
+  };
+  return cluster_nodes::make(*from.server.cluster, core::usable(from.options.max_ttl, drift), make);
+}
+
+std::shared_ptr<node> node_of(const settings& from, core::clock_drift drift,
+                              const std::shared_ptr<net::sentinel_watch>& sentinels,
+                              const std::shared_ptr<cluster_nodes>& cluster, const std::shared_ptr<reporter>& tell,
+                              const std::function<void(command_connection::ended_calls)>& conclude) {
+  if (cluster) return cluster->lobby();
+  const node_settings one{endpoint_for(from, sentinels), channel_settings(from, sentinels),
+                          keeper_settings(from, sentinels), drift, ear_name(from.options.prefix)};
+  return std::make_shared<node>(one, net::system_random(), tell, conclude);
+}
+
 }  // namespace
 
 client_state::client_state(const settings& from)
@@ -71,11 +101,9 @@ client_state::client_state(const settings& from)
       callbacks_{std::make_shared<callback_thread>()},
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
       sentinels_{watch_for(from, drift_)},
-      node_{
-          std::make_shared<node>(node_settings{endpoint_for(from, sentinels_), channel_settings(from, sentinels_),
-                                               keeper_settings(from, sentinels_), drift_, ear_name(options_.prefix)},
-                                 net::system_random(), reporter_,
-                                 [callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); })},
+      conclude_{[callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); }},
+      cluster_{nodes_for(from, drift_, reporter_, conclude_)},
+      node_{node_of(from, drift_, sentinels_, cluster_, reporter_, conclude_)},
       quorum_{from.server.quorum.empty()
                   ? nullptr
                   : std::make_unique<quorum>(from, channel_settings(from, nullptr), keeper_settings(from, nullptr),
@@ -91,15 +119,19 @@ client_state::client_state(const settings& from)
 client_state::~client_state() {
   if (sentinels_) sentinels_->close(false);
   if (quorum_) quorum_->close(farewell, false);
+  if (cluster_) cluster_->close(farewell, false);
   node_->close(farewell, false);
   callbacks_->close(false);
+  if (cluster_) cluster_->close_watch(false);
 }
 
 void client_state::close_and_wait() noexcept {
   if (quorum_) quorum_->close(farewell, true);
+  if (cluster_) cluster_->close(farewell, true);
   node_->close(farewell, true);
   callbacks_->close(true);
   if (sentinels_) sentinels_->close(true);
+  if (cluster_) cluster_->close_watch(true);
 }
 
 const std::shared_ptr<const std::string>& client_state::owner() {
@@ -113,7 +145,8 @@ const std::shared_ptr<const std::string>& client_state::owner() {
 
 void client_state::cancel_async() noexcept {
   try {
-    node_->commands()->cancel_all_async();
+    is_ending_ = true;
+    for (const auto& one : cluster_ ? cluster_->all() : std::vector{node_}) one->commands()->cancel_all_async();
   } catch (...) {
     // No memory: they end by themselves, or with the process.
   }
@@ -132,7 +165,7 @@ std::string quarantine_sentence(bool is_promotion, duration began_ago, duration 
 }
 
 std::string client_state::why_nothing_is_granted() const {
-  const auto found = node_->commands()->quarantine();
+  const auto found = known_quarantine();
   if (!found) return "the server restarted or was promoted and may have forgotten locks";
   const time_point now = net::boottime_now();
   return quarantine_sentence(found->is_promotion, now - found->began_at, found->ends_at - now);
@@ -184,6 +217,34 @@ void client_state::fail_wrong_kind(const script::lock_keys& keys, const std::str
   detail.subject = "key '" + keys.holder + "'";
   detail.why = found == "zset" ? "it is a shared lock or a semaphore (a zset)" : "it is a " + found;
   fail(errc::wrong_kind, std::move(detail));
+}
+
+int client_state::slot_of(const script::lock_keys& keys) const {
+  return cluster_ ? script::slot_of(keys.holder) : engine::call::no_slot;
+}
+
+void client_state::run(engine::acquire& call, const std::stop_token& cancel) const {
+  do {
+    const auto& at = node_for(call.wanted().keys)->commands();
+    if (cluster_) call.go_on(at->channel(), at->ear(), net::boottime_now());
+    at->run(call, cancel);
+  } while (call.is_moved());
+}
+
+void client_state::run(engine::call& call, const script::lock_keys& keys) const {
+  do {
+    const auto& at = node_for(keys)->commands();
+    if (cluster_) call.go_on(at->channel(), at->ear(), net::boottime_now());
+    at->run(call);
+  } while (call.is_moved());
+}
+
+std::optional<engine::quarantine> client_state::known_quarantine() const {
+  if (!cluster_) return node_->commands()->quarantine();
+  for (const auto& one : cluster_->primaries()) {
+    if (const auto found = one.at->commands()->quarantine()) return found;
+  }
+  return std::nullopt;
 }
 
 // The deadline of a call may come before the connection's own: then the silence has a better name.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "client/callback_thread.hpp"
+#include "client/cluster_nodes.hpp"
 #include "client/local_line.hpp"
 #include "client/node.hpp"
 #include "client/reporter.hpp"
@@ -12,6 +13,8 @@
 
 #include <holdfast/client.hpp>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -53,12 +56,27 @@ public:
   // Throws errc::invalid_option where a quorum is behind it.
   void refuse_on_quorum(const std::string& what) const;
   bool has_sentinels() const { return sentinels_ != nullptr; }
+  bool is_ending() const { return is_ending_; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
   const std::shared_ptr<const std::string>& owner();
-  // The server that serves these keys: where calls about them run, and where leases of them are kept from the start.
-  const std::shared_ptr<node>& node_for(const script::lock_keys& /*keys*/) const { return node_; }
-  // The server that keeps a lease of ours.
-  const std::shared_ptr<node>& keeper_of(const lease_record& record) const { return node_for(record.keys); }
+  // The server that serves these keys, now: where calls about them run, and where leases of them are kept at first.
+  const std::shared_ptr<node>& node_for(const script::lock_keys& keys) const {
+    return cluster_ ? cluster_->node_for(keys.holder) : node_;
+  }
+  // The server that keeps a lease of ours, for as long as one holds moving().
+  const std::shared_ptr<node>& keeper_of(const lease_record& record) const {
+    return record.kept_at ? *record.kept_at : node_;
+  }
+  std::unique_lock<std::mutex> moving() const {
+    return cluster_ ? std::unique_lock{cluster_->moving()} : std::unique_lock<std::mutex>{};
+  }
+  // Which part of all keys these are, engine::call::no_slot where there is one server for all.
+  int slot_of(const script::lock_keys& keys) const;
+  // Null: there is no cluster.
+  const std::shared_ptr<cluster_nodes>& cluster() const { return cluster_; }
+  // Run a call to its end, wherever its keys go meanwhile.
+  void run(engine::acquire& call, const std::stop_token& cancel) const;
+  void run(engine::call& call, const script::lock_keys& keys) const;
   callback_thread& callbacks() { return *callbacks_; }
   unsigned long generation() const { return generation_; }
   core::clock_drift drift() const { return drift_; }
@@ -112,6 +130,7 @@ public:
   void renew(const std::shared_ptr<lease_record>& record);
   // Its beginning: `whose` hears of the end. Throws, and nobody hears, when the lease does not stand any more.
   void begin_renewal(const std::shared_ptr<lease_record>& record, std::shared_ptr<engine::renewal_wish> whose);
+  void cancel_renewal(const lease_record& record, const engine::renewal_wish& whose);
 
   // The halves of a downgrade: the question, and what its answer means. Each throws unless the lease stands; the second
   // unless it reads now.
@@ -138,10 +157,12 @@ public:
   std::optional<std::chrono::milliseconds> quarantine();
 
   // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
-  resp::value ask(script::command what, engine::question::repeat how);
-  // Asks several in one go. The replies are in order.
-  std::vector<resp::value> ask_all(std::vector<std::string> encoded);
-  std::vector<resp::value> ask_all(std::vector<script::command> what);
+  resp::value ask(const script::lock_keys& about, script::command what, engine::question::repeat how);
+  // Asks several of one server in one go. The replies are in order.
+  std::vector<resp::value> ask_all(const std::shared_ptr<node>& whom, std::vector<std::string> encoded);
+  std::vector<resp::value> ask_all(const std::shared_ptr<node>& whom, std::vector<script::command> what);
+  // The servers that keep locks, all of them. Of a cluster: the primaries, for whom it waits if none is known yet.
+  std::vector<std::shared_ptr<node>> servers() const;
   // The reply to a question that is over. Throws when there is none.
   resp::value reply_of(const engine::question& call) const;
   // Throws the error behind `reply`, if it is one.
@@ -157,6 +178,10 @@ private:
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
   std::shared_ptr<lease_record> hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token);
+  bool let_keeper_go(const lease_record& record);
+  // The index of one that was lost before, if there is one.
+  std::optional<std::size_t> keep_as_one(const records& several, engine::keeper::leases joined, time_point deadline);
+  std::optional<std::size_t> keep_each(const records& several, const records& joined);
   std::optional<time_point> let_go_all(const records& several);
   bool pass_on(const std::shared_ptr<lease_record>& record);
   lease handle_of(std::shared_ptr<lease_record> record);
@@ -164,8 +189,10 @@ private:
   void release_in_background(const lease_record& record);
   void forget_copies(const lease_record& record);
   template <class Question>
-  std::vector<resp::value> ask_together(std::vector<Question> what);
+  std::vector<resp::value> ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
+  resp::value reply_of(const engine::question& call, const node& at) const;
+  std::optional<engine::quarantine> known_quarantine() const;
   errc refined(errc code) const;
   std::string why_nothing_is_granted() const;
   void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
@@ -180,8 +207,11 @@ private:
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;
   const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.
-  const std::shared_ptr<node> node_;                      // Of a quorum: of its first server, and not used.
-  const std::unique_ptr<quorum> quorum_;
+  const std::function<void(command_connection::ended_calls)> conclude_;
+  const std::shared_ptr<cluster_nodes> cluster_;  // Null: there is none.
+  const std::shared_ptr<node> node_;              // Of a cluster: the lobby; of a quorum: its first server, not used.
+  std::atomic<bool> is_ending_{false};            // The client is gone: what nobody waits for is cancelled.
+  const std::unique_ptr<quorum> quorum_;          // Null: there is none.
   local_line line_;
 };
 

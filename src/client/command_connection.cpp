@@ -74,20 +74,20 @@ private:
 };
 
 bool are_over(const std::vector<engine::call*>& all) {
-  return std::all_of(all.begin(), all.end(), [](const engine::call* c) { return c->is_over(); });
+  return std::all_of(all.begin(), all.end(), [](const engine::call* c) { return c->is_done(); });
 }
 
 time_point earliest(const std::vector<engine::call*>& all) {
   time_point at = never;
   for (const auto* c : all) {
-    if (!c->is_over()) at = std::min(at, c->wake_at());
+    if (!c->is_done()) at = std::min(at, c->wake_at());
   }
   return at;
 }
 
 void step_if_due(const std::vector<engine::call*>& all, time_point now) {
   for (auto* c : all) {
-    if (!c->is_over() && now >= c->wake_at()) c->step(now);
+    if (!c->is_done() && now >= c->wake_at()) c->step(now);
   }
 }
 
@@ -259,6 +259,14 @@ void command_connection::look_around() {
   if (lead_ == lead::caller) wake_leader_.set();
 }
 
+void command_connection::leave_server(const std::function<bool(int slot)>& is_served_here) {
+  auto held = locked();
+  caller_.leave_server(boottime_now(), is_served_here);
+  if (lead_ == lead::caller) wake_leader_.set();
+  conclude_ended(held);
+  wake_members(held);
+}
+
 void command_connection::send_and_forget(const script::command& what) {
   auto held = locked();
   if (!channel().is_ready()) return;
@@ -309,6 +317,7 @@ void command_connection::start(std::shared_ptr<async_call> what) {
   auto held = locked();
   engine::call& flow = what->flow();
   flow.set_companion(what.get());
+  what->driver_ = this;
   what->under_way_ = std::move(what);
   ++async_calls_;
   if (lead_ == lead::nobody) {
@@ -336,7 +345,7 @@ bool command_connection::leave_to_keeper() {
 
 void command_connection::cancel(async_call& what) {
   auto held = locked();
-  if (!what.under_way_) return;
+  if (what.driver_ != this) return;
   what.cancel(boottime_now());
   unattended_.look_at(what.flow());
   conclude_ended(held);
@@ -364,7 +373,10 @@ void command_connection::drive_async(connection::lock& held) {
 
 void command_connection::conclude_ended(connection::lock& held) {
   ended_calls ended;
-  for (const engine::call* flow : unattended_.take_over()) ended.push_back(std::move(async_call::of(*flow).under_way_));
+  for (const engine::call* flow : unattended_.take_over()) {
+    async_call::of(*flow).driver_ = nullptr;
+    ended.push_back(std::move(async_call::of(*flow).under_way_));
+  }
   if (ended.empty()) return;
   async_calls_ -= static_cast<int>(ended.size());
   held.unlock();

@@ -63,6 +63,9 @@ public:
   void cancel(async_call& what);  // Nothing, if it is over.
   void cancel_all_async();
 
+  // Whatever is about a slot that is not served here any more is done here, and goes on elsewhere (engine/call.hpp).
+  void leave_server(const std::function<bool(int slot)>& is_served_here);
+
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }
   engine::hints& ear() { return ear_; }
@@ -86,7 +89,7 @@ public:
   void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
   // Who hears of a hint for somebody whom no call waits as. Set once, before the first call; called under our mutex.
   void on_stray_hint(std::function<void(std::string_view owner)> tell) { tell_of_stray_hint_ = std::move(tell); }
-  // Who concludes the calls that no thread waits for. Set once, before the first of them.
+  // Who concludes the calls that no thread waits for, or takes them elsewhere. Set once, before the first of them.
   using ended_calls = std::vector<std::shared_ptr<async_call>>;
   void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }
 

@@ -30,11 +30,11 @@ std::string request(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-void measure_round_trip(client_state& state, diagnosis& result) {
+void measure_round_trip(client_state& state, const std::shared_ptr<node>& whom, diagnosis& result) {
   std::vector<microseconds> trips;
   for (int i = 0; i < 20; ++i) {
     const time_point sent_at = net::boottime_now();
-    state.throw_if_error(state.ask_all(std::vector{request({"PING"})})[0], "PING");
+    state.throw_if_error(state.ask_all(whom, std::vector{request({"PING"})})[0], "PING");
     trips.push_back(duration_cast<microseconds>(net::boottime_now() - sent_at));
   }
   std::sort(trips.begin(), trips.end());
@@ -51,8 +51,8 @@ void measure_round_trip(client_state& state, diagnosis& result) {
   }
 }
 
-void read_info(client_state& state, diagnosis& result) {
-  const auto reply = state.ask_all(std::vector{request({"INFO"})})[0];
+void read_info(client_state& state, const std::shared_ptr<node>& whom, const std::string& where, diagnosis& result) {
+  const auto reply = state.ask_all(whom, std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
     result.findings.push_back(
         {severity::warning, "E04",
@@ -67,9 +67,9 @@ void read_info(client_state& state, diagnosis& result) {
   result.mode = resp::info_field(*info, "redis_mode");
   result.eviction_policy = resp::info_field(*info, "maxmemory_policy");
   const relied_on what{.replicas = state.options().durability.replicas,
-                       .is_replaced = state.has_sentinels(),
+                       .is_replaced = state.has_sentinels() || state.cluster(),
                        .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};
-  for (auto& one : judge_info(result.endpoint, *info, what)) result.findings.push_back(std::move(one));
+  for (auto& one : judge_info(where, *info, what)) result.findings.push_back(std::move(one));
 }
 
 void judge_quarantine(client_state& state, diagnosis& result) {
@@ -117,8 +117,8 @@ void try_a_lock(client_state& state, diagnosis& result) {
 }
 
 void judge_clock(client_state& state, diagnosis& result) {
-  const auto reply =
-      state.ask(script::inspect(state.keys_of(state.name_of("holdfast-doctor"))), engine::question::repeat::allowed);
+  const auto keys = state.keys_of(state.name_of("holdfast-doctor"));
+  const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
   const auto parsed = script::parse_inspect(reply);
   if (!parsed) return;
   const auto theirs = parsed->now.time_since_epoch();
@@ -139,6 +139,47 @@ void judge_clock(client_state& state, diagnosis& result) {
        "run chrony or ntpd on both; a clock that is stepped ends leases early or late"});
 }
 
+// Each primary by itself, and what they are together.
+void judge_cluster(client_state& state, diagnosis& result) {
+  std::size_t covered = 0;
+  const auto primaries = state.cluster()->primaries();
+  for (const auto& one : primaries) {
+    covered += one.slots;
+    const std::string where = net::text_of(one.where);
+    read_info(state, one.at, where, result);
+    if (one.replicas == 0) {
+      result.findings.push_back({severity::warning, "",
+                                 fmt::format("{} has no replica: its {} slots stop with it", where, one.slots),
+                                 "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
+    }
+  }
+  if (covered < engine::slot_count) {
+    result.findings.push_back({severity::error, "E25",
+                               fmt::format("{} of {} slots are served by nobody whom a majority of the primaries names",
+                                           engine::slot_count - covered, engine::slot_count),
+                               "redis-cli --cluster check ANY says what is wrong"});
+  }
+  if (primaries.size() < 3) {
+    result.findings.push_back(
+        {severity::warning, "",
+         fmt::format("{} primaries cannot outvote a dead one: no replica is ever promoted", primaries.size()),
+         "a cluster that fails over has three primaries or more"});
+  }
+}
+
+void diagnose_servers(client_state& state, diagnosis& result) {
+  const auto servers = state.servers();
+  measure_round_trip(state, servers.front(), result);
+  if (state.cluster()) {
+    judge_cluster(state, result);
+  } else {
+    read_info(state, servers.front(), result.endpoint, result);
+  }
+  judge_quarantine(state, result);
+  try_a_lock(state, result);
+  judge_clock(state, result);
+}
+
 }  // namespace
 
 diagnosis diagnose(client_state& state) {
@@ -149,11 +190,7 @@ diagnosis diagnose(client_state& state) {
     diagnose_quorum(state, result);
     try_a_lock(state, result);
   } else {
-    measure_round_trip(state, result);
-    read_info(state, result);
-    judge_quarantine(state, result);
-    try_a_lock(state, result);
-    judge_clock(state, result);
+    diagnose_servers(state, result);
   }
   if (result.worst() == severity::ok) {
     result.findings.push_back({severity::ok, "", "locks can be taken, renewed and released", ""});

@@ -107,6 +107,19 @@ void keeper_thread::on_stray_hint(std::string_view owner) {
   wake_if_sooner();
 }
 
+std::vector<engine::keeper::departing> keeper_thread::take_away(
+    const std::function<bool(const script::lock_keys&)>& which) {
+  const std::lock_guard held{line_.mutex()};
+  return keeper_.take_away(boottime_now(), which);
+}
+
+void keeper_thread::adopt(engine::keeper::departing what) {
+  const std::lock_guard held{line_.mutex()};
+  start();
+  keeper_.adopt(boottime_now(), std::move(what));
+  wake_if_sooner();
+}
+
 void keeper_thread::stand_by() {
   const std::lock_guard held{line_.mutex()};
   start();

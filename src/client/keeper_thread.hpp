@@ -10,11 +10,13 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -43,6 +45,8 @@ public:
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(engine::keeper::background_release what);
   void on_stray_hint(std::string_view owner);
+  std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
+  void adopt(engine::keeper::departing what);
   void wake() noexcept { wake_.set(); }
   // For what it shall lead: starts the thread if need be.
   void stand_by();

@@ -16,11 +16,16 @@ namespace detail {
 using net::boottime_now;
 using std::chrono::duration_cast;
 
+bool client_state::let_keeper_go(const lease_record& record) {
+  const auto placed = moving();
+  return keeper_of(record)->keeper().let_go(record);
+}
+
 std::optional<time_point> client_state::let_go(lease_record& record) {
   record.is_let_go = true;
   const time_point now = boottime_now();
   const time_point deadline = now + record.deadline.left(now);
-  const bool was_kept = keeper_of(record)->keeper().let_go(record);
+  const bool was_kept = let_keeper_go(record);
   record.deadline.end();
   if (was_kept && deadline > now) return deadline;
   release_in_background(record);
@@ -58,7 +63,8 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
     line_.ended(*record);  // Who asks now comes right behind our release.
     const auto& at = node_for(record->keys)->commands();
     engine::release call{at->channel(), record->keys, record->owner, record->grant, *deadline, give_up_at(*deadline)};
-    at->run(call);
+    call.set_slot(slot_of(record->keys));
+    run(call, record->keys);
     outcome = call.end();
   }
   conclude(*record, outcome);
@@ -70,7 +76,7 @@ void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
     record->is_let_go = true;
     if (quorum_) return quorum_->drop(*record);
     if (pass_on(record)) return;
-    keeper_of(*record)->keeper().let_go(*record);
+    let_keeper_go(*record);
     record->deadline.end();
     release_in_background(*record);
     forget_copies(*record);
@@ -81,6 +87,31 @@ void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
 }
 
 // ---- several as one ----
+
+std::optional<std::size_t> client_state::keep_as_one(const records& several, engine::keeper::leases joined,
+                                                     time_point deadline) {
+  return node_->keeper().join({several.begin(), several.end()}, std::move(joined), deadline, several.front()->mode);
+}
+
+// On a cluster each lease is kept by the node that serves its slot, and moves with that. What makes them one is what
+// they share: who is told of the loss of one is told of the loss of all, and lease_set is valid while all of them are.
+std::optional<std::size_t> client_state::keep_each(const records& several, const records& joined) {
+  const auto placed = moving();
+  const time_point now = boottime_now();
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    // It may have moved since it was copied.
+    joined[i]->kept_at = several[i]->kept_at;
+    const time_point ends = now + joined[i]->deadline.left(now);
+    if (!keeper_of(*several[i])->keeper().join({several[i]}, {joined[i]}, ends, several[i]->mode)) continue;
+    // Those before it are released with the handles that still have them.
+    for (std::size_t j = 0; j < i; ++j) {
+      keeper_of(*joined[j])->keeper().let_go(*joined[j]);
+      joined[j]->deadline.end();
+    }
+    return i;
+  }
+  return std::nullopt;
+}
 
 client_state::records client_state::join(const records& several) {
   const time_point now = boottime_now();
@@ -95,9 +126,7 @@ client_state::records client_state::join(const records& several) {
     joined.push_back(std::make_shared<lease_record>(*one, ends, lost, at_risk));
     to_keep.push_back(joined.back());
   }
-  const engine::keeper::leases before{several.begin(), several.end()};
-  if (const auto gone =
-          keeper_of(*several.front())->keeper().join(before, std::move(to_keep), deadline, several.front()->mode)) {
+  if (const auto gone = cluster_ ? keep_each(several, joined) : keep_as_one(several, std::move(to_keep), deadline)) {
     error_detail detail;
     detail.subject = "'" + several[*gone]->name + "'";
     const errc reason = several[*gone]->lost_reason;
@@ -114,7 +143,8 @@ client_state::records client_state::join(const records& several) {
 // The earliest deadline of what was kept; empty when it is lost, and everything is released in the background.
 std::optional<time_point> client_state::let_go_all(const records& several) {
   const time_point now = boottime_now();
-  const bool was_kept = keeper_of(*several.front())->keeper().let_go(*several.front());
+  bool was_kept = let_keeper_go(*several.front());
+  for (std::size_t i = 1; cluster_ && i < several.size(); ++i) was_kept = let_keeper_go(*several[i]) && was_kept;
   time_point deadline = never;
   for (const auto& one : several) {
     one->is_let_go = true;
@@ -132,11 +162,13 @@ release_outcome client_state::release_all(const records& several) {
   std::vector<engine::call*> all;
   for (const auto& one : several) {
     if (!deadline) break;
-    calls.emplace_back(node_->commands()->channel(), one->keys, one->owner, one->grant, *deadline,
-                       give_up_at(*deadline));
+    const auto& at = node_for(one->keys)->commands();
+    calls.emplace_back(at->channel(), one->keys, one->owner, one->grant, *deadline, give_up_at(*deadline));
+    calls.back().set_slot(slot_of(one->keys));
+    if (cluster_) run(calls.back(), one->keys);
     all.push_back(&calls.back());
   }
-  if (deadline) node_->commands()->run_all(all);
+  if (deadline && !cluster_) node_->commands()->run_all(all);
   auto worst = release_outcome::released;
   for (std::size_t i = 0; i < several.size(); ++i) {
     const auto outcome = deadline ? calls[i].end() : release_outcome::already_lost;
@@ -160,6 +192,7 @@ void client_state::drop_all(const records& several) noexcept {
 // ---- in the background ----
 
 void client_state::release_in_background(const lease_record& record) {
+  const auto placed = moving();
   node_for(record.keys)
       ->keeper()
       .release_later({record.keys, record.owner, record.grant, {}, {}, boottime_now() + record.ttl + after_ttl});
@@ -169,6 +202,7 @@ void client_state::release_in_background(const lease_record& record) {
 void client_state::forget_copies(const lease_record& record) {
   const auto& copies = record.unsettled_until;
   if (copies.not_after == server_time{} || boottime_now() >= copies.not_after_local) return;
+  const auto placed = moving();
   node_for(record.keys)
       ->keeper()
       .release_later({record.keys,
@@ -180,6 +214,7 @@ void client_state::forget_copies(const lease_record& record) {
 }
 
 std::shared_ptr<lease_record> client_state::hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token) {
+  const auto placed = moving();
   const time_point now = boottime_now();
   const time_point deadline = now + giver->deadline.left(now);
   auto next = std::make_shared<lease_record>(*giver, token, now, deadline);

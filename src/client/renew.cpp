@@ -34,9 +34,15 @@ void client_state::begin_renewal(const std::shared_ptr<lease_record>& record,
   const time_point now = boottime_now();
   const time_point deadline = now + record->deadline.left(now);
   if (quorum_ && quorum_->renew_now(*record, give_up_at(deadline), whose)) return;
+  const auto placed = moving();
   if (!quorum_ && keeper_of(*record)->keeper().renew_now(*record, give_up_at(deadline), std::move(whose))) return;
   record->deadline.end();
   require_standing(*record);
+}
+
+void client_state::cancel_renewal(const lease_record& record, const engine::renewal_wish& whose) {
+  const auto placed = moving();
+  keeper_of(record)->keeper().cancel(record, whose);
 }
 
 namespace {
@@ -66,7 +72,7 @@ class async_renewal final : public engine::renewal_wish, public cancellable {
 public:
   async_renewal(client_state& of, std::shared_ptr<lease_record> record, code_receiver to)
       : generation_{of.generation()},
-        keeper_{of.keeper_of(*record)->keeper().weak_from_this()},
+        client_{of.weak_from_this()},
         callbacks_{of.callbacks().shared_from_this()},
         record_{std::move(record)},
         to_{std::move(to)} {}
@@ -80,12 +86,12 @@ public:
   }
   void cancel() noexcept override {
     if (generation_ != process_generation()) return;
-    if (const auto keeper = keeper_.lock()) keeper->cancel(*record_, *this);
+    if (const auto of = client_.lock()) of->cancel_renewal(*record_, *this);
   }
 
 private:
   const unsigned long generation_;
-  const std::weak_ptr<keeper_thread> keeper_;  // It knows us for as long as we are under way.
+  const std::weak_ptr<client_state> client_;  // Its keeper knows us for as long as we are under way.
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<lease_record> record_;
   code_receiver to_;

@@ -20,6 +20,8 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+class node;
+
 // A lease as its handle, the keeper and the callbacks share it.
 struct lease_record final : engine::held_lease {
   lease_record(std::string n, script::lock_keys k, owner_id o, fencing_token t, std::chrono::milliseconds lasts,
@@ -32,6 +34,7 @@ struct lease_record final : engine::held_lease {
         granted_at{granted},
         mode{giver.mode} {
     was_in_line = giver.was_in_line;
+    kept_at = giver.kept_at;
   }
   // `one` as a part of several that are lost together and told so once.
   lease_record(const lease_record& one, time_point ends, std::stop_source lost_with, std::stop_source at_risk_with)
@@ -43,12 +46,15 @@ struct lease_record final : engine::held_lease {
         at_risk{std::move(at_risk_with)},
         unsettled_until{one.unsettled_until} {
     was_in_line = one.was_in_line;
+    kept_at = one.kept_at;
   }
 
   const std::string name;
   const time_point granted_at;
   renewal mode = renewal::automatic;      // Set before anybody else has it,
   lock_kind kind = lock_kind::exclusive;  // and this.
+  // Of a cluster: whose keeper has it. Under cluster_nodes::moving(). Null: there is only one.
+  const std::shared_ptr<node>* kept_at = nullptr;
   std::stop_source lost{};
   std::stop_source at_risk{};
   std::atomic<errc> lost_reason{errc{}};

@@ -55,7 +55,7 @@ void semaphore::resize(int size) {
   state.require_ours();
   check_size(name_, size);
   const auto keys = state.counted_keys_of(name_);
-  const auto reply = state.ask(script::resize(keys, size), engine::question::repeat::allowed);
+  const auto reply = state.ask(keys, script::resize(keys, size), engine::question::repeat::allowed);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_change(reply);
   if (!parsed) state.fail(errc::unexpected_reply, {});

@@ -141,6 +141,10 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   if (!options.cacert.empty()) server->where.tls.cacert = options.cacert;
   if (!options.cert.empty()) server->where.tls.cert = options.cert;
   if (!options.key.empty()) server->where.tls.key = options.key;
+  if (auto& set = server->cluster) {
+    set->who = server->who;
+    set->tls = server->where.tls;
+  }
   if (auto& set = server->sentinels) {
     const auto or_else = [](const std::string& given, const char* name) {
       return given.empty() ? from_environment(name) : given;

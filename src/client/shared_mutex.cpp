@@ -64,7 +64,7 @@ void shared_mutex::downgrade(lease& held) {
   state.require_ours();
   if (!held) throw error{errc::empty_handle};
   auto& record = *held.handle_->record;
-  const auto reply = state.ask(state.plan_downgrade(record), engine::question::repeat::allowed);
+  const auto reply = state.ask(record.keys, state.plan_downgrade(record), engine::question::repeat::allowed);
   state.conclude_downgrade(record, reply);
 }
 

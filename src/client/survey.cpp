@@ -48,11 +48,11 @@ script::inspect_reply read_inspection(client_state& state, const resp::value& re
 }
 
 // One SCAN step: the keys it found, and where to go on.
-std::pair<std::vector<std::string>, std::string> scan(client_state& state, const std::string& cursor,
-                                                      const std::string& pattern) {
+std::pair<std::vector<std::string>, std::string> scan(client_state& state, const std::shared_ptr<node>& whom,
+                                                      const std::string& cursor, const std::string& pattern) {
   std::string bytes;
   resp::append_request(bytes, std::array<std::string_view, 6>{"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
-  const auto replies = state.ask_all(std::vector{std::move(bytes)});
+  const auto replies = state.ask_all(whom, std::vector{std::move(bytes)});
   state.throw_if_error(replies[0], "SCAN");
   const auto* parts = replies[0].as_array();
   const auto* next = parts && parts->size() == 2 ? (*parts)[0].as_bulk() : nullptr;
@@ -90,11 +90,51 @@ lock_info inspect(client_state& state, std::string_view text) {
   if (state.of_quorum()) return inspect_quorum(state, text);
   const lock_name name = state.name_of(text);
   const auto keys = state.keys_of(name);
-  const auto reply = state.ask(script::inspect(keys), engine::question::repeat::allowed);
+  const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
   auto info = info_of(name.text(), read_inspection(state, reply, keys));
   if (const auto found = state.quarantine()) info.quarantine = *found;
   return info;
 }
+
+namespace {
+
+std::vector<std::string> names_on(client_state& state, const std::shared_ptr<node>& whom, const std::string& pattern) {
+  std::vector<std::string> names;
+  std::string cursor = "0";
+  do {
+    auto [keys, next] = scan(state, whom, cursor, pattern);
+    for (const auto& key : keys) {
+      if (auto name = script::name_of_holder_key(key, state.options().prefix)) names.push_back(std::move(*name));
+    }
+    cursor = std::move(next);
+  } while (cursor != "0");
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+// What moves to another node while we look is not on the list, or twice.
+void list_of(client_state& state, const std::shared_ptr<node>& whom, const std::string& pattern,
+             std::vector<lock_info>& all) {
+  const auto names = names_on(state, whom, pattern);
+  for (std::size_t from = 0; from < names.size(); from += names_per_question) {
+    const std::size_t to = std::min(names.size(), from + names_per_question);
+    std::vector<script::command> questions;
+    std::vector<script::lock_keys> asked;
+    for (std::size_t i = from; i < to; ++i) {
+      asked.push_back(state.keys_of(state.name_of(names[i])));
+      questions.push_back(script::inspect(asked.back()));
+    }
+    const auto replies = state.ask_all(whom, std::move(questions));
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (state.cluster() && replies[i].as_error()) continue;
+      auto info = info_of(names[from + i], read_inspection(state, replies[i], asked[i]));
+      if (info.held) all.push_back(std::move(info));
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<lock_info> list(client_state& state, std::string_view glob) {
   state.require_ours();
@@ -108,33 +148,9 @@ std::vector<lock_info> list(client_state& state, std::string_view glob) {
   const std::string& prefix = state.options().prefix;
   const std::string pattern = script::holder_pattern(glob, prefix);
 
-  std::vector<std::string> names;
-  std::string cursor = "0";
-  do {
-    auto [keys, next] = scan(state, cursor, pattern);
-    for (const auto& key : keys) {
-      if (auto name = script::name_of_holder_key(key, prefix)) names.push_back(std::move(*name));
-    }
-    cursor = std::move(next);
-  } while (cursor != "0");
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-
   std::vector<lock_info> all;
-  for (std::size_t from = 0; from < names.size(); from += names_per_question) {
-    const std::size_t to = std::min(names.size(), from + names_per_question);
-    std::vector<script::command> questions;
-    std::vector<script::lock_keys> asked;
-    for (std::size_t i = from; i < to; ++i) {
-      asked.push_back(state.keys_of(state.name_of(names[i])));
-      questions.push_back(script::inspect(asked.back()));
-    }
-    const auto replies = state.ask_all(std::move(questions));
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      auto info = info_of(names[from + i], read_inspection(state, replies[i], asked[i]));
-      if (info.held) all.push_back(std::move(info));
-    }
-  }
+  for (const auto& whom : state.servers()) list_of(state, whom, pattern, all);
+  std::sort(all.begin(), all.end(), [](const lock_info& a, const lock_info& b) { return a.name < b.name; });
   return all;
 }
 
@@ -142,7 +158,7 @@ namespace {
 
 script::break_answer ask_to_break(client_state& state, const script::lock_keys& keys, fencing_token seen,
                                   const break_options& options) {
-  const auto reply = state.ask(script::break_lock(keys, seen, options.mode, *state.owner(), options.why),
+  const auto reply = state.ask(keys, script::break_lock(keys, seen, options.mode, *state.owner(), options.why),
                                engine::question::repeat::refused);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_break(reply);

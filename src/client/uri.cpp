@@ -103,28 +103,51 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
   out.where.where = std::move(where);
 }
 
-// redis+sentinel://[user:password@]S1[:port],S2,S3/NAME[/db]. A URI has one host (RFC 3986), so `url` has the first of
-// them, and the others come apart.
-void read_sentinels(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
-  constexpr auto port = "26379";
-  net::sentinel_set set;
-  set.uses_tls = out.where.uses_tls;
-  set.sentinels.push_back(read_address(url, port));
+// Of URIs that name several servers. A URI has one host (RFC 3986), so `url` has the first of them, and the others come
+// apart.
+std::vector<net::tcp_address> read_addresses(const urls::url_view& url, const std::vector<std::string>& others,
+                                             const char* port, const char* what, const char* why_not_twice) {
+  std::vector<net::tcp_address> found{read_address(url, port)};
   for (const auto& one : others) {
     const auto other = urls::parse_uri(one);
     if (!other || !other->path().empty() || other->has_query() || other->has_userinfo()) {
-      throw bad_part{"the sentinels", "write HOST or HOST:PORT for each, with a comma between them"};
+      throw bad_part{what, "write HOST or HOST:PORT for each, with a comma between them"};
     }
-    set.sentinels.push_back(read_address(*other, port));
+    found.push_back(read_address(*other, port));
   }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (text_of(found[i]) == text_of(found[j])) throw bad_part{text_of(found[i]), why_not_twice};
+    }
+  }
+  return found;
+}
+
+std::string text_of_all(const std::vector<net::tcp_address>& which) {
   std::string all;
-  for (const auto& one : set.sentinels) {
-    const auto text = text_of(one);
-    if (("," + all + ",").find("," + text + ",") != std::string::npos) {
-      throw bad_part{text, "it is named twice, and would count twice for the majority"};
-    }
-    all += (all.empty() ? "" : ",") + text;
-  }
+  for (const auto& one : which) all += (all.empty() ? "" : ",") + text_of(one);
+  return all;
+}
+
+// redis+cluster://[user:password@]A[:port],B,C[/]
+void read_cluster(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
+  net::cluster_seeds set;
+  set.uses_tls = out.where.uses_tls;
+  set.nodes = read_addresses(url, others, "6379", "the nodes", "it is named twice");
+  std::string path{url.path()};
+  if (!path.empty()) path.erase(0, 1);
+  if (database_of(path) != 0) throw bad_part{path, "a cluster has database 0 only; leave it out"};
+  out.display = std::string{url.scheme()} + "://" + text_of_all(set.nodes);
+  out.cluster = std::move(set);
+}
+
+// redis+sentinel://[user:password@]S1[:port],S2,S3/NAME[/db].
+void read_sentinels(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
+  net::sentinel_set set;
+  set.uses_tls = out.where.uses_tls;
+  set.sentinels = read_addresses(url, others, "26379", "the sentinels",
+                                 "it is named twice, and would count twice for the majority");
+  const std::string all = text_of_all(set.sentinels);
   std::string path{url.path()};
   if (!path.empty()) path.erase(0, 1);
   const auto slash = std::min(path.find('/'), path.size());
@@ -193,7 +216,7 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   server_uri out;
   out.who = {std::string{url.user()}, std::string{url.password()}};
   const std::string scheme{url.scheme()};
-  out.where.uses_tls = scheme == "rediss" || scheme == "rediss+sentinel" || scheme == "rediss+quorum";
+  out.where.uses_tls = scheme.starts_with("rediss");
   if (url.has_fragment()) throw bad_part{"#" + std::string{url.fragment()}, "a server URI has no fragment"};
   if (scheme == "redis" || scheme == "rediss") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and a host must follow"};
@@ -206,6 +229,10 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   } else if (scheme == "redis+quorum" || scheme == "rediss+quorum") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and the servers must follow"};
     read_quorum(url, other_hosts, out);
+    read_query(url, out);
+  } else if (scheme == "redis+cluster" || scheme == "rediss+cluster") {
+    if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and some of the nodes must follow"};
+    read_cluster(url, other_hosts, out);
     read_query(url, out);
   } else if (scheme == "redis+unix") {
     read_unix(url, out);
@@ -221,12 +248,10 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
     }
     if (has_control_bytes(out.local_directory)) throw bad_part{"the directory", "it has a control byte"};
     out.display = local_display(out.local_directory);
-  } else if (scheme == "redis+cluster") {
-    throw bad_part{scheme, "this version serves one Redis, one with Sentinels, or a quorum only"};
   } else {
-    throw bad_part{
-        scheme,
-        "known are redis://, redis+sentinel:// and redis+quorum://, each also as rediss, redis+unix:// and local:"};
+    throw bad_part{scheme,
+                   "known are redis://, redis+sentinel://, redis+cluster:// and redis+quorum://, each also as rediss, "
+                   "redis+unix:// and local:"};
   }
   return out;
 }
@@ -254,7 +279,7 @@ bool is_fit_to_parse(std::string_view text) {
 std::vector<std::string> cut_other_hosts(std::string& text) {
   const auto colon = std::min(text.find("://"), text.size());
   const auto scheme = text.substr(0, colon);
-  if (!scheme.ends_with("+sentinel") && !scheme.ends_with("+quorum")) return {};
+  if (!scheme.ends_with("+sentinel") && !scheme.ends_with("+cluster") && !scheme.ends_with("+quorum")) return {};
   const auto end = std::min(text.find_first_of("/?#", colon + 3), text.size());
   const auto at = text.substr(0, end).rfind('@');
   const auto begin = at != std::string::npos && at > colon ? at + 1 : std::min(colon + 3, text.size());

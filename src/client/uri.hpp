@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/greeting.hpp"
+#include "net/cluster_watch.hpp"
 #include "net/endpoint.hpp"
 #include "net/sentinel_watch.hpp"
 
@@ -23,6 +24,7 @@ struct server_uri {
   int database = 0;
   std::optional<net::sentinel_set>
       sentinels{};  // Who says where the primary is; then `where` is for the client to fill.
+  std::optional<net::cluster_seeds> cluster{};  // Some of its nodes, which say where all are; likewise.
   // The servers of a quorum, in one order, whatever the order in the URI is; then `where` is the first of them.
   std::vector<net::endpoint> quorum{};
   bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.

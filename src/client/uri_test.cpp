@@ -124,6 +124,32 @@ TEST(parse_uri, reads_sentinels_and_the_name_of_the_primary) {
   EXPECT_EQ(parsed(uri.display).display, uri.display);
 }
 
+TEST(parse_uri, reads_nodes_of_a_cluster) {
+  const auto uri = parsed("redis+cluster://app:secret@db1,10.0.0.2:5000,[::1]/0");
+  ASSERT_TRUE(uri.cluster);
+  ASSERT_EQ(uri.cluster->nodes.size(), 3u);
+  EXPECT_EQ(uri.cluster->nodes[0].port, "6379");
+  EXPECT_EQ(uri.cluster->nodes[1].port, "5000");
+  EXPECT_EQ(uri.cluster->nodes[2].host, "::1");
+  EXPECT_EQ(uri.who.password, "secret");
+  EXPECT_EQ(uri.display, "redis+cluster://db1:6379,10.0.0.2:5000,[::1]:6379");
+  EXPECT_TRUE(parsed("redis+cluster://db1/").cluster);
+}
+
+TEST(parse_uri, a_cluster_has_database_0_only) {
+  error_detail why;
+  EXPECT_FALSE(parse_uri("redis+cluster://db1,db2/3", why));
+  EXPECT_EQ(why.subject, "3");
+  EXPECT_THAT(why.why, HasSubstr("database 0"));
+}
+
+TEST(parse_uri, reads_a_cluster_over_tls) {
+  const auto uri = parsed("rediss+cluster://db1,db2?cacert=/etc/ca.pem");
+  ASSERT_TRUE(uri.cluster);
+  EXPECT_TRUE(uri.cluster->uses_tls);
+  EXPECT_EQ(uri.where.tls.cacert, "/etc/ca.pem");
+}
+
 TEST(parse_uri, reads_sentinels_over_tls) {
   const auto uri = parsed("rediss+sentinel://s1,s2/main?cacert=/etc/ca.pem");
   ASSERT_TRUE(uri.sentinels);
@@ -195,7 +221,6 @@ constexpr const char* bad_ones[] = {
     "redis+sentinel://:hunter2@s1,s2/main?db=1",
     "redis+sentinel://:hunter2@s1,s2/main#part",
     "redis://:hunter2@db1,db2",
-    "redis+cluster://:hunter2@db1,db2",
     "redis+quorum:",
     "redis+quorum://",
     "redis+quorum://:hunter2@db1,db2",
@@ -206,6 +231,16 @@ constexpr const char* bad_ones[] = {
     "redis+quorum://:hunter2@db1,db2,db3/abc",
     "redis+quorum://:hunter2@db1,db2,db3?db=1",
     "redis+quorum://:hunter2@a,b,c,d,e,f,g,h,i,j,k",
+    "redis+cluster:",
+    "redis+cluster://",
+    "redis+cluster://:hunter2@",
+    "redis+cluster://:hunter2@db1,,db2",
+    "redis+cluster://:hunter2@db1,db1:6379",
+    "redis+cluster://:hunter2@db1,db2:0",
+    "redis+cluster://:hunter2@db1,:hunter2@db2",
+    "redis+cluster://:hunter2@db1,db2/1",
+    "redis+cluster://:hunter2@db1,db2/name",
+    "redis+cluster://:hunter2@db1,db2?db=1",
     "http://:hunter2@db1",
     "local:locks",
     "local://:hunter2@db1/locks",

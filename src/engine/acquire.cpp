@@ -31,6 +31,7 @@ acquire::rare& acquire::rarely() {
 }
 
 void acquire::step(time_point now) {
+  if (is_moved()) return;
   for (;;) {
     mind_quarantine();
     let_leave(now);
@@ -106,6 +107,7 @@ void acquire::send(time_point now, const core::stand& what) {
 }
 
 void acquire::send(time_point now, const core::look& what) {
+  expect_hints_as(what.owner);  // It may have stood in line at another server before.
   auto along = what.is_heartbeat ? take_mates_along(now) : std::vector<owner_id>{};
   const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
   const auto until = not_after(now, what.may_take);
@@ -276,6 +278,17 @@ void acquire::on_cut(time_point now) {
   flow_.on_cut(now);
   if (rare_) rare_->taken_along.clear();
   step_and_tell(now);
+}
+
+void acquire::on_left(time_point now) {
+  flow_.on_cut(now);
+  if (rare_) rare_->taken_along.clear();
+}
+
+// With its owner id and its ticket, which went with the slot's keys.
+void acquire::on_going_on(time_point now, hints& ear) {
+  ear_ = &ear;
+  flow_.on_connected(now);
 }
 
 void acquire::on_no_connection(time_point now, const connection_failure& failure) {

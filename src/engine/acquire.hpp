@@ -55,6 +55,8 @@ public:
   time_point wake_at() const override { return wake_at_; }
   bool is_over() const override { return flow_.is_over(); }
   void on_stop() override { stand_with_mates(0); }
+  void on_left(time_point now) override;
+  void on_going_on(time_point now, hints& ear) override;
 
   // Only when is_over().
   const core::acquire_end& end() const { return flow_.end(); }

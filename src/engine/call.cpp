@@ -5,9 +5,29 @@ namespace holdfast::engine {
 
 script::classified call::judge_error(time_point now, const resp::server_error& error) {
   note(error.text);
-  const auto what = script::classify(error.text);
+  auto what = script::classify(error.text);
+  if (what.what == script::reaction::elsewhere) {
+    const bool may_follow = slot_ != no_slot && channel_->is_in_cluster();
+    what.what = may_follow ? script::reaction::try_again : script::reaction::give_up;
+    if (may_follow) what.code = errc::no_primary;
+  }
   if (what.what == script::reaction::reconnect) channel_->hang_up(now, {what.code, error.text, false, false});
   return what;
+}
+
+void call::leave_server(time_point now) {
+  if (is_done()) return;
+  const bool is_asked = channel::open_requests(*this) > 0;
+  channel_->forget(*this);
+  is_moved_ = true;
+  on_stop();  // Nobody here looks for it any more, nor it for anybody.
+  if (is_asked) on_left(now);
+}
+
+void call::go_on(channel& to, hints& ear, time_point now) {
+  channel_ = &to;
+  is_moved_ = false;
+  on_going_on(now, ear);
 }
 
 void call::expect_hints_as(const owner_id& who) {

@@ -26,6 +26,7 @@
 namespace holdfast::engine {
 
 class call;
+class hints;
 
 // Which call stands in line under which owner id, so that a hint finds the one that it is for among ten thousand.
 class hint_index {
@@ -92,8 +93,21 @@ public:
   virtual void on_hearing_changed(time_point /*now*/) {}
   virtual time_point wake_at() const = 0;
   virtual bool is_over() const = 0;
-  // It is started no longer; index() still knows it.
+  // There is nothing more to do for it here: it is over, or goes on at another server.
+  bool is_done() const { return is_moved_ || is_over(); }
+  // It is started no longer, or soon; index() still knows it. Perhaps twice.
   virtual void on_stop() {}
+
+  // ---- where several servers share the keys (engine/cluster_slots.hpp) ----
+  // Which part of them it is about. It does not change; none: it stays with its server.
+  static constexpr int no_slot = -1;
+  void set_slot(int slot) { slot_ = slot; }
+  int slot() const { return slot_; }
+  // Another server serves its slot now. What is unanswered is taken for cut off.
+  void leave_server(time_point now);
+  bool is_moved() const { return is_moved_ && !is_over(); }
+  // There, once it is_moved() and stopped: before it is started again. `ear`: of that server.
+  void go_on(channel& to, hints& ear, time_point now);
 
   // The last words of the server, or of the system about the connection; for people.
   std::string server_text() const { return server_text_ ? *server_text_ : std::string{}; }
@@ -110,6 +124,10 @@ public:
 protected:
   explicit call(channel& to) : channel_{&to} {}
 
+  // Its request is unanswered, and nobody will hear of the answer.
+  virtual void on_left(time_point now) = 0;
+  virtual void on_going_on(time_point /*now*/, hints& /*ear*/) {}
+
   channel& to() const { return *channel_; }
   void note(const std::string& text) { server_text_ = std::make_unique<const std::string>(text); }
   // From now on hints for this owner id, and for no other, reach the call; only while it is started.
@@ -118,7 +136,8 @@ protected:
   call* find_by_owner(const owner_id& who) const { return index_ ? index_->by_owner.find(who.hex()) : nullptr; }
   // Of the caller that it is started with; null before and after.
   call_index* index() const { return index_; }
-  // Notes the server's error and says what it means. One that contradicts the greeting ends the connection: the next
+  // Notes the server's error and says what it means. That another node of a cluster serves the slot passes, once we
+  // know which; elsewhere it is for good. One that contradicts the greeting ends the connection: the next
   // one's greeting will say what is wrong.
   script::classified judge_error(time_point now, const resp::server_error& error);
 
@@ -130,6 +149,8 @@ private:
   void expect_no_hints();
 
   channel* channel_;
+  int slot_ = no_slot;
+  bool is_moved_ = false;
   std::unique_ptr<const std::string> server_text_{};
   call_listener* listener_ = nullptr;
   call_companion* companion_ = nullptr;

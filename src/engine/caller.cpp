@@ -23,7 +23,7 @@ void caller::stop(call& what) {
 template <class Tell>
 void caller::tell_all(Tell&& tell) {
   for (call& c : calls_) {
-    if (c.is_over()) continue;
+    if (c.is_done()) continue;
     tell(c);
     c.tell_news();
   }
@@ -44,7 +44,7 @@ void caller::on_ready(time_point now) {
 
 void caller::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
   call* const found = index_.by_owner.find(owner);
-  if (!found || found->is_over()) {
+  if (!found || found->is_done()) {
     if (tell_.on_stray_hint) tell_.on_stray_hint(owner);
     return;
   }
@@ -54,6 +54,12 @@ void caller::on_hint(time_point now, std::string_view owner, server_time said_at
 
 void caller::on_hearing_changed(time_point now) {
   tell_all([&](call& c) { c.on_hearing_changed(now); });
+}
+
+void caller::leave_server(time_point now, const std::function<bool(int slot)>& is_served_here) {
+  tell_all([&](call& c) {
+    if (c.slot() != call::no_slot && !is_served_here(c.slot())) c.leave_server(now);
+  });
 }
 
 void caller::on_down(time_point now, const connection_failure& failure, bool was_ready) {

@@ -41,6 +41,9 @@ public:
   void on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in);
   void on_hearing_changed(time_point now);
 
+  // Those whose slot is served elsewhere are done here.
+  void leave_server(time_point now, const std::function<bool(int slot)>& is_served_here);
+
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
   void on_clock_step(duration step) override;

@@ -10,6 +10,15 @@
 
 namespace holdfast::engine {
 
+namespace {
+
+// In its own words, a node of a cluster is not whom we should have asked, or not now.
+bool is_redirection(std::string_view text) {
+  return text.starts_with("MOVED ") || text.starts_with("ASK ") || text.starts_with("CLUSTERDOWN");
+}
+
+}  // namespace
+
 channel::channel(settings s, base::random_source& rng, channel_listener& listener)
     : settings_{std::move(s)}, rng_{&rng}, listener_{&listener}, epoch_{settings_.epoch} {
   if (settings_.durable.replicas > 0) confirmed_.what = confirmation::word::not_asked;
@@ -60,7 +69,7 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {
   if (auto failure = greeting_.on_reply(now, reply)) {
-    // The sentinels have not heard yet of a failover, or named it before the replica was told.
+    // Who names it has not heard yet of a failover, or named it before the replica was told.
     if (settings_.primary && failure->code == errc::not_a_primary) failure->is_final = false;
     return fail(now, *failure);
   }
@@ -89,6 +98,7 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   // its first sending, which can only make a lease shorter. Not for one that was forgotten: a renewal that was let go
   // would be sent again after the release (C6).
   const auto* error = reply.as_error();
+  if (error && settings_.redirected && is_redirection(error->text)) settings_.redirected();
   if (error && answered.what && error->text.starts_with("NOSCRIPT")) {
     auto& text_sent = text_sent_[static_cast<std::size_t>(answered.what->script)];
     const bool is_on_its_way = text_sent > answered.number;
@@ -153,6 +163,7 @@ void channel::on_closed(time_point now, const connection_failure& failure) {
   const bool was_ready = state_ == state::ready;
   state_ = state::closed;
   last_failure_ = failure;
+  if (settings_.redirected) settings_.redirected();
   output_.clear();
   owes_wait_ = false;
   // A ready connection that ends is made again at once; one that could not be made, after a pause, and so is the second
@@ -182,9 +193,9 @@ bool channel::mind_primary(time_point now, named_primary::term_number term) {
   if (!settings_.primary || state_ == state::closed || term == 0) return false;
   const bool is_other = settings_.primary->term() != term;
   if (!is_other && (state_ == state::connecting || settings_.primary->is_fresh(term, now))) return false;
-  fail(now, {errc::no_primary,
-             is_other ? "the sentinels name another primary now" : "no majority of the sentinels names a primary",
-             false, false});
+  fail(now,
+       {errc::no_primary, is_other ? "another primary is named now" : "no majority has named this primary for too long",
+        false, false});
   return true;
 }
 

@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,6 +99,8 @@ public:
     epoch_watch::settings epoch{};
     durability durable{};  // One over which nothing is granted (epoch.may_be_unknown) comes up without WAIT, too.
     std::shared_ptr<const named_primary> primary{};  // Null: one server, which is what it is.
+    // Of a node of a cluster: who serves what should be asked again. Must not call back. Empty: it is none.
+    std::function<void()> redirected{};
   };
 
   channel(settings, base::random_source& rng, channel_listener& listener);
@@ -130,6 +133,9 @@ public:
   std::size_t open_requests() const { return open_.size(); }
   const connection_failure& last_failure() const { return last_failure_; }
   int connect_attempts() const { return connect_attempts_; }
+
+  // Is the server a node of a cluster, so that others may serve what it does not?
+  bool is_in_cluster() const { return static_cast<bool>(settings_.redirected); }
 
   // Of the server that was greeted last. Empty where it does not say.
   const std::string& run_id() const { return greeting_.run_id(); }

@@ -22,7 +22,8 @@ void epoch_watch::begin() {
 
 void epoch_watch::ask(std::string& out, time_point now) {
   const auto start = is_first_run_ ? script::epoch_start::first : script::epoch_start::unknown;
-  script::append(out, script::epoch(settings_.prefix, settings_.hold, start), script::call::by_text);
+  const auto tag = settings_.tag ? std::optional<int>{*settings_.tag} : std::nullopt;
+  script::append(out, script::epoch(settings_.prefix, settings_.hold, start, tag), script::call::by_text);
   asked_at_ = now;
   ++unanswered_;
 }

@@ -7,8 +7,10 @@
 #include "base/time.hpp"
 #include "resp/value.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -35,6 +37,8 @@ public:
     std::string prefix{};               // Of our keys. Empty: the server is trusted, and never asked.
     std::chrono::milliseconds hold{0};  // How long a lease that it has forgotten may live on.
     bool may_be_unknown = false;        // Nothing is ever granted over this connection: it is of use all the same.
+    // Of a node of a cluster: the number in its key, whose slot it serves. Null: it has no such number.
+    std::shared_ptr<const std::atomic<int>> tag{};
     // Is it certain that the server, now that there is a connection, is in its first run ever? Empty: it is not.
     std::function<bool()> is_first_run{};
   };

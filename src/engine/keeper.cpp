@@ -2,10 +2,8 @@
 #include "engine/keeper.hpp"
 
 #include "engine/keeper_task.hpp"
+#include "engine/releasing.hpp"
 #include "engine/renewing.hpp"
-#include "script/command.hpp"
-#include "script/reply.hpp"
-#include "script/server_error.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -20,64 +18,6 @@ constexpr std::size_t most_ghosts = 256;
 constexpr auto patience_with_ghost = std::chrono::seconds{5};
 
 }  // namespace
-
-class keeper::releasing final : public task, public reply_sink {
-public:
-  releasing(keeper& of, time_point now, background_release what)
-      : task{of}, what_{std::move(what)}, plan_{now, what_.not_after, what_.not_after_local, what_.give_up_at} {}
-  ~releasing() override { of().channel_.forget(*this); }
-  releasing(const releasing&) = delete;
-  releasing& operator=(const releasing&) = delete;
-
-  void run(time_point now) override {
-    const bool can_send = of().channel_.is_ready();
-    if (plan_.on_wake(now, can_send)) {
-      of().channel_.send(
-          now,
-          what_.token ? script::release(what_.keys, what_.owner, what_.token) : script::leave(what_.keys, what_.owner),
-          *this);
-    }
-    if (plan_.is_over(now)) {
-      if (!what_.token) of().remember(what_.keys, what_.owner);
-      of().releases_.erase(this);  // Ends our own life.
-      return;
-    }
-    if (!can_send) of().is_waiting_for_connection_ = true;
-    of().schedule(*this, plan_.wake_at(can_send));
-  }
-
-  void on_ready(time_point now) override { run(now); }
-
-  bool is_of(std::string_view owner) const { return what_.owner.hex() == owner; }
-  void hurry(time_point now) {
-    plan_.hurry(now);
-    of().schedule(*this, now);
-  }
-
-  void on_reply(time_point now, time_point sent_at, const resp::value& reply) override {
-    if (const auto parsed = script::parse_release(reply)) {
-      of().channel_.observe_clock(parsed->now, sent_at, now);
-      plan_.on_definite(now, parsed->now, of().jitter_);
-      return run(now);
-    }
-    channel& from = of().channel_;
-    plan_.on_failed(now, of().jitter_);
-    run(now);  // May end our own life.
-    if (const auto* error = reply.as_error()) {
-      const auto what = script::classify(error->text);
-      if (what.what == script::reaction::reconnect) from.hang_up(now, {what.code, error->text, false, false});
-    }
-  }
-
-  void on_cut(time_point now) override {
-    plan_.on_failed(now, of().jitter_);
-    run(now);
-  }
-
-private:
-  background_release what_;
-  core::clean_up plan_;
-};
 
 keeper::keeper(channel::settings settings, core::clock_drift drift, base::random_source& rng, keeper_listener& listener)
     : drift_{drift}, jitter_{rng}, listener_{&listener}, channel_{std::move(settings), rng, *this} {}
@@ -128,7 +68,8 @@ void keeper::cancel(const held_lease& lease, const renewal_wish& whose) {
 }
 
 void keeper::release_later(time_point now, background_release what) {
-  auto background = std::make_unique<releasing>(*this, now, std::move(what));
+  const core::clean_up plan{now, what.not_after, what.not_after_local, what.give_up_at};
+  auto background = std::make_unique<releasing>(*this, std::move(what), plan);
   const releasing* key = background.get();
   auto& started = *releases_.emplace(key, std::move(background)).first->second;
   schedule(started, now);

@@ -20,9 +20,12 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace holdfast::engine {
@@ -125,6 +128,32 @@ public:
   // forgotten that: it is the promoted replica of one that died (H25), and would wait for its claim. What is held never
   // leaves, whoever says so (H20).
   void on_stray_hint(time_point now, std::string_view owner);
+
+  // ---- where several servers share the keys (engine/keeper_moves.cpp) ----
+  // A lease, a background release or a ghost on its way to another keeper.
+  struct departing {
+    struct wish {
+      std::shared_ptr<renewal_wish> whose;
+      time_point asked_at;
+      time_point give_up_at;
+      bool was_sent;
+    };
+    leases several{};  // None: it is one of the others.
+    time_point renewed_from = never;
+    std::optional<core::lease_keeper> plan{};
+    std::vector<wish> wishes{};
+    std::optional<background_release> release{};
+    std::optional<core::clean_up> release_plan{};
+    std::optional<std::pair<script::lock_keys, owner_id>> ghost{};
+
+    const script::lock_keys& keys() const {
+      return !several.empty() ? several.front()->keys : release ? release->keys : ghost->first;
+    }
+  };
+  // What is about such keys, with deadlines and wishes as they are; nothing of it is kept here any more.
+  std::vector<departing> take_away(time_point now, const std::function<bool(const script::lock_keys&)>& which);
+  // Goes on with it, and renews as soon as there is a connection.
+  void adopt(time_point now, departing what);
 
   // Does what is due.
   void on_wake(time_point now);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/question.hpp"
 
+#include <chrono>
 #include <utility>
 
 namespace holdfast::engine {
@@ -17,7 +18,7 @@ void question::step(time_point now) {
     failure_ = is_asked_ || is_cut_ ? errc::reply_lost : last_news_;
     return;
   }
-  if (is_asked_ || !to().is_ready()) return;
+  if (is_asked_ || !to().is_ready() || now < ask_at_) return;
   is_asked_ = true;
   ++attempts_;
   command_ ? to().send(now, *command_, *this) : to().send_raw(now, encoded_, *this);
@@ -26,17 +27,28 @@ void question::step(time_point now) {
 void question::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
   is_asked_ = false;
   round_trip_ = now - sent_at;
-  if (const auto* error = reply.as_error()) judge_error(now, *error);
+  const auto* error = reply.as_error();
+  const bool passes = error && judge_error(now, *error).what == script::reaction::try_again;
+  // A cluster that moves a slot says so, and has not done what was asked.
+  if (passes && slot() != no_slot) {
+    ask_at_ = now + std::chrono::milliseconds{25};
+    last_news_ = script::classify(error->text).code;
+    return tell_news();
+  }
   reply_ = reply;
   tell_news();
 }
 
-void question::on_cut(time_point now) {
-  note(to().last_failure().text);
+void question::on_left(time_point /*now*/) {
   is_asked_ = false;
   is_cut_ = true;
   last_news_ = errc::connection_lost;
   if (how_ == repeat::refused) failure_ = errc::reply_lost;
+}
+
+void question::on_cut(time_point now) {
+  note(to().last_failure().text);
+  on_left(now);
   step(now);
   tell_news();
 }

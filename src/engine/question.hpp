@@ -7,6 +7,7 @@
 
 #include <holdfast/error.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -24,8 +25,9 @@ public:
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
   void on_cut(time_point now) override;
   void on_no_connection(time_point now, const connection_failure& failure) override;
-  time_point wake_at() const override { return wake_at_; }
+  time_point wake_at() const override { return !is_asked_ && to().is_ready() ? std::min(ask_at_, wake_at_) : wake_at_; }
   bool is_over() const override { return reply_.has_value() || failure_.has_value(); }
+  void on_left(time_point now) override;
 
   // Only when is_over(): a reply, which may be the server's error, or why there is none.
   const std::optional<resp::value>& reply() const { return reply_; }
@@ -39,6 +41,7 @@ private:
   repeat how_;
   time_point give_up_at_;
   time_point wake_at_;
+  time_point ask_at_{};
   bool is_asked_ = false;
   bool is_cut_ = false;
   int attempts_ = 0;

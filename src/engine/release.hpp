@@ -22,6 +22,7 @@ public:
   void on_no_connection(time_point now, const connection_failure& failure) override;
   time_point wake_at() const override { return flow_.wake_at(to().is_ready()); }
   bool is_over() const override { return flow_.end().has_value(); }
+  void on_left(time_point /*now*/) override { flow_.on_cut(); }
 
   release_outcome end() const { return *flow_.end(); }
 

@@ -9,6 +9,7 @@
 #include "script/server_error.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -53,6 +54,31 @@ public:
     wishes_.push_back({std::move(whose), now, give_up_at});
     plan_.ask(now);
     of().schedule(*this, now);
+  }
+
+  // All that another keeper needs to go on with it.
+  departing depart(time_point now) {
+    plan_.on_failed(now, of().jitter_);  // What is unanswered is not heard of.
+    departing out;
+    for (const auto& p : parts_) {
+      out.several.push_back(p.lease);
+      out.renewed_from = std::min(out.renewed_from, p.renewed_from);
+    }
+    out.plan = plan_;
+    for (auto& one : std::exchange(wishes_, {})) {
+      out.wishes.push_back({std::move(one.whose), one.asked_at, one.give_up_at, one.is_sent});
+    }
+    return out;
+  }
+  // Before it is first run.
+  void take_over(time_point now, std::vector<departing::wish> wishes) {
+    for (auto& one : wishes) {
+      wishes_.push_back({std::move(one.whose), one.asked_at, one.give_up_at, one.was_sent, one.was_sent});
+    }
+    plan_.on_connected(now);
+  }
+  bool is_about(const std::function<bool(const script::lock_keys&)>& keys) const {
+    return std::any_of(parts_.begin(), parts_.end(), [&](const part& p) { return keys(p.lease->keys); });
   }
 
   bool is_of(std::string_view owner) const {
@@ -118,7 +144,9 @@ private:
       const auto what = script::classify(error->text);
       channel& from = of().channel_;
       for (auto& one : wishes_) one.refusal = what.code;
-      if (what.what == script::reaction::give_up) {
+      const bool is_for_good = what.what == script::reaction::give_up ||
+                               (what.what == script::reaction::elsewhere && !of().channel_.is_in_cluster());
+      if (is_for_good) {
         end_wishes([](const wish& one) { return one.is_sent; }, [&](const wish&) { return what.code; });
       }
       fail(to, now, what.code);  // May end our own life.

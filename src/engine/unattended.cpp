@@ -17,7 +17,7 @@ void unattended::start(call& what, time_point now) {
 
 void unattended::look_at(call& what) {
   if (what.number_ == 0) return;
-  const bool is_over = what.is_over();
+  const bool is_over = what.is_done();
   const time_point at = is_over ? never : what.wake_at();
   if (!is_over && what.on_agenda_at_ == at) return;
   agenda_.erase(agenda_.iterator_to(what));
@@ -38,7 +38,7 @@ void unattended::step_due(time_point now) {
     due.push_back(&what);
   }
   for (call* what : due) {
-    if (!what->is_over()) what->step(now);
+    if (!what->is_done()) what->step(now);
     look_at(*what);
   }
 }

@@ -2,6 +2,8 @@
 // Where a server is and how to talk to it. A value, made from a URI by client/uri.
 #pragma once
 
+#include "engine/named_primary.hpp"
+
 #include <memory>
 #include <string>
 #include <variant>
@@ -25,6 +27,15 @@ struct unix_address {
 class sentinel_watch;
 using named_address = std::shared_ptr<sentinel_watch>;
 
+// A node of a cluster, while it is a primary; without a host: none yet, so that nobody connects there before the
+// watch knows one (net/cluster_watch.hpp).
+class cluster_watch;
+struct cluster_node_address {
+  std::shared_ptr<cluster_watch> watch;
+  tcp_address where;
+  std::shared_ptr<const engine::named_primary> named;
+};
+
 struct tls_files {
   std::string cacert;  // Empty: the system's authorities.
   std::string cert;    // Empty: no client certificate.
@@ -32,7 +43,7 @@ struct tls_files {
 };
 
 struct endpoint {
-  std::variant<tcp_address, unix_address, named_address> where;
+  std::variant<tcp_address, unix_address, named_address, cluster_node_address> where;
   bool uses_tls = false;
   tls_files tls{};
 };

@@ -22,7 +22,7 @@ namespace {
 
 std::string system_text(int error) { return std::generic_category().message(error); }
 
-// Who said no. Not where sentinels name the primary: that it is down is why they will name another.
+// Who said no. Not where others name the primary: that it is down is why they will name another.
 bool is_refusal(int error, engine::named_primary::term_number term) {
   if (term != 0) return false;
   return error == ECONNREFUSED || error == ENOENT || error == EACCES || error == EHOSTUNREACH || error == ENETUNREACH;
@@ -107,7 +107,8 @@ link::progress link::on_resolved() {
   if (!answer) return progress::pending;
   resolver_.reset();
   if (answer->addresses.empty()) {
-    return fail(answer->code, answer->failure, answer->is_final, answer->code == errc::cannot_resolve);
+    return fail(answer->code, answer->failure, answer->is_final,
+                answer->is_refusal || answer->code == errc::cannot_resolve);
   }
   addresses_ = std::move(answer->addresses);
   host_ = std::move(answer->host);

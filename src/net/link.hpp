@@ -61,7 +61,7 @@ public:
   written write(std::string& plain);
 
   const engine::connection_failure& failure() const { return failure_; }
-  // Of the primary that it leads to, where sentinels name it; 0 before that is known.
+  // Of the primary that it leads to, where others name it; 0 before that is known.
   engine::named_primary::term_number term() const { return term_; }
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/resolver.hpp"
 
+#include "net/cluster_watch.hpp"
 #include "net/quiet_thread.hpp"
 #include "net/sentinel_watch.hpp"
 
@@ -103,6 +104,33 @@ void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
   }
 }
 
+// Nobody to connect to, and why.
+resolved nobody(errc code, std::string failure, bool is_final, bool is_refusal) {
+  resolved result;
+  result.code = code;
+  result.failure = std::move(failure);
+  result.is_final = is_final;
+  result.is_refusal = is_refusal;
+  return result;
+}
+
+// Who connects makes the watch look: should nobody be there, that is told better the next time.
+template <class Shared>
+void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_address& node) {
+  try {
+    if (!node.where.host.empty()) {
+      node.watch->look();
+      return look_up_into(into, node.where, node.named->term());
+    }
+    node.watch->look([into](const cluster_watch::trouble& why) {
+      const std::string text = why.text.empty() ? "the cluster was not known until now" : why.text;
+      into->set(nobody(why.code, text, why.is_final, why.is_refusal));
+    });
+  } catch (const std::system_error& e) {
+    into->set(nobody(errc::no_primary, std::string{"no thread to ask the cluster: "} + e.what(), false, false));
+  }
+}
+
 }  // namespace
 
 resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} {
@@ -114,20 +142,17 @@ resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} 
     look_up_into(shared_, *tcp, 0);
     return;
   }
+  if (const auto* node = std::get_if<cluster_node_address>(&where.where)) {
+    look_up_into(shared_, *node);
+    return;
+  }
   try {
     std::get<named_address>(where.where)->find([into = shared_](const sentinel_watch::found& primary) {
       if (primary.term != 0) return look_up_into(into, primary.where, primary.term);
-      resolved nobody;
-      nobody.code = errc::no_primary;
-      nobody.failure = primary.failure;
-      nobody.is_final = primary.is_final;
-      into->set(std::move(nobody));
+      into->set(nobody(errc::no_primary, primary.failure, primary.is_final, false));
     });
   } catch (const std::system_error& e) {
-    resolved result;
-    result.code = errc::no_primary;
-    result.failure = std::string{"no thread to ask the sentinels: "} + e.what();
-    shared_->set(std::move(result));
+    shared_->set(nobody(errc::no_primary, std::string{"no thread to ask the sentinels: "} + e.what(), false, false));
   }
 }
 

@@ -28,8 +28,9 @@ struct resolved {
   std::string failure{};  // Set when there are none; and of what kind it is:
   errc code = errc::cannot_resolve;
   bool is_final = false;
+  bool is_refusal = false;                      // Somebody definitely said no.
   std::string host{};                           // Whose certificate is expected there. Empty: a Unix path.
-  engine::named_primary::term_number term = 0;  // Where sentinels name it: of which primary.
+  engine::named_primary::term_number term = 0;  // Where others name it: of which primary.
 };
 
 // One look-up. Addresses are never kept: a server that moved is found with the next connection (H23).

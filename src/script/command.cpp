@@ -138,8 +138,8 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
   return out;
 }
 
-command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start) {
-  command out{id::epoch, {epoch_key(prefix)}, {ms_field(hold)}};
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start, std::optional<int> tag) {
+  command out{id::epoch, {epoch_key(prefix, tag)}, {ms_field(hold)}};
   if (start == epoch_start::first) out.args.emplace_back("first");
   return out;
 }

@@ -82,7 +82,9 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
 
 // Of the server. `hold`: how long a lease may live on that it has forgotten. `first`: it cannot have forgotten any.
 enum class epoch_start { unknown, first };
-command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown);
+// `tag`: as of epoch_key().
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown,
+              std::optional<int> tag = {});
 
 // ---- of a quorum ----
 // Asks one node for its vote. `proposal`: the token that all nodes shall give.

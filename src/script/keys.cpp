@@ -33,7 +33,9 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counte
   return {std::move(stem), {}, is_counted};
 }
 
-std::string epoch_key(std::string_view prefix) { return std::string{prefix} + "epoch"; }
+std::string epoch_key(std::string_view prefix, std::optional<int> tag) {
+  return std::string{prefix} + (tag ? "epoch:{" + std::to_string(*tag) + "}" : "epoch");
+}
 
 std::string quorum_key(std::string_view prefix) { return std::string{prefix} + "quorum"; }
 

@@ -35,7 +35,8 @@ private:
 lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counted = false);
 
 // Where a server's epoch is kept (epoch.lua): of the server, so of no lock, whose keys begin with the prefix and `{`.
-std::string epoch_key(std::string_view prefix);
+// `tag`: of a node of a cluster, a number whose slot it serves.
+std::string epoch_key(std::string_view prefix, std::optional<int> tag = {});
 // And to which list of servers it belongs (vote.lua).
 std::string quorum_key(std::string_view prefix);
 

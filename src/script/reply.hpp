@@ -13,6 +13,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ enum class code : int {
   other_size = 16,     // wait, look: the semaphore has another size than the caller says, or than it wants.
   other_quorum = 17,   // vote, renew, quorum_record: the server belongs to another list of servers.
 };
+inline constexpr std::size_t code_count = 18;
 
 // What a holder key says. For a foreign value (plain naming) or an unknown vN| only `foreign` is set.
 struct holder {

@@ -33,8 +33,8 @@ constexpr std::array words{
     row{"NOREPLICAS", errc::server_refused, reaction::give_up},
     row{"DENIED", errc::server_refused, reaction::give_up},
     row{"EXECABORT", errc::server_refused, reaction::give_up},
-    row{"MOVED", errc::wrong_server, reaction::give_up},
-    row{"ASK", errc::wrong_server, reaction::give_up},
+    row{"MOVED", errc::wrong_server, reaction::elsewhere},
+    row{"ASK", errc::wrong_server, reaction::elsewhere},
     row{"CROSSSLOT", errc::wrong_server, reaction::give_up},
 };
 

@@ -13,6 +13,7 @@ enum class reaction {
   load_script,  // NOSCRIPT: send the text at once, never shown.
   try_again,    // LOADING, MASTERDOWN, CLUSTERDOWN, TRYAGAIN, BUSY: passes by itself; try until the deadline.
   reconnect,    // READONLY after it was a primary, max clients, protocol faults: a new connection may differ.
+  elsewhere,    // MOVED, ASK: this node of a cluster does not serve the key, and did nothing.
   give_up,      // Trying again will not help: NOAUTH, WRONGPASS, NOPERM, WRONGTYPE, OOM, MISCONF, NOREPLICAS, ...
 };
 

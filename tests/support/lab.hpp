@@ -11,21 +11,47 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
 
-// One command over TCP; its answer as text, empty if there was none.
-inline std::string ask(const lab_node& node, std::vector<const char*> words) {
+// One command over TCP, whose answer `read` makes something of; a default value if there was none.
+template <class Read>
+auto ask_for(const lab_node& node, std::vector<const char*> words, Read read) {
+  using result = decltype(read(std::declval<const redisReply&>()));
   const auto port = std::stoi(node.address.substr(node.address.find(':') + 1));
   const std::unique_ptr<redisContext, decltype(&redisFree)> server{
       redisConnectWithTimeout("127.0.0.1", port, {0, 500'000}), redisFree};
-  if (!server || server->err != 0) return {};
+  if (!server || server->err != 0) return result{};
   redisSetTimeout(server.get(), {0, 500'000});
   const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
       redisCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr), freeReplyObject};
   const auto* answer = static_cast<const redisReply*>(reply.get());
-  return answer != nullptr && answer->str != nullptr ? std::string{answer->str, answer->len} : "";
+  return answer != nullptr ? read(*answer) : result{};
+}
+
+// As text; empty if it was none.
+inline std::string ask(const lab_node& node, std::vector<const char*> words) {
+  return ask_for(node, std::move(words), [](const redisReply& answer) {
+    return answer.str != nullptr ? std::string{answer.str, answer.len} : std::string{};
+  });
+}
+
+// The digits of a number.
+inline std::string ask_number(const lab_node& node, std::vector<const char*> words) {
+  return ask_for(node, std::move(words), [](const redisReply& answer) {
+    return answer.type == REDIS_REPLY_INTEGER ? std::to_string(answer.integer) : std::string{};
+  });
+}
+
+// The texts of a list.
+inline std::vector<std::string> ask_list(const lab_node& node, std::vector<const char*> words) {
+  return ask_for(node, std::move(words), [](const redisReply& answer) {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < answer.elements; ++i) all.emplace_back(answer.element[i]->str, answer.element[i]->len);
+    return all;
+  });
 }
 
 class lab_topology {

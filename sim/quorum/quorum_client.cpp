@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quorum/quorum_client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+using round = engine::quorum_acquire;
+
+namespace {
+
+constexpr core::clock_drift rho{10'000};
+constexpr int most_rounds = 500;
+
+engine::channel::settings channel_settings(const quorum_client::settings& what) {
+  engine::channel::settings s;
+  s.connect_timeout = std::min(s.connect_timeout, what.how.timeout);
+  if (!what.has_quarantine) return s;
+  s.epoch.prefix = "hf:";
+  s.epoch.hold = what.of->max_ttl + what.of->max_ttl / 100 + 3ms;
+  return s;
+}
+
+engine::quorum_keeper::settings keeper_settings(const quorum_client::settings& what, std::size_t nodes) {
+  auto s = channel_settings(what);
+  s.epoch.may_be_unknown = true;
+  return {std::vector(nodes, s), rho, "hf:", what.record, what.of->max_ttl};
+}
+
+}  // namespace
+
+duration patience_of(std::chrono::milliseconds ttl, duration timeout) {
+  const auto wanted = std::clamp<duration>(duration{ttl} / 20, 50ms, 300ms);
+  return std::min<duration>({wanted, duration{ttl} / 4, timeout});
+}
+
+// Somebody wants a lock, and tries until he has it or has had enough.
+struct quorum_client::search {
+  int lock;
+  std::chrono::milliseconds ttl;
+  std::optional<time_point> until;  // None: until nobody is to begin anything new.
+  std::function<void(const lease_ptr&)> then;
+};
+
+quorum_client::quorum_client(event_queue& events, std::deque<network>& nets, settings what, hooks tell)
+    : events_{&events},
+      what_{std::move(what)},
+      tell_{std::move(tell)},
+      rng_{seeded_random::of(what_.of->seed, 'q', static_cast<std::uint64_t>(what_.number))},
+      clock_{time_point{1h * (1 + what_.number)}, what_.how.clock_ppm},
+      node_listeners_(nets.size(), this),
+      keeper_{keeper_settings(what_, nets.size()), rng_, node_listeners_, *this} {
+  for (std::size_t i = 0; i < nets.size(); ++i) {
+    voters_.push_back(std::make_unique<engine::voter>(fmt::format("node {}", i), channel_settings(what_), rng_,
+                                                      engine::voter::hooks{}));
+  }
+  for (std::size_t i = 0; i < nets.size(); ++i) {
+    wires_.emplace_back(*this, voters_[i]->wire(), nets[i]);
+    wires_.emplace_back(*this, keeper_.wire(i), nets[i]);
+  }
+}
+
+// ---- what befalls it ----
+
+void quorum_client::resume() {
+  if (is_dead_ || !is_paused_) return;
+  is_paused_ = false;
+  if (rng_.chance(50)) drive();
+  while (!missed_.empty() && is_running()) {
+    const auto what = std::move(missed_.front());
+    missed_.pop_front();
+    what();
+  }
+  if (is_running()) drive();
+}
+
+void quorum_client::die() {
+  if (is_dead_) return;
+  is_dead_ = true;
+  missed_.clear();
+  for (auto& of : wires_) close(of);
+  for (const auto& one : leases_) tell_.on_end(*one, hold_end::died);
+  leases_.clear();
+}
+
+void quorum_client::when_running(std::function<void()> what) {
+  if (is_dead_) return;
+  if (is_paused_) return missed_.push_back(std::move(what));
+  what();
+}
+
+void quorum_client::after(duration wait, std::function<void()> what) {
+  events_->after(wait, [this, what = std::move(what)] {
+    when_running([this, what] {
+      what();
+      drive();
+    });
+  });
+}
+
+std::vector<int> quorum_client::connections_to(std::size_t node) const {
+  std::vector<int> all;
+  for (std::size_t i = 2 * node; i < 2 * node + 2; ++i) {
+    if (wires_[i].id != 0 && wires_[i].is_open) all.push_back(wires_[i].id);
+  }
+  return all;
+}
+
+// ---- the network ----
+
+void quorum_client::wire::on_connected(int which) {
+  of->when_running([this, which] {
+    if (which != id) return;
+    is_open = true;
+    channel->on_connected(of->now());
+    of->drive();
+  });
+}
+
+void quorum_client::wire::on_refused(int which) {
+  of->when_running([this, which] {
+    if (which != id) return;
+    id = 0;
+    channel->on_closed(of->now(), {errc::cannot_connect, "Connection refused", false, true});
+    of->drive();
+  });
+}
+
+void quorum_client::wire::on_bytes(int which, std::string_view bytes) {
+  of->when_running([this, which, text = std::string{bytes}] {
+    if (which != id) return;
+    channel->on_bytes(of->now(), text);
+    if (channel->must_close()) of->close(*this);
+    of->drive();
+  });
+}
+
+void quorum_client::wire::on_closed(int which) {
+  of->when_running([this, which] {
+    if (which != id) return;
+    id = 0;
+    is_open = false;
+    channel->on_closed(of->now(), {errc::connection_lost, "the server closed the connection", false, false});
+    of->drive();
+  });
+}
+
+void quorum_client::close(wire& of) {
+  if (of.id != 0 && of.net->is_open(of.id)) of.net->close(of.id);
+  of.id = 0;
+  of.is_open = false;
+}
+
+void quorum_client::prepare(wire& of) {
+  const time_point at = now();
+  if (of.channel->on_wake(at) || (of.channel->is_closed() && of.id != 0)) close(of);
+  if (!of.channel->wants_connection(at)) return;
+  if (of.id != 0) close(of);
+  of.channel->on_connecting(at);
+  of.id = of.net->connect(of, what_.number);
+}
+
+void quorum_client::flush(wire& of) {
+  auto& bytes = of.channel->output();
+  if (!of.is_open || bytes.empty()) return;
+  if (of.net->is_open(of.id)) of.net->send(of.id, bytes);
+  bytes.clear();
+}
+
+// ---- driving ----
+
+void quorum_client::drive() {
+  if (is_driving_ || !is_running()) return;
+  is_driving_ = true;
+  int rounds = 0;
+  for (; rounds < most_rounds; ++rounds) {
+    const time_point at = now();
+    keeper_.on_wake(at);
+    for (auto& of : wires_) prepare(of);
+    for (auto& call : calls_) call.flow().step(at);
+    for (auto& of : wires_) flush(of);
+    const bool is_news = conclude_ended();
+    if (!is_running()) break;
+    if (!is_news && wake_at() > at) break;
+  }
+  is_driving_ = false;
+  if (!is_running()) return;
+  watch_deadlines();
+  if (rounds == most_rounds) {
+    return tell_.complain("spin", fmt::format("client {} goes round and round and never sleeps", what_.number));
+  }
+  plan_wake();
+}
+
+// C4: who runs is told in time.
+void quorum_client::watch_deadlines() {
+  for (const auto& one : std::list{leases_}) {
+    const duration left = one->deadline.left(now());
+    if (left > duration{0}) {
+      tell_.on_deadline(*one, clock_.when(now() + left));
+    } else if (std::find(leases_.begin(), leases_.end(), one) != leases_.end()) {
+      tell_.complain("C4",
+                     fmt::format("client {} was not told that it lost token {}", what_.number, one->token.value()));
+    }
+  }
+}
+
+time_point quorum_client::wake_at() const {
+  time_point at = keeper_.wake_at();
+  for (const auto& of : wires_) at = std::min(at, of.channel->wake_at());
+  for (const auto& call : calls_) at = std::min(at, call.flow().wake_at());
+  return at;
+}
+
+void quorum_client::plan_wake() {
+  const instant at = clock_.when(wake_at());
+  if (at >= wake_planned_at_ || at == end_of_time) return;
+  wake_planned_at_ = at + rng_.span(duration{0}, 200us);
+  events_->at(wake_planned_at_, [this, number = ++wake_number_] {
+    if (number != wake_number_) return;
+    wake_planned_at_ = end_of_time;
+    when_running([this] { drive(); });
+  });
+}
+
+// ---- calls ----
+
+void quorum_client::begin(int lock, std::chrono::milliseconds ttl, std::optional<time_point> until,
+                          std::function<void(const lease_ptr&)> then) {
+  try_once(std::make_shared<search>(search{lock, ttl, until, std::move(then)}));
+}
+
+void quorum_client::try_once(const std::shared_ptr<search>& whose) {
+  const bool is_too_late = whose->until ? now() >= *whose->until : is_stopping_;
+  if (is_too_late) return whose->then(nullptr);
+  const auto& of = what_.of->locks[static_cast<std::size_t>(whose->lock)];
+  open_call call;
+  call.whose = whose;
+  call.acquire = std::make_unique<round>(
+      voters_,
+      round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), whose->ttl,
+                     what_.of->max_ttl, fencing_token{}, rho, patience_of(whose->ttl, what_.how.timeout),
+                     now() + what_.how.timeout, "hf:", what_.record},
+      owner_id{rng_.bytes16()}, now());
+  calls_.push_back(std::move(call));
+  if (rng_.chance(3)) calls_.back().acquire->cancel();
+  drive();
+}
+
+bool quorum_client::conclude_ended() {
+  bool is_news = false;
+  for (auto at = calls_.begin(); at != calls_.end();) {
+    if (!at->flow().is_over()) {
+      ++at;
+      continue;
+    }
+    is_news = true;
+    open_call call = std::move(*at);
+    at = calls_.erase(at);
+    call.acquire ? conclude_acquire(call) : conclude_release(call);
+  }
+  return is_news;
+}
+
+void quorum_client::conclude_acquire(open_call& call) {
+  const auto& seen = *call.acquire;
+  tell_.on_round(seen.outcome());
+  const auto whose = call.whose;
+  if (seen.outcome() == round::result::won) {
+    const auto& keys = what_.of->locks[static_cast<std::size_t>(whose->lock)].keys;
+    auto lease = std::make_shared<held>(keys, seen.owner(), seen.token(), whose->ttl, seen.deadline(),
+                                        tell_.next_number(), whose->lock);
+    keeper_.keep(lease, fmt::format("client {}", what_.number), seen.votes(), seen.sent_at(), renewal::automatic);
+    leases_.push_back(lease);
+    tell_.on_hold(*lease);
+    if (const duration left = lease->deadline.left(now()); left > duration{0}) {
+      tell_.on_deadline(*lease, clock_.when(now() + left));
+    }
+    return after(duration{0}, [whose, lease] { whose->then(lease); });
+  }
+  for (std::size_t i = 0; i < voters_.size(); ++i) {
+    const auto& vote = seen.votes()[i];
+    if (vote.not_after == server_time{}) continue;
+    keeper_.release_later(now(), i,
+                          {what_.of->locks[static_cast<std::size_t>(whose->lock)].keys,
+                           seen.owner(),
+                           {},
+                           vote.not_after,
+                           vote.not_after_local,
+                           std::max(now(), vote.not_after_local) + whose->ttl + 1s});
+  }
+  after(rng_.any_size(1ms, 300ms), [this, whose] { try_once(whose); });
+}
+
+void quorum_client::conclude_release(open_call& call) {
+  std::vector<bool> is_settled;
+  for (std::size_t i = 0; i < voters_.size(); ++i) is_settled.push_back(call.release->is_settled(i));
+  let_go_in_background(*call.lease, std::vector<engine::quorum_vote>(voters_.size()), is_settled);
+  tell_.on_released(call.release->end());
+}
+
+// ---- programs ----
+
+void quorum_client::start(int workers) {
+  for (int i = 0; i < workers; ++i) {
+    ++jobs_;
+    after(rng_.span(duration{0}, what_.of->think), [this, i] { work_on(i); });
+  }
+}
+
+void quorum_client::work_on(int job) {
+  if (is_stopping_) {
+    --jobs_;
+    return;
+  }
+  const auto next = [this, job] { after(rng_.span(duration{0}, what_.of->think), [this, job] { work_on(job); }); };
+  const auto ttl = std::max<std::chrono::milliseconds>(100ms, what_.of->ttl / rng_.number(1, 2));
+  begin(static_cast<int>(rng_.below(what_.of->locks.size())), ttl, {}, [this, next](const lease_ptr& lease) {
+    if (!lease) return next();
+    // Mostly short, now and then for several ttl.
+    const duration work =
+        rng_.chance(20) ? rng_.any_size(1ms, 5 * duration{lease->ttl}) : rng_.span(duration{0}, what_.of->work);
+    after(work, [this, lease, next] {
+      rng_.chance(10) ? drop(lease) : give_back(lease);
+      next();
+    });
+  });
+}
+
+void quorum_client::probe(int lock, duration within, std::function<void(bool)> tell) {
+  begin(lock, what_.of->ttl, now() + within, [this, tell](const lease_ptr& lease) {
+    tell(lease != nullptr);
+    if (lease) give_back(lease);
+  });
+}
+
+void quorum_client::end(const lease_ptr& lease, hold_end how) {
+  lease->deadline.end();
+  if (std::erase(leases_, lease) > 0) tell_.on_end(*lease, how);
+}
+
+void quorum_client::give_back(const lease_ptr& lease) {
+  const duration left = lease->deadline.left(now());
+  auto votes = keeper_.let_go(*lease);
+  end(lease, hold_end::released);
+  if (votes.empty() || left <= duration{0}) return drop(lease);
+  open_call call;
+  call.lease = lease;
+  call.release = std::make_unique<engine::quorum_release>(voters_, lease->keys, lease->owner, std::move(votes),
+                                                          now() + std::min(left, what_.how.timeout));
+  calls_.push_back(std::move(call));
+  drive();
+}
+
+void quorum_client::drop(const lease_ptr& lease) {
+  auto votes = keeper_.let_go(*lease);
+  end(lease, hold_end::released);
+  std::vector<bool> is_settled(voters_.size(), false);
+  if (votes.empty()) {
+    votes.resize(voters_.size());
+  } else {
+    for (std::size_t i = 0; i < votes.size(); ++i) {
+      is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
+    }
+  }
+  let_go_in_background(*lease, votes, is_settled);
+}
+
+void quorum_client::let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,
+                                         const std::vector<bool>& is_settled) {
+  const time_point at = now();
+  for (std::size_t i = 0; i < voters_.size(); ++i) {
+    if (is_settled[i]) continue;
+    const auto& vote = votes[i];
+    const bool may_come = vote.not_after != server_time{} && at < vote.not_after_local;
+    keeper_.release_later(at, i,
+                          {lease.keys,
+                           lease.owner,
+                           {},
+                           may_come ? vote.not_after : server_time{},
+                           may_come ? vote.not_after_local : time_point{},
+                           std::max(at, vote.not_after_local) + lease.ttl + 1s});
+  }
+}
+
+void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
+  const auto ours = std::static_pointer_cast<held>(lease);
+  end(ours, hold_end::lost);
+}
+
+}  // namespace holdfast::sim

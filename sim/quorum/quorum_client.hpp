@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client of a quorum: the engine that we ship, assembled as src/client/quorum.cpp assembles it, but on one thread
+// under virtual time. The line in which its callers wait is an ordinary lock of one server (process.hpp) and is not
+// here: who does not get the lock tries again after a while.
+#pragma once
+
+#include "event_queue.hpp"
+#include "facts.hpp"
+#include "network.hpp"
+#include "plan.hpp"
+#include "seeded_random.hpp"
+
+#include "engine/quorum_acquire.hpp"
+#include "engine/quorum_keeper.hpp"
+#include "engine/quorum_release.hpp"
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::sim {
+
+// How long one node is waited for, as src/client/quorum_lease.cpp.
+duration patience_of(std::chrono::milliseconds ttl, duration timeout);
+
+class quorum_client final : engine::keeper_listener {
+public:
+  struct settings {
+    int number;
+    const plan* of;
+    process_plan how;
+    script::quorum_record record;
+    bool has_quarantine;  // False: a planted bug.
+  };
+  struct held final : engine::held_lease {
+    held(const script::lock_keys& k, const owner_id& o, fencing_token t, std::chrono::milliseconds lasts,
+         time_point ends, int number, int of)
+        : held_lease{k, o, t, lasts, ends}, id{number}, lock{of} {}
+    const int id;
+    const int lock;
+  };
+  struct hooks {
+    std::function<void(const held&)> on_hold{};
+    // Its deadline is what it is now, or it is over.
+    std::function<void(const held&, instant valid_until)> on_deadline{};
+    std::function<void(const held&, hold_end)> on_end{};
+    std::function<void(engine::quorum_acquire::result)> on_round{};
+    std::function<void(release_outcome)> on_released{};
+    std::function<void(std::string invariant, std::string what)> complain{};
+    std::function<int()> next_number{};
+  };
+  quorum_client(event_queue& events, std::deque<network>& nets, settings what, hooks tell);
+
+  int number() const { return what_.number; }
+  // Its programs begin: each gets a lock, works, gives it back, and thinks, until nobody is to begin anything new.
+  void start(int workers);
+  void stop() { is_stopping_ = true; }
+  bool is_done() const { return is_dead_ || (is_stopping_ && jobs_ == 0 && keeper_.wake_at() == never); }
+  // One lock, once, soon: is it to be had?
+  void probe(int lock, duration within, std::function<void(bool)> tell);
+
+  void pause() { is_paused_ = true; }
+  void resume();
+  void die();
+  bool is_running() const { return !is_dead_ && !is_paused_; }
+  bool is_dead() const { return is_dead_; }
+  // Of the connections to one node.
+  std::vector<int> connections_to(std::size_t node) const;
+
+private:
+  struct wire final : client_end {
+    wire(quorum_client& o, engine::channel& c, network& n) : of{&o}, channel{&c}, net{&n} {}
+    void on_connected(int id) override;
+    void on_refused(int id) override;
+    void on_bytes(int id, std::string_view bytes) override;
+    void on_closed(int id) override;
+    quorum_client* of;
+    engine::channel* channel;
+    network* net;
+    int id = 0;  // Zero: closed.
+    bool is_open = false;
+  };
+  using lease_ptr = std::shared_ptr<held>;
+  struct search;
+  struct open_call {
+    std::unique_ptr<engine::quorum_acquire> acquire{};
+    std::unique_ptr<engine::quorum_release> release{};
+    std::shared_ptr<search> whose{};
+    lease_ptr lease{};
+    engine::quorum_call& flow() const {
+      return acquire ? static_cast<engine::quorum_call&>(*acquire) : static_cast<engine::quorum_call&>(*release);
+    }
+  };
+
+  time_point now() const { return clock_.read(events_->now()); }
+  void when_running(std::function<void()> what);
+  void after(duration wait, std::function<void()> what);
+  void drive();
+  void prepare(wire& of);
+  void flush(wire& of);
+  void close(wire& of);
+  bool conclude_ended();
+  void conclude_acquire(open_call& call);
+  void conclude_release(open_call& call);
+  void watch_deadlines();
+  void plan_wake();
+  time_point wake_at() const;
+
+  void begin(int lock, std::chrono::milliseconds ttl, std::optional<time_point> until,
+             std::function<void(const lease_ptr&)> then);
+  void try_once(const std::shared_ptr<search>& whose);
+  void work_on(int job);
+  void give_back(const lease_ptr& lease);
+  void drop(const lease_ptr& lease);
+  void end(const lease_ptr& lease, hold_end how);
+  void let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,
+                            const std::vector<bool>& is_settled);
+
+  void on_at_risk(const std::shared_ptr<engine::held_lease>&) override {}
+  void on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) override;
+  void on_renewed(const std::shared_ptr<engine::held_lease>&, duration) override {}
+  void on_renew_failed(const std::shared_ptr<engine::held_lease>&, errc) override {}
+  void on_up() override {}
+  void on_down(const engine::connection_failure&) override {}
+  void on_clock_step(duration) override {}
+
+  event_queue* events_;
+  settings what_;
+  hooks tell_;
+  seeded_random rng_;
+  local_clock clock_;
+  engine::voters voters_{};
+  std::vector<engine::keeper_listener*> node_listeners_{};
+  engine::quorum_keeper keeper_;
+  std::deque<wire> wires_{};
+  std::list<open_call> calls_{};
+  std::list<lease_ptr> leases_{};
+  std::deque<std::function<void()>> missed_{};
+  int jobs_ = 0;
+  instant wake_planned_at_ = end_of_time;
+  std::uint64_t wake_number_ = 0;
+  bool is_stopping_ = false;
+  bool is_paused_ = false;
+  bool is_dead_ = false;
+  bool is_driving_ = false;
+};
+
+}  // namespace holdfast::sim

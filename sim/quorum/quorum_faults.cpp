@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What befalls a quorum: each kind of fault in a few lines, on one node or one client, drawn until the horizon.
+#include "quorum/quorum_world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+using way = network::way;
+
+void quorum_world::plan_trouble() {
+  events_.after(trouble_.any_size(1ms, 2 * plan_.fault_pause / static_cast<int>(servers_.size())), [this] {
+    if (trouble_is_over_) return;
+    strike(kinds_[trouble_.below(kinds_.size())]);
+    plan_trouble();
+  });
+}
+
+quorum_client* quorum_world::somebody() {
+  std::vector<quorum_client*> all;
+  for (auto& one : clients_) {
+    if (one->is_running()) all.push_back(one.get());
+  }
+  return all.empty() ? nullptr : all[trouble_.below(all.size())];
+}
+
+void quorum_world::strike(fault what) {
+  const std::size_t node = trouble_.below(servers_.size());
+  if (keeps_trace_) say(fmt::format("fault: {} (node {})", to_string(what), node));
+  ++statistics_->faults[static_cast<std::size_t>(what)];
+  if (what <= fault::silence) return strike_network(what, node);
+  if (what <= fault::host_deaths) return strike_client(what);
+  strike_server(what, node);
+}
+
+route& quorum_world::some_route(std::size_t node) {
+  return nets_[node].of(static_cast<int>(trouble_.below(clients_.size())));
+}
+
+void quorum_world::strike_network(fault what, std::size_t node) {
+  auto& net = nets_[node];
+  const duration time = trouble_.any_size(5ms, 2 * duration{plan_.ttl});
+  const auto all = net.open_connections();
+  if (all.empty()) return;
+  const int id = all[trouble_.below(all.size())];
+  const way direction = trouble_.chance(50) ? way::to_server : way::to_client;
+  switch (what) {
+    case fault::delays: {
+      auto& path = some_route(node);
+      path.spike_percent = trouble_.number(1, 50);
+      path.spike = trouble_.any_size(5ms, 2 * duration{plan_.ttl});
+      return;
+    }
+    case fault::split_writes: some_route(node).split_percent = trouble_.number(1, 100); return;
+    case fault::blocked_routes: some_route(node).blocked_until = events_.now() + time; return;
+    case fault::stalls: return net.block(id, direction, events_.now() + time);
+    case fault::cuts: return net.cut(id);
+    case fault::lost_replies:
+      net.block(id, way::to_client, events_.now() + 2 * time);
+      events_.after(time, [this, node, id] {
+        if (nets_[node].is_open(id)) nets_[node].cut(id);
+      });
+      return;
+    case fault::silence:
+      net.silence(id, direction);
+      if (trouble_.chance(50)) net.silence(id, direction == way::to_server ? way::to_client : way::to_server);
+      return;
+    default: return;
+  }
+}
+
+void quorum_world::strike_client(fault what) {
+  auto* who = somebody();
+  if (!who) return;
+  if (what == fault::kills || what == fault::host_deaths) {
+    who->die();
+    ++to_come_;
+    events_.after(trouble_.any_size(1ms, 2s), [this, how = client_plans_[static_cast<std::size_t>(who->number())]] {
+      --to_come_;
+      start_client(how);
+      if (trouble_is_over_) clients_.back()->stop();
+    });
+    return;
+  }
+  who->pause();
+  if (what == fault::suspends) {
+    for (std::size_t node = 0; node < nets_.size(); ++node) {
+      for (const int id : who->connections_to(node)) {
+        if (trouble_.chance(70) && nets_[node].is_open(id)) nets_[node].cut(id);
+      }
+    }
+  }
+  const duration time = trouble_.any_size(std::max<duration>(1ms, duration{plan_.ttl} / 4), 3 * duration{plan_.ttl});
+  events_.after(time, [who] { who->resume(); });
+}
+
+void quorum_world::strike_server(fault what, std::size_t node) {
+  auto& server = servers_[node];
+  const duration down = trouble_.any_size(10ms, 2s);
+  const instant up_at = events_.now() + down;
+  const auto disturb = [this](cause why) { disturbances_.push_back({why, events_.now()}); };
+  const auto later = [this](duration time, std::function<void()> ends) {
+    events_.after(time, [this, ends = std::move(ends)] {
+      if (!trouble_is_over_) ends();
+    });
+  };
+  switch (what) {
+    case fault::server_restarts: return server.restart(up_at, server.redis().all());
+    case fault::data_losses: return server.restart(up_at, {});
+    case fault::server_stalls: return server.be_stuck_until(up_at);
+    case fault::full_memory:
+      server.redis().set_memory_full(true);
+      return later(2 * down, [&server] { server.redis().set_memory_full(false); });
+    case fault::flushes: server.operate({"FLUSHALL"}); return disturb(cause::keys_deleted);
+    case fault::evictions: {
+      const auto& all = server.redis().all();
+      if (all.empty()) return;
+      const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(trouble_.below(all.size())))->first;
+      server.operate({"DEL", key});
+      return disturb(cause::keys_deleted);
+    }
+    case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); return;
+    case fault::info_denied:
+      server.redis().deny("INFO");
+      return later(2 * down, [&server] { server.redis().allow_all(); });
+    case fault::client_kills: return server.kill_clients(model_server::kill::all);
+    case fault::clock_steps: {
+      const auto step = std::chrono::duration_cast<server_time::duration>(trouble_.any_size(1ms, 1h));
+      server.clock().step(events_.now(), trouble_.chance(50) ? step : -step);
+      return disturb(cause::clock_stepped);
+    }
+    default: return;
+  }
+}
+
+void quorum_world::end_trouble() {
+  trouble_is_over_ = true;
+  for (std::size_t node = 0; node < servers_.size(); ++node) {
+    servers_[node].redis().set_memory_full(false);
+    servers_[node].redis().allow_all();
+    servers_[node].clock() = clocks_[node];
+    for (std::size_t host = 0; host < clients_.size(); ++host) {
+      auto& path = nets_[node].of(static_cast<int>(host));
+      path.spike_percent = 0;
+      path.blocked_until = events_.now();
+    }
+  }
+  for (auto& one : clients_) one->resume();
+}
+
+}  // namespace holdfast::sim

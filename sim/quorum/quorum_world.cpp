@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quorum/quorum_world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t most_events = 3'000'000;
+
+// The others are about lines and messages, which a quorum does not have, or beyond what it promises.
+constexpr std::array faults_of_a_quorum{
+    fault::delays,          fault::split_writes, fault::blocked_routes, fault::stalls,      fault::cuts,
+    fault::lost_replies,    fault::silence,      fault::pauses,         fault::suspends,    fault::kills,
+    fault::host_deaths,     fault::data_losses,  fault::server_stalls,  fault::full_memory, fault::flushes,
+    fault::server_restarts, fault::evictions,    fault::script_flushes, fault::info_denied, fault::client_kills,
+    fault::clock_steps};
+
+// Whatever kinds the plan has, a quorum's are exclusive.
+void make_exclusive(plan& what) {
+  for (auto& one : what.locks) {
+    one.kind = lock_kind::exclusive;
+    one.size = 1;
+    one.keys.is_counted = false;
+  }
+}
+
+script::quorum_record record_of(int nodes) {
+  script::quorum_record record;
+  for (int i = 0; i < nodes; ++i) record.servers += fmt::format("{}n{}:6379", i == 0 ? "" : ",", i);
+  return record;
+}
+
+}  // namespace
+
+quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scripts, const canary* planted,
+                           statistics& into)
+    : plan_{std::move(what)}, planted_{planted}, statistics_{&into}, trouble_{seeded_random::of(plan_.seed, 'F')} {
+  make_exclusive(plan_);
+  auto rng = seeded_random::of(plan_.seed, 'N');
+  for (int i = 0; i < nodes; ++i) {
+    // As far apart as their clocks may be, and a little less (P24).
+    const auto most = std::chrono::duration_cast<std::chrono::microseconds>(plan_.max_ttl) / 5;
+    const auto offset = rng.chance(50) ? std::chrono::microseconds{rng.number(0, static_cast<int>(most.count()))} : 0us;
+    const wall_clock clock{server_time{1795212800s + offset}, rng.number(-2000, 2000)};
+    clocks_.push_back(clock);
+    model_server::hooks hooks;
+    hooks.find_lock = [](const std::string&) -> const lock* { return nullptr; };
+    hooks.process_of = [](int host) { return host; };
+    hooks.on_script = [](const script_run&) {};
+    hooks.on_command = [this](const std::string&, const resp::value& reply) {
+      ++statistics_->commands;
+      mix(reply.as_error() ? 1 : 0);
+    };
+    servers_.emplace_back(events_, clock, scripts, std::move(hooks), i);
+    nets_.emplace_back(events_, servers_.back(), seeded_random::of(plan_.seed, 'n', static_cast<std::uint64_t>(i)));
+    servers_.back().attach(nets_.back());
+  }
+  for (const auto kind : faults_of_a_quorum) {
+    if (plan_.faults[static_cast<std::size_t>(kind)]) kinds_.push_back(kind);
+  }
+  for (const auto& one : plan_.processes) start_client(one);
+}
+
+quorum_world::~quorum_world() = default;
+
+void quorum_world::start_client(const process_plan& what) {
+  const int number = static_cast<int>(clients_.size());
+  client_plans_.push_back(what);
+  // Slower than a node is waited for, and no majority would ever come together.
+  const duration most = patience_of(std::max<std::chrono::milliseconds>(100ms, plan_.ttl / 2), what.timeout) / 8;
+  for (auto& net : nets_) {
+    net.of(number).least = std::min(what.least_delay, most);
+    net.of(number).jitter = std::min(what.jitter, most);
+  }
+  const bool has_quarantine = !planted_ || planted_->what != canary_switch::no_quarantine;
+  clients_.push_back(std::make_unique<quorum_client>(
+      events_, nets_,
+      quorum_client::settings{number, &plan_, what, record_of(static_cast<int>(nets_.size())), has_quarantine},
+      client_hooks(number)));
+  clients_.back()->start(what.workers);
+}
+
+quorum_client::hooks quorum_world::client_hooks(int client) {
+  quorum_client::hooks h;
+  h.on_hold = [this, client](const quorum_client::held& one) { on_hold(client, one); };
+  h.on_deadline = [this](const quorum_client::held& one, instant until) {
+    auto& all = valid_[one.lock];
+    const auto found = all.find(one.id);
+    if (found == all.end()) return;
+    if (until > found->second.valid_until) ++statistics_->extensions;
+    found->second.valid_until = until;
+  };
+  h.on_end = [this, client](const quorum_client::held& one, hold_end how) {
+    ++statistics_->holds[static_cast<std::size_t>(how)];
+    valid_[one.lock].erase(one.id);
+    static constexpr std::array words{"lets go", "is told that it lost", "dies with"};
+    if (keeps_trace_) {
+      say(fmt::format("c{} {} lock {}, token {}", client, words[static_cast<std::size_t>(how)], one.lock,
+                      one.token.value()));
+    }
+  };
+  h.on_round = [this, client](engine::quorum_acquire::result how) {
+    ++statistics_->rounds[static_cast<std::size_t>(how)];
+    mix(static_cast<std::uint64_t>(how) + 10);
+    static constexpr std::array words{"won", "busy", "split", "quarantined", "unreachable", "refused"};
+    if (keeps_trace_) say(fmt::format("c{} round: {}", client, words[static_cast<std::size_t>(how)]));
+  };
+  h.on_released = [this, client](release_outcome how) {
+    ++statistics_->releases[static_cast<std::size_t>(how)];
+    static constexpr std::array words{"released", "already lost", "unknown"};
+    if (keeps_trace_) say(fmt::format("c{} release: {}", client, words[static_cast<std::size_t>(how)]));
+  };
+  h.complain = [this](std::string invariant, std::string what) { complain(std::move(invariant), std::move(what)); };
+  h.next_number = [this] { return ++last_number_; };
+  return h;
+}
+
+// ---- the invariants ----
+
+bool quorum_world::is_excused(int lock, cause& why) const {
+  instant since = events_.now();
+  for (const auto& [id, v] : valid_.at(lock)) since = std::min(since, v.got_at);
+  for (const auto& one : disturbances_) {
+    if (one.what != cause::clock_stepped && one.what != cause::keys_deleted) continue;
+    // The stamps that a node has lost may be those of longer ago.
+    if (one.at + plan_.max_ttl >= since) {
+      why = one.what;
+      return true;
+    }
+  }
+  return false;
+}
+
+void quorum_world::on_hold(int client, const quorum_client::held& one) {
+  const instant now = events_.now();
+  mix(one.token.value());
+  if (keeps_trace_) say(fmt::format("c{} holds lock {} with token {}", client, one.lock, one.token.value()));
+  auto& all = valid_[one.lock];
+  std::erase_if(all, [&](const auto& other) { return other.second.valid_until <= now; });
+  cause why{};
+  if (!all.empty()) {
+    const auto& other = all.begin()->second;
+    if (is_excused(one.lock, why)) {
+      ++statistics_->attributed[static_cast<std::size_t>(why)];
+    } else {
+      complain("C1", fmt::format("lock {}: client {} got token {} while client {} is valid with token {} for {} us",
+                                 one.lock, client, one.token.value(), other.client, other.token,
+                                 (other.valid_until - now).count() / 1000));
+    }
+  }
+  auto& last = last_token_[one.lock];
+  all[one.id] = {now, now, client, one.token.value()};
+  if (one.token.value() <= last && !is_excused(one.lock, why)) {
+    complain("C2", fmt::format("lock {}: client {} got token {} after {}", one.lock, client, one.token.value(), last));
+  }
+  last = std::max(last, one.token.value());
+}
+
+void quorum_world::check_that_nothing_is_left() {
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    servers_[i].now();
+    for (const auto& one : plan_.locks) {
+      if (servers_[i].redis().peek(one.keys.holder)) {
+        complain("C5", fmt::format("lock {} is still held on node {}, and nobody is there", one.number, i));
+      }
+    }
+    for (const auto& [key, entry] : servers_[i].redis().all()) {
+      if (!entry.expires_at) complain("C8", fmt::format("key {} of node {} never expires", key, i));
+    }
+  }
+}
+
+void quorum_world::check_that_all_is_to_be_had() {
+  start_client(plan_.processes.empty() ? process_plan{0, 1s, 100us, 50us, 0, {}} : plan_.processes.front());
+  auto& probe = *clients_.back();
+  for (const auto& one : plan_.locks) {
+    ++probes_;
+    probe.probe(one.number, 10s + 2 * duration{plan_.max_ttl}, [this, lock = one.number](bool is_got) {
+      --probes_;
+      if (!is_got) complain("liveness", fmt::format("lock {} is not to be had after all trouble", lock));
+    });
+  }
+  probe.stop();
+}
+
+// ---- the course of it ----
+
+void quorum_world::complain(std::string invariant, std::string what) {
+  if (keeps_trace_) say(fmt::format("VIOLATION {}: {}", invariant, what));
+  violations_.push_back({std::move(invariant), std::move(what), events_.now()});
+}
+
+void quorum_world::say(std::string text) {
+  trace_.push_back(fmt::format("{:>12.6f}  {}", std::chrono::duration<double>(events_.now().time_since_epoch()).count(),
+                               std::move(text)));
+}
+
+void quorum_world::mix(std::uint64_t number) {
+  fingerprint_ =
+      (fingerprint_ ^ number ^ static_cast<std::uint64_t>(events_.now().time_since_epoch().count())) * 1099511628211u;
+}
+
+bool quorum_world::is_everybody_done() const {
+  return to_come_ == 0 && probes_ == 0 &&
+         std::all_of(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_done(); });
+}
+
+void quorum_world::run() {
+  const auto goes_on = [this](instant until) {
+    return violations_.empty() && events_.count() < most_events && events_.step(until);
+  };
+  if (!kinds_.empty()) plan_trouble();
+  const instant horizon{plan_.horizon};
+  while (goes_on(horizon)) {
+  }
+  end_trouble();
+  for (auto& one : clients_) one->stop();
+  const duration patience = 60s + 8 * duration{plan_.max_ttl} + 12 * duration{plan_.ttl};
+  while (!is_everybody_done() && goes_on(horizon + patience)) {
+  }
+  if (violations_.empty() && !is_everybody_done()) complain("progress", "somebody is not done long after the trouble");
+  if (violations_.empty()) {
+    check_that_all_is_to_be_had();
+    const instant rest = events_.now() + 40s + 4 * duration{plan_.max_ttl};
+    while (goes_on(rest)) {
+    }
+    if (violations_.empty()) check_that_nothing_is_left();
+    if (violations_.empty() && probes_ > 0) complain("liveness", "the probe never ended");
+  }
+  if (events_.count() >= most_events) complain("progress", "too much happens for so few");
+
+  ++statistics_->schedules;
+  statistics_->events += events_.count();
+  statistics_->violations += violations_.empty() ? 0 : 1;
+  statistics_->fingerprint += fingerprint_;
+  ++statistics_->sizes[std::min<std::uint64_t>(events_.count() / 10, statistics_->sizes.size() - 1)];
+}
+
+}  // namespace holdfast::sim

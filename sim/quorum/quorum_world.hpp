@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// One schedule with several servers that know nothing of each other, and clients that a majority of them grants locks
+// to. Its own world beside world.hpp, because there everything that watches looks at the one server; here what counts
+// is what the holders believe.
+//
+//  invariant | what must hold
+//  ----------+-----------------------------------------------------------------------------------------------------
+//  C1        | two leases of one lock are never both valid; but for a server's clock that stepped or keys that were
+//            | deleted while it ran, and then the overlap is put down to that
+//  C2        | the tokens of leases strictly increase in the order in which they are got, with the same exceptions
+//  C4        | a client that runs is told of a loss before the lease is not valid any more
+//  C5        | when all is quiet nothing of a lock is left on any server
+//  liveness  | when the trouble is over every lock is to be had
+#pragma once
+
+#include "event_queue.hpp"
+#include "model_server.hpp"
+#include "network.hpp"
+#include "plan.hpp"
+#include "quorum/quorum_client.hpp"
+#include "statistics.hpp"
+#include "world.hpp"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::sim {
+
+class quorum_world {
+public:
+  // `nodes`: odd.
+  quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scripts, const canary* planted, statistics& into);
+  ~quorum_world();
+
+  void run();
+  const std::vector<violation>& violations() const { return violations_; }
+  std::uint64_t events() const { return events_.count(); }
+  std::uint64_t fingerprint() const { return fingerprint_; }
+  void keep_trace() { keeps_trace_ = true; }
+  const std::vector<std::string>& trace() const { return trace_; }
+
+private:
+  struct view {
+    instant valid_until;
+    instant got_at;
+    int client;
+    std::uint64_t token;
+  };
+
+  quorum_client::hooks client_hooks(int client);
+  void start_client(const process_plan& what);
+  void on_hold(int client, const quorum_client::held& one);
+  bool is_excused(int lock, cause& why) const;
+  void complain(std::string invariant, std::string what);
+  void say(std::string text);
+  void mix(std::uint64_t number);
+  bool is_everybody_done() const;
+  void check_that_nothing_is_left();
+  void check_that_all_is_to_be_had();
+
+  // ---- what befalls it (quorum/quorum_faults.cpp) ----
+  void plan_trouble();
+  void strike(fault what);
+  void strike_network(fault what, std::size_t node);
+  void strike_client(fault what);
+  void strike_server(fault what, std::size_t node);
+  void end_trouble();
+  quorum_client* somebody();
+  route& some_route(std::size_t node);
+
+  plan plan_;
+  const canary* planted_;
+  statistics* statistics_;
+  event_queue events_;
+  std::vector<wall_clock> clocks_;  // Of the servers, when nobody sets them.
+  std::deque<model_server> servers_;
+  std::deque<network> nets_;
+  std::deque<std::unique_ptr<quorum_client>> clients_;  // Also the dead.
+  std::vector<process_plan> client_plans_;
+  std::map<int, std::map<int, view>> valid_;  // By lock and hold.
+  std::map<int, std::uint64_t> last_token_;
+  std::vector<disturbance> disturbances_;
+  std::vector<violation> violations_;
+  seeded_random trouble_;
+  std::vector<fault> kinds_;
+  bool trouble_is_over_ = false;
+  int last_number_ = 0;
+  int to_come_ = 0;
+  int probes_ = 0;
+  std::uint64_t fingerprint_ = 14695981039346656037u;
+  bool keeps_trace_ = false;
+  std::vector<std::string> trace_;
+};
+
+}  // namespace holdfast::sim

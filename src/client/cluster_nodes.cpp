@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cluster_nodes.hpp"
+
+#include "client/reporter.hpp"
+#include "net/clock.hpp"
+#include "script/slot.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+std::shared_ptr<cluster_nodes> cluster_nodes::make(const net::cluster_seeds& seeds, duration worth, maker make_node) {
+  const std::shared_ptr<cluster_nodes> made{new cluster_nodes{seeds, worth, std::move(make_node)}};
+  made->watch_->on_map([self = std::weak_ptr{made}](const engine::slot_map& map) {
+    if (const auto nodes = self.lock()) nodes->take(map);
+  });
+  return made;
+}
+
+cluster_nodes::cluster_nodes(const net::cluster_seeds& seeds, duration worth, maker make_node)
+    : worth_{worth},
+      make_node_{std::move(make_node)},
+      security_{net::tcp_address{}, seeds.uses_tls, seeds.tls},
+      watch_{std::make_shared<net::cluster_watch>(seeds, worth)} {
+  auto where = security_;
+  where.where = net::cluster_node_address{watch_, {}, nullptr};
+  lobby_ = make_node_(std::move(where), nullptr, nullptr, nullptr);
+}
+
+const std::shared_ptr<node>& cluster_nodes::node_for(std::string_view key) const {
+  const auto slot = static_cast<std::size_t>(script::slot_of(key));
+  const std::lock_guard held{mutex_};
+  return serves_[slot] ? serves_[slot]->at : lobby_;
+}
+
+bool cluster_nodes::is_known() const {
+  const std::lock_guard held{mutex_};
+  return covered_ > 0;
+}
+
+std::vector<cluster_nodes::primary> cluster_nodes::primaries() const {
+  const std::lock_guard held{mutex_};
+  std::vector<primary> found;
+  for (const auto& one : members_) {
+    if (one->slots == 0) continue;
+    found.push_back({one->at, one->where, one->replicas, one->slots});
+  }
+  return found;
+}
+
+int cluster_nodes::epoch_tag_of(const node& which) const {
+  const std::lock_guard held{mutex_};
+  for (const auto& one : members_) {
+    if (one->at.get() == &which) return *one->epoch_tag;
+  }
+  return 0;
+}
+
+std::vector<std::shared_ptr<node>> cluster_nodes::all() const {
+  const std::lock_guard held{mutex_};
+  std::vector<std::shared_ptr<node>> found{lobby_};
+  for (const auto& one : members_) found.push_back(one->at);
+  return found;
+}
+
+// The watch's thread may be about to add one: that one has nothing to do, and goes away with us.
+void cluster_nodes::close(duration at_most, bool wait) noexcept {
+  try {
+    const time_point until = net::boottime_now() + at_most;
+    for (const auto& one : all()) one->close(std::max(duration{0}, until - net::boottime_now()), wait);
+  } catch (...) {
+    // No memory: they end with the process.
+  }
+}
+
+// ---- on the watch's thread ----
+
+cluster_nodes::member& cluster_nodes::member_of(const engine::cluster_primary& who) {
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) {
+    return m->id == who.id && m->where.host == who.where.host && m->where.port == who.where.port;
+  });
+  if (found != members_.end()) return **found;
+  auto made = std::make_unique<member>();
+  made->id = who.id;
+  made->where = {who.where.host, who.where.port};
+  made->named = std::make_shared<engine::named_primary>(worth_);
+  made->epoch_tag = std::make_shared<std::atomic<int>>(0);
+  auto where = security_;
+  where.where = net::cluster_node_address{watch_, made->where, made->named};
+  made->at = make_node_(std::move(where), made->named, made->epoch_tag, [watch = std::weak_ptr{watch_}] {
+    if (const auto w = watch.lock()) w->look();
+  });
+  const std::lock_guard held{mutex_};
+  members_.push_back(std::move(made));
+  return *members_.back();
+}
+
+namespace {
+
+// The smallest number whose slot is among those: what a node's epoch is kept under.
+template <class Serves>
+int tag_in(const Serves& is_served) {
+  for (int n = 0;; ++n) {
+    if (is_served(static_cast<std::size_t>(script::slot_of(std::to_string(n))))) return n;
+  }
+}
+
+}  // namespace
+
+void cluster_nodes::take(const engine::slot_map& map) {
+  std::vector<member*> by_index;
+  for (const auto& one : map.primaries) by_index.push_back(&member_of(one));
+  std::vector<std::size_t> slots(map.primaries.size(), 0);
+  for (const auto owner : map.owner) {
+    if (owner != engine::slot_map::nobody) ++slots[owner];
+  }
+  // Named before anything is sent there.
+  for (std::size_t i = 0; i < by_index.size(); ++i) {
+    if (map.is_named[i]) by_index[i]->named->name(by_index[i]->id, map.asked_at);
+  }
+  bool has_changed = false;
+  {
+    const std::lock_guard held{mutex_};
+    for (const auto& one : members_) one->slots = 0;
+    for (std::size_t i = 0; i < by_index.size(); ++i) {
+      by_index[i]->slots = slots[i];
+      by_index[i]->replicas = map.primaries[i].replicas;
+    }
+    for (std::size_t slot = 0; slot < serves_.size(); ++slot) {
+      auto* const now = map.owner[slot] == engine::slot_map::nobody ? nullptr : by_index[map.owner[slot]];
+      if (serves_[slot] == now) continue;
+      serves_[slot] = now;
+      has_changed = true;
+    }
+    covered_ = map.covered();
+    for (const auto& one : members_) {
+      const auto is_its = [&](std::size_t slot) { return serves_[slot] == one.get(); };
+      const auto tagged = static_cast<std::size_t>(script::slot_of(std::to_string(*one->epoch_tag)));
+      if (one->slots > 0 && !is_its(tagged)) *one->epoch_tag = tag_in(is_its);
+    }
+  }
+  // What it said counts no more, and its connections end.
+  for (const auto& one : members_) {
+    if (one->slots == 0) one->named->name("", map.asked_at);
+  }
+  move_on(has_changed);
+}
+
+// Calls in every round, because one may have begun at a node that had just lost its slot; leases when a slot has moved,
+// because they are put where they belong under moving().
+void cluster_nodes::move_on(bool has_changed) {
+  const auto serves = [this](const node& at) {
+    return [this, &at](int slot) {
+      const std::lock_guard held{mutex_};
+      const auto* who = serves_[static_cast<std::size_t>(slot)];
+      return who ? who->at.get() == &at : lobby_.get() == &at;
+    };
+  };
+  for (const auto& at : all()) {
+    if (has_changed) {
+      const std::lock_guard held{moving_};
+      auto leaving = at->keeper().take_away(
+          [&](const script::lock_keys& keys) { return !serves(*at)(script::slot_of(keys.holder)); });
+      for (auto& one : leaving) {
+        const auto& next = node_for(one.keys().holder);
+        for (const auto& lease : one.several) static_cast<lease_record&>(*lease).kept_at = &next;
+        next->keeper().adopt(std::move(one));
+      }
+    }
+    at->commands()->leave_server(serves(*at));
+    if (has_changed) at->look_around();
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

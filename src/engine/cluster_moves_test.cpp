@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// A slot moves to another node: what its calls and its leases do then (B68). Two servers, each with a connection.
+#include "engine/acquire.hpp"
+#include "engine/keeper_testing.hpp"
+#include "engine/question.hpp"
+#include "engine/release.hpp"
+
+#include "engine/call_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::engine {
+namespace {
+
+using namespace std::chrono_literals;
+using call_testing::keys;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr int slot = 77;
+constexpr std::size_t owner_of_four_keys = 7;
+
+channel::settings in_cluster(std::function<void()> redirected) {
+  channel::settings how;
+  how.redirected = std::move(redirected);
+  return how;
+}
+
+class two_nodes : public testing::Test {
+protected:
+  struct node_under_test {
+    explicit node_under_test(two_nodes& of)
+        : calls{in_cluster([&of] { ++of.redirections; }), of.rng, {}},
+          ear{{}, "hf:wake:me", calls.wire(), of.rng, {}},
+          server{calls.wire()} {}
+    caller calls;
+    hints ear;
+    peer server;
+  };
+
+  int redirections = 0;
+  core::seeded_random rng;
+  node_under_test a{*this};
+  node_under_test b{*this};
+
+  static bool nowhere(int) { return false; }
+  void pass(duration time) {
+    a.server.pass(time);
+    b.server.pass(time);
+  }
+  time_point now() const { return a.server.now; }
+  std::string queued() {
+    return list({integer(7), stamp(a.server.clock), bulk("1795212800000001"), integer(0), integer(5000), bulk(""),
+                 integer(-2)});
+  }
+  std::string busy() { return list({integer(2), stamp(a.server.clock), bulk("v1|somebody"), integer(5000)}); }
+
+  std::optional<acquire> call;
+  void start(std::optional<duration> wait, bool only_once = false) {
+    const core::acquire_settings rules{10s, core::clock_drift{10'000}, only_once, wait, 5s, true};
+    call.emplace(a.calls.wire(), a.ear, acquire::request{keys, std::make_shared<const std::string>("ann"), 60s, {}},
+                 rules, now(), rng);
+    call->set_slot(slot);
+    a.calls.start(*call, now());
+    a.server.connect();
+  }
+  // Until it stands in line at A; its owner id.
+  std::string queue() {
+    a.server.take();
+    a.server.say(busy());
+    pass(call->wake_at() - now());
+    call->step(now());
+    const auto owner = a.server.take().at(0).at(owner_of_four_keys);
+    a.server.say(queued());
+    return owner;
+  }
+  void move_to_b() {
+    a.calls.leave_server(now(), nowhere);
+    ASSERT_TRUE(call->is_moved());
+    a.calls.stop(*call);
+    call->go_on(b.calls.wire(), b.ear, now());
+    b.calls.start(*call, now());
+    if (!b.calls.wire().is_ready()) b.server.connect();
+  }
+};
+
+TEST_F(two_nodes, an_acquire_that_is_told_MOVED_asks_again_with_the_same_id) {
+  start(5s);
+  const auto first = a.server.take().at(0);
+  a.server.say(refusal("MOVED 77 10.0.0.2:7000"));
+  EXPECT_FALSE(call->is_over());
+  EXPECT_EQ(redirections, 1) << "who serves the slot must be asked";
+  move_to_b();
+  pass(call->wake_at() - now());
+  call->step(now());
+  const auto again = b.server.take();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(named(again[0]), "acquire");
+  EXPECT_EQ(again[0].at(5), first.at(5)) << "the owner id";
+}
+
+// Its own text: on one server there is nobody else to ask.
+TEST_F(two_nodes, an_acquire_that_has_no_slot_ends_with_MOVED) {
+  start(5s);
+  call->set_slot(call::no_slot);
+  a.server.take();
+  a.server.say(refusal("MOVED 77 10.0.0.2:7000"));
+  ASSERT_TRUE(call->is_over());
+  EXPECT_EQ(std::get<core::got_failure>(call->end()).code, errc::wrong_server);
+}
+
+TEST_F(two_nodes, a_call_whose_slot_stays_stays) {
+  start(5s);
+  a.calls.leave_server(now(), [](int which) { return which == slot; });
+  EXPECT_FALSE(call->is_moved());
+}
+
+TEST_F(two_nodes, who_waits_looks_at_once_where_the_line_is_now_with_the_same_id) {
+  start(60s);
+  const auto owner = queue();
+  move_to_b();
+  const auto asked = b.server.take();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(named(asked[0]), "look");
+  EXPECT_EQ(asked[0].at(owner_of_four_keys), owner);
+}
+
+// The look can find nobody, if the line was lost with the old node: then it stands again, with its ticket.
+TEST_F(two_nodes, who_waits_comes_back_with_its_ticket_where_the_line_was_lost) {
+  start(60s);
+  queue();
+  move_to_b();
+  b.server.take();
+  b.server.say(list({integer(15), stamp(b.server.clock)}));
+  pass(call->wake_at() - now());
+  call->step(now());
+  const auto asked = b.server.take();
+  ASSERT_FALSE(asked.empty());
+  EXPECT_EQ(named(asked.back()), "wait");
+  EXPECT_THAT(asked.back(), Contains("1795212800000001"));
+}
+
+TEST_F(two_nodes, a_hint_finds_who_came_from_another_node) {
+  start(60s);
+  const auto owner = queue();
+  move_to_b();
+  b.server.take();
+  b.server.say(queued());
+  pass(1s);
+  b.calls.on_hint(now(), owner, b.server.clock, 0s);
+  EXPECT_THAT(b.server.take_names(), ElementsAre("look"));
+}
+
+// What was asked may have taken effect: if the call ends without another answer, nobody knows.
+TEST_F(two_nodes, what_is_unanswered_when_the_slot_moves_is_taken_for_cut_off) {
+  start({}, true);
+  a.calls.leave_server(now(), nowhere);
+  ASSERT_TRUE(call->is_moved());
+  a.calls.stop(*call);
+  call->cancel(now());
+  ASSERT_TRUE(call->is_over());
+  EXPECT_EQ(std::get<core::got_failure>(call->end()).code, errc::cancelled_in_flight);
+  EXPECT_EQ(call->take_unsettled().size(), 1u);
+}
+
+TEST_F(two_nodes, a_late_answer_of_the_old_node_is_not_heard) {
+  start(60s);
+  a.server.take();
+  move_to_b();
+  a.server.say(list({integer(0), stamp(a.server.clock), bulk("1795212800000042")}));
+  EXPECT_FALSE(call->is_over());
+}
+
+TEST_F(two_nodes, a_question_follows_its_key) {
+  question asks{a.calls.wire(), script::inspect(keys), question::repeat::refused, now() + 5s};
+  asks.set_slot(slot);
+  a.calls.start(asks, now());
+  a.server.connect();
+  a.server.take();
+  a.server.say(refusal("MOVED 77 10.0.0.2:7000"));
+  EXPECT_FALSE(asks.is_over()) << "it was definitely not done";
+  a.calls.leave_server(now(), nowhere);
+  ASSERT_TRUE(asks.is_moved());
+  a.calls.stop(asks);
+  asks.go_on(b.calls.wire(), b.ear, now());
+  b.calls.start(asks, now());
+  b.server.connect();
+  pass(30ms);
+  asks.step(now());
+  EXPECT_THAT(b.server.take_names(), ElementsAre("inspect"));
+  b.calls.stop(asks);
+}
+
+// ---- what is held ----
+
+class two_keepers : public keeper_testing::keeper_test {
+protected:
+  two_keepers() : keeper_test{in_cluster([] {})} {}
+
+  keeper_testing::lease_news there_listens;
+  keeper there{in_cluster([] {}), keeper_testing::drift, rng, there_listens};
+  peer there_server{there.wire()};
+
+  void move_all() {
+    there_server.now = server.now;
+    there_server.clock = server.clock;
+    for (auto& one : keeps.take_away(server.now, [](const script::lock_keys&) { return true; })) {
+      there.adopt(server.now, std::move(one));
+    }
+    there.on_wake(there_server.now);
+  }
+};
+
+TEST_F(two_keepers, a_lease_that_moves_is_renewed_there_at_once) {
+  const auto lease = renewing();
+  server.say(refusal("MOVED 77 10.0.0.2:7000"));
+  EXPECT_FALSE(lease->deadline.left(server.now) <= 0s);
+  move_all();
+  EXPECT_FALSE(keeps.is_kept(*lease));
+  EXPECT_TRUE(there.is_kept(*lease));
+  there_server.pass(1s);
+  there.on_wake(there_server.now);
+  there_server.connect();
+  EXPECT_THAT(there_server.take_names(), Contains("renew"));
+}
+
+TEST_F(two_keepers, a_lease_that_moves_keeps_its_deadline) {
+  const auto lease = held();
+  const auto left = lease->deadline.left(server.now);
+  move_all();
+  EXPECT_EQ(lease->deadline.left(server.now), left);
+  there_server.pass(left);
+  there.on_wake(there_server.now);
+  EXPECT_THAT(there_listens.take(), Contains("lost lease_expired"));
+}
+
+TEST_F(two_keepers, a_late_renewal_of_the_old_node_moves_no_deadline) {
+  const auto lease = renewing();
+  const auto left = lease->deadline.left(server.now);
+  move_all();
+  server.say(done());
+  EXPECT_EQ(lease->deadline.left(server.now), left);
+  EXPECT_THAT(listens.take(), IsEmpty());
+}
+
+TEST_F(two_keepers, a_background_release_goes_on_there) {
+  keeps.release_later(server.now, a_release());
+  move_all();
+  EXPECT_FALSE(keeps.has_background_releases());
+  there_server.connect();
+  EXPECT_THAT(there_server.take_names(), ElementsAre("release"));
+  there_server.say(done());
+  EXPECT_FALSE(there.has_background_releases());
+}
+
+// It would be let go by the hint for it, if the old keeper thought that it had ended (H20).
+TEST_F(two_keepers, a_lease_that_moves_has_not_ended) {
+  const auto lease = held();
+  lease->was_in_line = true;
+  move_all();
+  keeps.on_stray_hint(server.now, lease->owner.hex());
+  EXPECT_FALSE(keeps.has_background_releases());
+}
+
+TEST_F(two_keepers, whoever_wants_a_renewal_hears_of_it_there) {
+  struct heard final : renewal_wish {
+    void on_end(errc how) noexcept override { end = how; }
+    std::optional<errc> end{};
+  };
+  const auto wish = std::make_shared<heard>();
+  const auto lease = held(0, renewal::none);
+  keeps.renew_now(server.now, *lease, server.now + 5s, wish);
+  move_all();
+  EXPECT_FALSE(wish->end);
+  there_server.connect();
+  EXPECT_THAT(there_server.take_names(), ElementsAre("renew"));
+  there_server.say(done());
+  EXPECT_EQ(wish->end, errc{});
+}
+
+}  // namespace
+}  // namespace holdfast::engine

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cluster_slots.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace holdfast::engine {
+
+namespace {
+
+// [host, port, id, more]. The host may be nil, empty or `?`: the one that was asked.
+std::optional<cluster_primary> node_of(const resp::value& what, const cluster_address& asked) {
+  const auto* parts = what.as_array();
+  if (!parts || parts->size() < 3) return std::nullopt;
+  const auto* host = (*parts)[0].as_bulk();
+  const auto* port = (*parts)[1].as_integer();
+  const auto* id = (*parts)[2].as_bulk();
+  if (!id || id->empty() || !port || *port < 1 || *port > 65'535) return std::nullopt;
+  if (!host && !(*parts)[0].is_nil()) return std::nullopt;
+  const bool is_known = host && !host->empty() && *host != "?";
+  return cluster_primary{*id, {is_known ? *host : asked.host, std::to_string(*port)}, 0};
+}
+
+std::optional<std::size_t> slot_in(const resp::value& what) {
+  const auto* number = what.as_integer();
+  if (!number || *number < 0 || *number >= static_cast<std::int64_t>(slot_count)) return std::nullopt;
+  return static_cast<std::size_t>(*number);
+}
+
+std::size_t index_of(slots_answer& in, const cluster_primary& who) {
+  const auto found =
+      std::find_if(in.primaries.begin(), in.primaries.end(), [&](const auto& p) { return p.id == who.id; });
+  if (found != in.primaries.end()) return static_cast<std::size_t>(found - in.primaries.begin());
+  in.primaries.push_back(who);
+  return in.primaries.size() - 1;
+}
+
+std::vector<cluster_address> addresses_of(const slots_answer& what) {
+  std::vector<cluster_address> all;
+  for (const auto& one : what.primaries) all.push_back(one.where);
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+}  // namespace
+
+std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const cluster_address& asked) {
+  const auto* ranges = reply.as_array();
+  if (!ranges) return std::nullopt;
+  slots_answer out;
+  for (const auto& one : *ranges) {
+    const auto* parts = one.as_array();
+    if (!parts || parts->size() < 3) return std::nullopt;
+    const auto first = slot_in((*parts)[0]);
+    const auto last = slot_in((*parts)[1]);
+    const auto primary = node_of((*parts)[2], asked);
+    if (!first || !last || *last < *first || !primary) return std::nullopt;
+    const auto index = index_of(out, *primary);
+    out.ranges.push_back({*first, *last, index});
+    out.primaries[index].replicas = static_cast<int>(parts->size() - 3);
+    for (std::size_t i = 3; i < parts->size(); ++i) {
+      const auto replica = node_of((*parts)[i], asked);
+      if (!replica) return std::nullopt;
+      out.replicas.push_back(replica->where);
+    }
+  }
+  if (out.primaries.size() >= slot_map::nobody) return std::nullopt;
+  return out;
+}
+
+std::size_t slot_map::covered() const {
+  return slot_count - static_cast<std::size_t>(std::count(owner.begin(), owner.end(), nobody));
+}
+
+namespace {
+
+// By what those say whom `proposal` calls primaries.
+std::optional<slot_map> agreed(std::span<const slots_vote> votes, const slots_answer& proposal) {
+  const auto electors = addresses_of(proposal);
+  std::vector<const slots_vote*> counted;
+  for (const auto& one : votes) {
+    if (std::binary_search(electors.begin(), electors.end(), one.from)) counted.push_back(&one);
+  }
+  if (electors.empty() || counted.size() * 2 <= electors.size()) return std::nullopt;
+
+  slot_map out;
+  out.owner.fill(slot_map::nobody);
+  out.asked_at = never;
+  std::map<std::string, std::uint16_t> known;
+  // Of each who voted, for each slot.
+  std::vector<std::array<std::uint16_t, slot_count>> said(counted.size());
+  for (std::size_t v = 0; v < counted.size(); ++v) {
+    said[v].fill(slot_map::nobody);
+    out.asked_at = std::min(out.asked_at, counted[v]->asked_at);
+    std::vector<std::uint16_t> index;
+    for (const auto& p : counted[v]->what.primaries) {
+      const auto [at, is_new] = known.try_emplace(p.id, static_cast<std::uint16_t>(out.primaries.size()));
+      if (is_new) out.primaries.push_back(p);
+      index.push_back(at->second);
+    }
+    for (const auto& r : counted[v]->what.ranges) {
+      std::fill(said[v].begin() + static_cast<std::ptrdiff_t>(r.first),
+                said[v].begin() + static_cast<std::ptrdiff_t>(r.last) + 1, index[r.primary]);
+    }
+  }
+  for (std::size_t slot = 0; slot < slot_count; ++slot) {
+    for (const auto& one : said) {
+      const auto named = one[slot];
+      if (named == slot_map::nobody) continue;
+      const auto in_favour = static_cast<std::size_t>(
+          std::count_if(said.begin(), said.end(), [&](const auto& other) { return other[slot] == named; }));
+      if (in_favour * 2 <= electors.size()) continue;
+      out.owner[slot] = named;
+      break;
+    }
+  }
+  if (out.covered() == 0) return std::nullopt;
+  out.is_named.assign(out.primaries.size(), false);
+  for (const auto one : out.owner) {
+    if (one != slot_map::nobody) out.is_named[one] = true;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes) {
+  std::optional<slot_map> best;
+  for (const auto& one : votes) {
+    auto map = agreed(votes, one.what);
+    if (map && (!best || map->covered() > best->covered())) best = std::move(map);
+  }
+  return best;
+}
+
+slot_map merged(const slot_map& before, slot_map round) {
+  for (std::size_t slot = 0; slot < slot_count; ++slot) {
+    if (round.owner[slot] != slot_map::nobody || before.primaries.empty()) continue;
+    if (before.owner[slot] == slot_map::nobody) continue;
+    const auto& old = before.primaries[before.owner[slot]];
+    auto here =
+        std::find_if(round.primaries.begin(), round.primaries.end(), [&](const auto& p) { return p.id == old.id; });
+    if (here == round.primaries.end()) {
+      round.primaries.push_back(old);
+      round.is_named.push_back(false);
+      here = round.primaries.end() - 1;
+    }
+    const auto index = static_cast<std::size_t>(here - round.primaries.begin());
+    round.owner[slot] = static_cast<std::uint16_t>(index);
+    round.is_named[index] = false;
+  }
+  return round;
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which primary of a cluster serves which slot: what one node says (CLUSTER SLOTS), and what of that a majority says.
+// Pure: answers come in, a map goes out. net/ asks, client/ goes by the map.
+//
+// A node that is cut off from its cluster goes on believing that it is a primary (P22), and so does one that was
+// stopped and wakes. A failover takes the votes of more than half of the primaries, so what more than half of them say
+// holds.
+#pragma once
+
+#include "base/time.hpp"
+#include "resp/value.hpp"
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace holdfast::engine {
+
+inline constexpr std::size_t slot_count = 16'384;
+
+struct cluster_address {
+  std::string host;
+  std::string port;
+  friend auto operator<=>(const cluster_address&, const cluster_address&) = default;
+};
+
+struct cluster_primary {
+  std::string id;  // The cluster's name for it, which stays when its address changes.
+  cluster_address where;
+  int replicas = 0;
+};
+
+// What one node says.
+struct slots_answer {
+  struct range {
+    std::size_t first;
+    std::size_t last;
+    std::size_t primary;  // Index below.
+  };
+  std::vector<range> ranges{};
+  std::vector<cluster_primary> primaries{};  // That serve something.
+  std::vector<cluster_address> replicas{};
+};
+
+// `asked`: where, for nodes that say "the one that you asked" instead of an address. Empty: it is no such answer.
+std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const cluster_address& asked);
+
+// An answer, from whom, and when he was asked.
+struct slots_vote {
+  cluster_address from;
+  slots_answer what;
+  time_point asked_at;
+};
+
+struct slot_map {
+  static constexpr std::uint16_t nobody = 0xffff;
+
+  std::vector<cluster_primary> primaries{};
+  std::array<std::uint16_t, slot_count> owner{};  // Index of a primary, or nobody.
+  // Which of them a majority has named for each slot that is its own, in the last round,
+  std::vector<bool> is_named{};
+  time_point asked_at{};  // the first question of which was put then.
+
+  std::size_t covered() const;
+};
+
+// A primary serves a slot if more than half of all primaries say so, those that are silent included. Which primaries
+// there are is what any of the answers says, as long as more than half of those agree. Empty: none are named by a
+// majority.
+std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes);
+
+// What is known after a round: a slot for which there is no majority stays where it was, and who serves it is not
+// named.
+slot_map merged(const slot_map& before, slot_map round);
+
+}  // namespace holdfast::engine

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How what is kept goes to the keeper of another server, when that one serves its keys from now on.
+#include "engine/keeper.hpp"
+#include "engine/keeper_task.hpp"
+#include "engine/releasing.hpp"
+#include "engine/renewing.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::engine {
+
+std::vector<keeper::departing> keeper::take_away(time_point now,
+                                                 const std::function<bool(const script::lock_keys&)>& which) {
+  std::vector<departing> out;
+  for (auto kept = leases_.begin(); kept != leases_.end();) {
+    if (!kept->second->is_about(which)) {
+      ++kept;
+      continue;
+    }
+    out.push_back(kept->second->depart(now));
+    kept = leases_.erase(kept);
+  }
+  for (auto background = releases_.begin(); background != releases_.end();) {
+    if (!which(background->second->keys())) {
+      ++background;
+      continue;
+    }
+    out.push_back(background->second->depart(now));
+    background = releases_.erase(background);
+  }
+  std::erase_if(ghosts_, [&](const ghost& one) {
+    if (!which(one.keys)) return false;
+    departing leaving;
+    leaving.ghost.emplace(one.keys, one.owner);
+    out.push_back(std::move(leaving));
+    return true;
+  });
+  update_demand();
+  return out;
+}
+
+void keeper::adopt(time_point now, departing what) {
+  if (what.ghost) return remember(what.ghost->first, what.ghost->second);
+  if (what.release) {
+    auto background = std::make_unique<releasing>(*this, std::move(*what.release), *what.release_plan);
+    const releasing* key = background.get();
+    schedule(*releases_.emplace(key, std::move(background)).first->second, now);
+    return;
+  }
+  const held_lease* key = what.several.front().get();
+  if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
+  least_silence_ = std::min(least_silence_, duration{key->ttl} / 4);
+  channel_.set_least_silence(least_silence_);
+  auto kept = std::make_unique<renewing>(*this, std::move(what.several), what.renewed_from, *what.plan);
+  kept->take_over(now, std::move(what.wishes));
+  schedule(*kept, now);
+  leases_.emplace(key, std::move(kept));
+}
+
+}  // namespace holdfast::engine

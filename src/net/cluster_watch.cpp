@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster_watch.hpp"
+
+#include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+namespace holdfast::net {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Between two rounds for those who want to know.
+constexpr duration least_pause = 20ms;
+
+engine::cluster_address address_of(const tcp_address& where) { return {where.host, where.port}; }
+
+}  // namespace
+
+cluster_watch::cluster_watch(cluster_seeds whom, duration worth)
+    : seeds_{std::move(whom)}, period_{std::clamp<duration>(worth / 12, 100ms, 5s)} {
+  map_.owner.fill(engine::slot_map::nobody);
+}
+
+cluster_watch::~cluster_watch() = default;
+
+void cluster_watch::look() { look(nullptr); }
+
+void cluster_watch::look(std::function<void(const trouble&)> whom) {
+  bool is_too_late = false;
+  {
+    const std::lock_guard held{mutex_};
+    is_too_late = is_closing_;
+    if (!is_closing_) {
+      if (!thread_.joinable()) thread_ = start_quietly([self = shared_from_this()] { self->run(); });
+      if (whom) waiting_.push_back(whom);
+      is_wanted_ = true;
+    }
+  }
+  if (is_too_late && whom) return whom({errc::no_primary, "the client is closed", true, false});
+  wake_.set();
+}
+
+void cluster_watch::close(bool wait) noexcept {
+  std::thread ending;
+  {
+    const std::lock_guard held{mutex_};
+    is_closing_ = true;
+    ending = std::move(thread_);
+  }
+  wake_.set();
+  if (!ending.joinable()) return;
+  if (wait && ending.get_id() != std::this_thread::get_id()) {
+    ending.join();
+  } else {
+    ending.detach();
+  }
+}
+
+bool cluster_watch::must_end() const {
+  const std::lock_guard held{mutex_};
+  return is_closing_;
+}
+
+time_point cluster_watch::next_round(time_point last) const {
+  const std::lock_guard held{mutex_};
+  return last + (is_wanted_ ? least_pause : period_);
+}
+
+void cluster_watch::run() {
+  while (!must_end()) {
+    const time_point began_at = boottime_now();
+    receivers whom;
+    {
+      const std::lock_guard held{mutex_};
+      whom.swap(waiting_);
+      is_wanted_ = false;
+    }
+    const auto outcome = ask_all();
+    if (must_end()) return;
+    if (is_map_confirmed_) tell_of_map_(map_);
+    for (const auto& tell : whom) tell(outcome);
+    while (!must_end() && boottime_now() < next_round(began_at)) wait(next_round(began_at));
+  }
+}
+
+// Those whom the last map names; those of the URI, when that is of no help.
+cluster_watch::trouble cluster_watch::ask_all() {
+  const time_point until = boottime_now() + answer_patience;
+  if (!is_map_confirmed_) {
+    std::vector<engine::cluster_address> all;
+    for (const auto& one : seeds_.nodes) all.push_back(address_of(one));
+    add_lines(all);
+  }
+  is_map_confirmed_ = false;
+  for (const auto& [where, one] : lines_) one->ask();
+  std::size_t heard = 0;
+  for (;;) {
+    ask_whom_they_name();
+    const auto all = votes();
+    if (all.size() > heard || all_are_done()) {
+      heard = all.size();
+      auto round = engine::named_by_majority(all);
+      // Not the first majority that will do: who is still to answer may have moved a slot a moment ago.
+      const bool is_whole = round && round->covered() == engine::slot_count;
+      if (round && (is_whole || all_are_done() || boottime_now() >= until)) {
+        map_ = engine::merged(map_, std::move(*round));
+        is_map_confirmed_ = true;
+        forget_strangers();
+        return {errc::no_primary, {}, false, false};
+      }
+    }
+    if (all_are_done() || must_end() || boottime_now() >= until) return why_nobody();
+    wait(until);
+  }
+}
+
+void cluster_watch::add_lines(const std::vector<engine::cluster_address>& where) {
+  for (const auto& one : where) {
+    auto& entry = lines_[one];
+    if (entry) continue;
+    const endpoint there{tcp_address{one.host, one.port}, seeds_.uses_tls, seeds_.tls};
+    entry = std::make_unique<line>(there, engine::cluster_talk{seeds_.who, one});
+    if (!must_end()) entry->ask();
+  }
+}
+
+// Whom an answer names is asked in the same round: without him there may be no majority.
+void cluster_watch::ask_whom_they_name() {
+  std::vector<engine::cluster_address> named;
+  for (const auto& [where, one] : lines_) {
+    if (!one->answer() || !one->answer()->slots) continue;
+    for (const auto& primary : one->answer()->slots->primaries) named.push_back(primary.where);
+  }
+  add_lines(named);
+}
+
+std::vector<engine::slots_vote> cluster_watch::votes() const {
+  std::vector<engine::slots_vote> all;
+  for (const auto& [where, one] : lines_) {
+    if (one->answer() && one->answer()->slots) all.push_back({where, *one->answer()->slots, one->asked_at()});
+  }
+  return all;
+}
+
+bool cluster_watch::all_are_done() const {
+  return std::all_of(lines_.begin(), lines_.end(), [](const auto& one) { return one.second->answer().has_value(); });
+}
+
+cluster_watch::trouble cluster_watch::why_nobody() const {
+  trouble out{errc::no_primary, {}, !lines_.empty(), !lines_.empty()};
+  bool is_first = true;
+  for (const auto& [where, one] : lines_) {
+    const auto& answer = one->answer();
+    const std::string why = !answer ? "no answer" : answer->slots ? "it answers" : answer->failure;
+    out.text += (out.text.empty() ? "" : "; ") + text_of(tcp_address{where.host, where.port}) + ": " + why;
+    const bool has_failed = answer && !answer->slots;
+    out.is_final = out.is_final && has_failed && answer->is_final;
+    out.is_refusal = out.is_refusal && has_failed && one->is_refused();
+    const errc code = has_failed ? answer->code : errc::no_primary;
+    out.code = is_first || out.code == code ? code : errc::no_primary;
+    is_first = false;
+  }
+  return out;
+}
+
+// Whoever serves nothing any more is not asked any more.
+void cluster_watch::forget_strangers() {
+  std::set<engine::cluster_address> known;
+  for (const auto owner : map_.owner) {
+    if (owner != engine::slot_map::nobody) known.insert(map_.primaries[owner].where);
+  }
+  std::erase_if(lines_, [&](const auto& one) { return !known.contains(one.first); });
+}
+
+void cluster_watch::wait(time_point until) {
+  std::vector<pollfd> fds;
+  std::vector<line*> whose;
+  for (const auto& [where, one] : lines_) {
+    fds.push_back(one->poll_for());
+    whose.push_back(one.get());
+  }
+  fds.push_back({wake_.get(), POLLIN, 0});
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boottime_now()).count();
+  if (::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000))) <= 0) return;
+  if (fds.back().revents) wake_.clear();
+  for (std::size_t i = 0; i < whose.size(); ++i) whose[i]->collect(fds[i].revents);
+}
+
+}  // namespace holdfast::net
