@@ -107,8 +107,7 @@ sentences for_request(errc cause, const pieces& p, const error& e) {
     case errc::invalid_uri:
       return {fmt::format("'{}' is not a server that we know how to reach{}", p.subject, p.colon_words), "",
               "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+sentinel://S1,S2,S3/NAME, redis+cluster://A,B,C, "
-              "redis+unix:///PATH?db=N, "
-              "local: or local:/DIRECTORY"};
+              "redis+quorum://A,B,C, redis+unix:///PATH?db=N, local: or local:/DIRECTORY"};
     case errc::no_server: return {"no server was named", "", "export HOLDFAST_URI=redis://HOST:PORT, or --uri"};
     case errc::timed_out: return {fmt::format("somebody else held {} all the time", p.lock), "", "a longer -w"};
     case errc::cancelled: return {"the wait was cancelled", "", ""};

@@ -21,6 +21,7 @@ Finer than a millisecond is rounded up. Negative, empty and endless ones are ref
   rediss+sentinel://S1,S2,S3/NAME        the same over TLS
   redis+cluster://A,B,C                  a cluster; some of its nodes are enough; port 6379
   rediss+cluster://A,B,C                 the same over TLS
+  redis+quorum://A,B,C/DB                a majority of 3, 5, 7 or 9 independent servers; rediss+quorum: over TLS
   local:  local:/DIRECTORY               a private redis-server of this user on this machine, started when needed
 Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
 A password in --uri is overwritten in our command line and warned about.
@@ -89,7 +90,9 @@ constexpr std::array codes{
     help_text{"E09",
               "the server's clock moved, so that it cannot be trusted with the end of a lease for a moment.\nRun ntpd "
               "or chrony there, slewing and not stepping. Exit status 69.\n"},
-    help_text{"E10", "too few servers of a quorum answered. Quorums are not there yet.\n"},
+    help_text{"E10",
+              "too few servers of a quorum voted, or one of them belongs to another list of servers.\nStart those that "
+              "are down, and name the same servers everywhere. Exit status 69, or 78 for another list.\n"},
     help_text{"E11",
               "somebody else holds the lock, or held it until your wait was over.\nWait with -w, look with `holdfast "
               "show NAME`. Exit status 75, or -E N.\n"},

@@ -76,6 +76,14 @@ json fields_of(const lock_info& info) {
   out["permits_held"] = info.kind == lock_kind::semaphore ? json(info.permits_held) : json{};
   out["holders"] = json::array();
   for (const auto& holder : info.holders) out["holders"].push_back(fields_of(holder));
+  out["nodes"] = json::array();
+  for (const auto& node : info.nodes)
+    out["nodes"].push_back({{"endpoint", node.endpoint},
+                            {"owner", text_or_null(node.owner)},
+                            {"token", node.token ? json(node.token.value()) : json{}},
+                            {"remaining_ms", node.token ? json(node.remaining.count()) : json{}},
+                            {"quarantine_ms", node.quarantine.count()},
+                            {"trouble", text_or_null(node.trouble)}});
   return out;
 }
 

@@ -48,12 +48,6 @@ int count_of(const settings& s) {
   return count;
 }
 
-// A URI that this release prints and does not understand. Goes away with the topologies' clients, one by one.
-void say_what_is_not_there_yet(lab_kind kind) {
-  if (kind == lab_kind::cluster || kind == lab_kind::quorum)
-    say("this URI is for other clients: holdfast does not understand it yet, only one node as redis://HOST:PORT");
-}
-
 // Nobody could end a lab that nobody was told of.
 void print_or_end(const lab& started, const settings& s) {
   try {
@@ -71,7 +65,6 @@ void start_and_say(lab_kind kind, const settings& s, const lab_options& options)
     if (s.quiet) return;
     say(fmt::format("lab {}: {} on 127.0.0.1; end it with: holdfast lab stop {}", s.words[0],
                     servers(started.nodes.size()), shell_quoted(visible(started.directory))));
-    say_what_is_not_there_yet(kind);
   } catch (const error& e) {
     if (e.code() == errc::invalid_option) throw usage_error{visible(e.detail().why), examples_of_lab};
     throw;

@@ -30,6 +30,21 @@ std::string shown(const holder_info& holder) {
                      holder.breaking ? ", then it ends: it was broken" : "");
 }
 
+// "10.0.0.2:6379 voted for 'alice', token 1795212800000042, remaining 9.8s".
+std::string shown(const node_info& node) {
+  std::string said = "voted for nobody";
+  if (!node.trouble.empty()) {
+    said = "did not answer: " + visible(node.trouble);
+  } else if (node.token) {
+    said = fmt::format("voted for {}, token {}, remaining {}", visible(node.owner), node.token.to_string(),
+                       to_text(node.remaining));
+  }
+  if (node.quarantine.count() > 0) {
+    said += fmt::format(", in quarantine for {}: its vote does not count", to_text(node.quarantine));
+  }
+  return fmt::format("{} {}", visible(node.endpoint), said);
+}
+
 std::string shown(const lock_info& info) {
   std::string out = line("name", visible(info.name));
   out += line("held", info.held ? "yes" : "no");
@@ -56,6 +71,7 @@ std::string shown(const lock_info& info) {
   if (info.quarantine.count() > 0)
     out += line("quarantine", fmt::format("nothing is granted for {} more: the server may have forgotten locks",
                                           to_text(info.quarantine)));
+  for (const auto& node : info.nodes) out += line("server", shown(node));
   for (const auto& waiter : info.waiters)
     out += line("waiting", fmt::format("{}{} for {}", visible(waiter.owner), what_of(waiter), to_text(waiter.waiting)));
   return out;

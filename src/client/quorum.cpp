@@ -2,6 +2,7 @@
 #include "client/quorum.hpp"
 
 #include "client/client_state.hpp"
+#include "client/turn_watch.hpp"
 #include "engine/quorum_release.hpp"
 #include "net/clock.hpp"
 
@@ -82,11 +83,13 @@ quorum::~quorum() = default;
 
 void quorum::close(duration at_most, bool wait) noexcept {
   keeper_->close(at_most, wait);
-  for (auto* all : {&turns_, &clients_}) {
-    for (auto& one : *all) {
-      if (one && wait) one->close_and_wait();
-      one.reset();
-    }
+  for (auto& one : turns_) {
+    if (one.line && wait) one.line->close_and_wait();
+    one = {};
+  }
+  for (auto& one : clients_) {
+    if (one && wait) one->close_and_wait();
+    one.reset();
   }
 }
 
@@ -110,15 +113,17 @@ std::shared_ptr<client_state> quorum::client_of(std::size_t node) {
 }
 
 // Two who have their turn at the same time harm nobody: the votes decide. So it needs no quarantine.
-std::shared_ptr<client_state> quorum::turn_of(std::size_t node) {
+quorum::turn quorum::turn_of(std::size_t node) {
   const std::lock_guard held{mutex_};
-  if (turns_[node]) return turns_[node];
+  if (turns_[node].line) return turns_[node];
   auto how = single(node);
   how.options.prefix += "turn:";
   how.options.quarantine = quarantine_mode::trust_every_write_is_synced;
   // One that is silent is given up for the next one's line.
   how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
-  return turns_[node] = std::make_shared<client_state>(how);
+  const auto watch = std::make_shared<turn_watch>();
+  how.options.observe = watch;
+  return turns_[node] = {std::make_shared<client_state>(how), watch};
 }
 
 // ---- what the threads of one process tell each other ----

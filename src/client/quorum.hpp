@@ -73,7 +73,13 @@ private:
   using round = engine::quorum_acquire;
   class search;
 
-  std::shared_ptr<client_state> turn_of(std::size_t node);
+  // The line of those who wait, on one of the servers.
+  class turn_watch;
+  struct turn {
+    std::shared_ptr<client_state> line;
+    std::shared_ptr<turn_watch> watch;
+  };
+  turn turn_of(std::size_t node);
   settings single(std::size_t node) const;
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
@@ -89,7 +95,7 @@ private:
   const std::shared_ptr<quorum_keeper_thread> keeper_;
   std::mutex mutex_{};  // Of what follows.
   std::vector<std::shared_ptr<client_state>> clients_;
-  std::vector<std::shared_ptr<client_state>> turns_;
+  std::vector<turn> turns_;
   std::condition_variable_any released_{};
   unsigned releases_ = 0;  // By this process: a hint for those who wait here.
 };

@@ -2,6 +2,7 @@
 // Trying for a lock of a quorum until it is got, busy, or no use; and client_state's calls where a quorum is behind it.
 #include "client/client_state.hpp"
 #include "client/quorum.hpp"
+#include "client/turn_watch.hpp"
 #include "core/backoff.hpp"
 #include "net/clock.hpp"
 
@@ -185,17 +186,23 @@ std::optional<quorum::end> quorum::search::wait_for_turn() {
   acquire_options how;
   how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
-  how.cancel = what_.cancel;
   if (limit_ != never) {
     how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(limit_ - boottime_now()));
   }
   turn_ = lease{};
   poll_.reset();
+  const auto turn = of_.turn_of(first);
+  std::stop_source stop;
+  const auto end_wait = [&stop] { stop.request_stop(); };
+  const std::stop_callback by_caller{what_.cancel, end_wait};
+  const std::stop_callback by_server{turn.watch->gone(), end_wait};
+  how.cancel = stop.get_token();
   try {
-    turn_ = of_.turn_of(first)->acquire_or_throw(what_.name, how);
+    turn_ = turn.line->acquire_or_throw(what_.name, how);
   } catch (const error& e) {
     if (e.code() == errc::timed_out) return failed(errc::timed_out);
-    if (e.code() == errc::cancelled || e.code() == errc::cancelled_in_flight) return failed(errc::cancelled);
+    if (what_.cancel.stop_requested()) return failed(errc::cancelled);
+    heard_at_ = boottime_now();  // Until now it was the line that we waited for.
     // That server is gone, and its line with it: the next one that speaks has another.
     return pause(50ms, errc::timed_out);
   }

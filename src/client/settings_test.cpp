@@ -271,6 +271,24 @@ TEST(acquire_options_check, wants_a_ttl_of_four_times_the_wait_for_replicas) {
   EXPECT_NO_THROW(check(options, within));
 }
 
+// Each of these would let two clients have a majority, or one that nobody else knows of.
+TEST_F(settings_of, a_quorum_refuses_what_would_undo_its_majority_P24) {
+  const std::string uri = "redis+quorum://a,b,c";
+  EXPECT_NO_THROW(resolve(uri, {}));
+  client_options trusting;
+  trusting.quarantine = quarantine_mode::trust_every_write_is_synced;
+  client_options durable;
+  durable.durability.replicas = 1;
+  client_options plain;
+  plain.names = naming::plain;
+  for (const auto& how : {trusting, durable, plain}) {
+    const auto seen = refusal_of([&] { resolve(uri, how); });
+    EXPECT_EQ(seen.code, errc::invalid_option);
+    EXPECT_THAT(seen.detail.subject, HasSubstr("quorum"));
+    EXPECT_NE(seen.detail.why, "");
+  }
+}
+
 TEST(default_owner_label, says_which_process) {
   EXPECT_THAT(default_owner_label(), HasSubstr(":" + std::to_string(getpid()) + " "));
 }

@@ -116,7 +116,9 @@ void quorum_acquire::begin(time_point now) {
       refuse(i, refusal::other, "its clock is far from that of the others");
     } else if (wire.quarantined_until() > now) {
       nodes_[i].has_spoken = true;
-      refuse(i, refusal::quarantined, "is in quarantine");
+      const auto left = std::chrono::ceil<std::chrono::seconds>(wire.quarantined_until() - now);
+      refuse(i, refusal::quarantined,
+             "may have forgotten locks: no vote for " + std::to_string(left.count()) + " s more");
       wire.ask_epoch_if_due(now);
     } else {
       ask_for_vote(i, now, proposal);
@@ -199,7 +201,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   const auto voted = [&](fencing_token token) {
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
-      return refuse(node, refusal::quarantined, "is in quarantine");
+      return refuse(node, refusal::quarantined, "may have forgotten locks");
     }
     round_->on_vote(static_cast<int>(node), token);
   };

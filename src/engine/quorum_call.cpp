@@ -10,7 +10,9 @@ std::string voter::trouble() const {
   return "no connection yet";
 }
 
-void voter::on_ready(time_point /*now*/) {
+void voter::on_ready(time_point now) {
+  // Ahead of the first vote: one that had to be sent again might be decided without it.
+  for (const auto which : {script::id::vote, script::id::leave}) channel_.load(now, which);
   is_slow_ = false;
   has_news_ = true;
   ++connections_;

@@ -26,15 +26,15 @@ void quorum_keeper::server::on_renew_failed(const std::shared_ptr<held_lease>& l
 
 quorum_keeper::quorum_keeper(settings how, base::random_source& rng, std::vector<keeper_listener*> of_nodes,
                              keeper_listener& listener)
-    : how_{std::move(how)}, listener_{&listener} {
+    : how_{std::move(how)}, rng_{&rng}, listener_{&listener} {
   for (std::size_t i = 0; i < how_.nodes.size(); ++i) {
-    nodes_.push_back(std::make_unique<server>(*this, i, how_.nodes[i], rng, *of_nodes[i]));
+    servers_.push_back(std::make_unique<server>(*this, i, how_.nodes[i], rng, *of_nodes[i]));
   }
 }
 
 quorum_keeper::~quorum_keeper() { leases_.clear(); }
 
-channel& quorum_keeper::wire(std::size_t node) { return nodes_[node]->flow.wire(); }
+channel& quorum_keeper::wire(std::size_t node) { return servers_[node]->flow.wire(); }
 
 void quorum_keeper::keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
                          time_point sent_at, renewal mode) {
@@ -60,17 +60,17 @@ bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_poin
 }
 
 void quorum_keeper::release_later(time_point now, std::size_t node, keeper::background_release what) {
-  nodes_[node]->flow.release_later(now, std::move(what));
+  servers_[node]->flow.release_later(now, std::move(what));
 }
 
 void quorum_keeper::on_wake(time_point now) {
-  for (auto& one : nodes_) one->flow.on_wake(now);
+  for (auto& one : servers_) one->flow.on_wake(now);
   while (agenda_.next() <= now) {
     kept& due = agenda_.first();
     agenda_.remove(due.place);
     if (!due.look(now)) leases_.erase(due.lease().get());
   }
-  for (auto& one : nodes_) {
+  for (auto& one : servers_) {
     channel& wire = one->flow.wire();
     one->is_wanted = one->is_wanted && !wire.is_ready() && !leases_.empty();
     if (one->is_wanted) wire.set_demand(true);
@@ -79,12 +79,13 @@ void quorum_keeper::on_wake(time_point now) {
 
 time_point quorum_keeper::wake_at() const {
   time_point at = agenda_.next();
-  for (const auto& one : nodes_) at = std::min(at, one->flow.wake_at());
+  for (const auto& one : servers_) at = std::min(at, one->flow.wake_at());
   return at;
 }
 
 bool quorum_keeper::has_background_releases() const {
-  return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& one) { return one->flow.has_background_releases(); });
+  return std::any_of(servers_.begin(), servers_.end(),
+                     [](const auto& one) { return one->flow.has_background_releases(); });
 }
 
 void quorum_keeper::look_at(kept& whole, time_point at) { agenda_.put(whole, whole.place, at); }

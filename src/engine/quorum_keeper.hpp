@@ -53,7 +53,7 @@ public:
                 keeper_listener& listener);
   ~quorum_keeper();
 
-  std::size_t size() const { return nodes_.size(); }
+  std::size_t size() const { return servers_.size(); }
   channel& wire(std::size_t node);
 
   // `votes`: one for each server; those with a token were given by requests that were sent at `sent_at`.
@@ -81,9 +81,10 @@ private:
   void look_at(kept& whole, time_point at);
 
   settings how_;
+  base::random_source* rng_;
   keeper_listener* listener_;
   agenda<kept> agenda_;
-  std::vector<std::unique_ptr<server>> nodes_;
+  std::vector<std::unique_ptr<server>> servers_;
   std::unordered_map<const held_lease*, std::unique_ptr<kept>> leases_;
 };
 

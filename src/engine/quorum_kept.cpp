@@ -79,7 +79,14 @@ quorum_keeper::kept::~kept() {
 
 void quorum_keeper::kept::keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until) {
   shares_[node] = std::make_shared<share>(*this, *lease_, token, until, of_->how_);
-  of_->nodes_[node]->flow.keep(shares_[node], sent_at, until, mode_);
+  of_->servers_[node]->flow.keep(shares_[node], sent_at, until, mode_);
+}
+
+// Renewed at once, and from then on it counts: a lease of a bare majority must not wait for that.
+void quorum_keeper::kept::keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at,
+                                      time_point until) {
+  keep_share(node, token, sent_at, until);
+  of_->servers_[node]->flow.renew_now(now, *shares_[node], until, std::make_shared<share_wish>([](errc) {}));
 }
 
 std::vector<quorum_vote> quorum_keeper::kept::end() {
@@ -88,7 +95,7 @@ std::vector<quorum_vote> quorum_keeper::kept::end() {
     const auto one = std::exchange(shares_[i], nullptr);
     if (!one) continue;
     votes_[i].token = one->grant;
-    of_->nodes_[i]->flow.let_go(*one);
+    of_->servers_[i]->flow.let_go(*one);
   }
   return votes_;
 }
@@ -161,7 +168,7 @@ void quorum_keeper::kept::mend(time_point now) {
     if (shares_[i]) continue;
     mend_at_ = now + pause_;
     if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
-    auto& at = *of_->nodes_[i];
+    auto& at = *of_->servers_[i];
     if (!at.flow.wire().is_ready()) {
       at.is_wanted = true;
     } else if (at.flow.wire().quarantined_until() <= now) {
@@ -198,7 +205,7 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   if (std::exchange(is_raising_, false)) {
     const auto said = script::parse_release(reply);
     if (!said || said->what != script::release_answer::released) return;
-    return whole_->keep_share(index_, whole_->lease_->token, asked_at_, until_);
+    return whole_->keep_mended(now, index_, whole_->lease_->token, asked_at_, until_);
   }
   channel& wire = whole_->of_->wire(index_);
   const auto said = script::parse_vote(reply);
@@ -210,15 +217,19 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   const auto& lease = *whole_->lease_;
   const core::clock_drift drift = whole_->of_->how_.drift;
   if (const auto* granted = std::get_if<script::granted>(&said->what)) {
-    whole_->keep_share(index_, granted->token, sent_at, core::deadline_of(sent_at, lease.ttl, drift));
+    whole_->keep_mended(now, index_, granted->token, sent_at, core::deadline_of(sent_at, lease.ttl, drift));
   } else if (const auto* mine = std::get_if<script::mine>(&said->what)) {
     // Given in the round, after it was decided; perhaps under a token that was raised since, elsewhere.
     const auto left = std::clamp(mine->remaining, milliseconds{1}, lease.ttl);
     until_ = core::deadline_of(sent_at, left, drift);
-    if (!(mine->token < lease.token)) return whole_->keep_share(index_, mine->token, sent_at, until_);
+    if (!(mine->token < lease.token)) return whole_->keep_mended(now, index_, mine->token, sent_at, until_);
     is_open_ = is_raising_ = true;
     asked_at_ = sent_at;
     wire.send(now, script::raise(lease.keys, lease.owner, lease.token), *this);
+  } else if (std::holds_alternative<script::spent>(said->what)) {
+    // The vote has expired there, or the key was deleted, and the server remembers who had it last. Another's leave is
+    // remembered instead, and the next vote is not refused for ours.
+    wire.send_and_forget(now, script::leave(lease.keys, owner_id{whole_->of_->rng_->bytes16()}));
   }
 }
 
@@ -234,8 +245,8 @@ void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::
   const auto one = std::make_shared<wish>(*this, std::move(whose), asked.size(), needed);
   wishes_.push_back(one);
   for (const auto i : asked) {
-    of_->nodes_[i]->flow.renew_now(now, *shares_[i], give_up_at,
-                                   std::make_shared<share_wish>([one](errc how) { one->on_one(how); }));
+    of_->servers_[i]->flow.renew_now(now, *shares_[i], give_up_at,
+                                     std::make_shared<share_wish>([one](errc how) { one->on_one(how); }));
   }
 }
 

@@ -123,6 +123,7 @@ private:
   void lose(time_point now);
   void tell_wishes();
   void keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until);
+  void keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at, time_point until);
   void mend(time_point now);
 
   quorum_keeper* of_;

@@ -7,8 +7,8 @@
 #include "engine/quorum_keeper.hpp"
 #include "script/keys.hpp"
 
-#include <holdfast/lease.hpp>
 #include <holdfast/names.hpp>
+#include <holdfast/observer.hpp>
 
 #include <vector>
 

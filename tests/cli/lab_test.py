@@ -291,10 +291,15 @@ class Refusals(Lab):
         self.made.append(re.search(r"holdfast lab stop (\S+)", started.err).group(1))
         self.assertRegex(started.out, r"^redis://127\.0\.0\.1:\d+\n$")
 
-    def test_uri_that_is_not_understood_yet_comes_with_a_sentence(self):
-        started = self.finish("lab", "quorum", "1")
+    # A lab has just started, so its servers are in quarantine until somebody says that they have forgotten nothing.
+    def test_uri_of_a_quorum_is_understood(self):
+        started = self.finish("lab", "quorum", "3")
         self.made.append(re.search(r"holdfast lab stop (\S+)", started.err).group(1))
-        self.assertIn("holdfast does not understand it yet", started.err)
+        uri = started.out.strip()
+        self.assertEqual(self.finish("init", "--uri", uri).status, 0)
+        self.assertEqual(self.finish("run", "--uri", uri, "nightly", "--", "true").status, 0)
+        shown = self.finish("show", "--uri", uri, "nightly").out
+        self.assertEqual(shown.count("voted for nobody"), 3)
 
     def test_even_quorum_is_refused_with_the_reason(self):
         err = self.refused("quorum", "4", status=64)
