@@ -28,11 +28,27 @@ using net::boottime_now;
 
 namespace {
 
+// A mutex of one byte where std::mutex takes forty: ten thousand calls may wait, each with its own, and hardly ever two
+// threads want the same.
+class byte_mutex {
+public:
+  void lock() noexcept {
+    while (taken_.test_and_set(std::memory_order_acquire)) taken_.wait(true, std::memory_order_relaxed);
+  }
+  void unlock() noexcept {
+    taken_.clear(std::memory_order_release);
+    taken_.notify_one();
+  }
+
+private:
+  std::atomic_flag taken_{};
+};
+
 // Where a call is under way, which changes when another server serves its keys.
 class placed_call : public async_call {
 public:
   std::shared_ptr<node> at() const {
-    const std::lock_guard held{mutex_};
+    const std::lock_guard held{placing_};
     return at_;
   }
 
@@ -41,7 +57,7 @@ public:
       const auto of = client();
       const auto& next = of->node_for(about());
       {
-        const std::lock_guard held{mutex_};
+        const std::lock_guard held{placing_};
         at_ = next;
       }
       flow().go_on(next->commands()->channel(), next->commands()->ear(), boottime_now());
@@ -64,8 +80,8 @@ protected:
   }
 
 private:
-  mutable std::mutex mutex_{};
   std::shared_ptr<node> at_;
+  mutable byte_mutex placing_{};
   std::atomic<bool> is_cancelled_{false};
 };
 
