@@ -55,6 +55,7 @@ private:
   std::optional<end> wait_for_turn();
   std::optional<end> pause(duration at_most, errc if_over);
   end failed(errc code, const round& seen);
+  end out_of_time(const round& seen);
   end failed(errc code);
   std::shared_ptr<lease_record> keep(const round& won);
   void settle(const round& lost);
@@ -66,6 +67,7 @@ private:
   const time_point limit_;
   int attempts_ = 0;
   int splits_ = 0;
+  bool was_busy_ = false;
   core::backoff backoff_{10ms, 250ms};
   core::backoff poll_{5ms, 300ms};
   std::string report_{};
@@ -134,6 +136,13 @@ quorum::end quorum::search::failed(errc code, const round& seen) {
   return out;
 }
 
+// The last try may have had no time left for its answers: then what was heard before it counts.
+quorum::end quorum::search::out_of_time(const round& seen) {
+  if (seen.final_reason() != errc{}) return failed(seen.final_reason(), seen);
+  const bool is_silence = boottime_now() >= heard_at_ + of_.from_.options.timeout;
+  return was_busy_ && !is_silence ? failed(errc::timed_out) : failed(errc::no_quorum, seen);
+}
+
 std::optional<quorum::end> quorum::search::on_result(const round& seen) {
   if (seen.was_cancelled() || what_.cancel.stop_requested()) {
     const bool is_clean = std::all_of(seen.votes().begin(), seen.votes().end(),
@@ -159,9 +168,9 @@ std::optional<quorum::end> quorum::search::on_result(const round& seen) {
       if (seen.final_reason() != errc{}) return failed(seen.final_reason(), seen);
       [[fallthrough]];
     case result::unreachable:
-      if (is_time_over) return failed(seen.final_reason() != errc{} ? seen.final_reason() : errc::no_quorum, seen);
+      if (is_time_over) return out_of_time(seen);
       if (auto over = pause(backoff_.next(net::system_random()), errc::no_quorum)) {
-        return over->code == errc::no_quorum ? failed(errc::no_quorum, seen) : std::move(over);
+        return over->code == errc::no_quorum ? out_of_time(seen) : std::move(over);
       }
       return std::nullopt;
   }
@@ -170,6 +179,7 @@ std::optional<quorum::end> quorum::search::on_result(const round& seen) {
 
 // Only the head of the line tries while it is busy, and not hot (P25, H62).
 std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
+  was_busy_ = true;
   if (what_.only_once) return end{nullptr, {}, {}, attempts_};
   if (boottime_now() >= limit_) return failed(errc::timed_out);
   if (!turn_ || !turn_.valid()) return wait_for_turn();

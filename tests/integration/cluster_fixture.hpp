@@ -62,6 +62,15 @@ protected:
         << "nobody serves " << name;
     return home;
   }
+  bool all_say_that_it_is_at(const lab_node& home, const std::string& name) {
+    const auto port = home.address.substr(home.address.find(':') + 1);
+    for (const auto& node : primaries()) {
+      const auto answer = ask(node, {"TYPE", ("hf:{" + name + "}").c_str()});
+      const bool is_home = node.address == home.address;
+      if (is_home != !answer.starts_with("MOVED") || (!is_home && !answer.ends_with(":" + port))) return false;
+    }
+    return true;
+  }
   lab_node another_than(const lab_node& one) {
     for (const auto& node : primaries()) {
       if (node.address != one.address) return node;
