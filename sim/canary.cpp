@@ -162,7 +162,7 @@ const std::vector<canary>& canaries() {
        "a node says that it has raised its token, and has not",
        "C2",
        3000,
-       "pauses,kills,delays",
+       "blocked_routes,stalls,cuts",
        canary_switch::none,
        {{{id::raise}, "if not last or sub(last, 1, 16) < token then", "if false then"}},
        5},

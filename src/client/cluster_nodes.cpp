@@ -13,7 +13,7 @@ inline namespace v0 {
 namespace detail {
 
 std::shared_ptr<cluster_nodes> cluster_nodes::make(const net::cluster_seeds& seeds, duration worth, maker make_node) {
-  const std::shared_ptr<cluster_nodes> made{new cluster_nodes{seeds, worth, std::move(make_node)}};
+  std::shared_ptr<cluster_nodes> made{new cluster_nodes{seeds, worth, std::move(make_node)}};
   made->watch_->on_map([self = std::weak_ptr{made}](const engine::slot_map& map) {
     if (const auto nodes = self.lock()) nodes->take(map);
   });

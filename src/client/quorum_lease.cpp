@@ -233,7 +233,7 @@ std::string quorum::report(const round& of) const {
   std::string out;
   std::size_t without = 0;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const auto trouble = of.trouble(i);
+    const auto& trouble = of.trouble(i);
     if (trouble.empty()) continue;
     ++without;
     out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", names_[i], trouble);

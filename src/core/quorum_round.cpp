@@ -96,7 +96,7 @@ void quorum_round::begin_second_phase(time_point now) {
   is_second_phase_ = true;
   phase_began_at_ = now;
   for (const auto& one : votes_) {
-    if (one.is == state::voted) token_ = std::max(token_, one.token);
+    if (one.is == state::voted && token_.value() < one.token.value()) token_ = one.token;
   }
 }
 
@@ -138,14 +138,14 @@ quorum_round::decision quorum_round::decide(time_point now) {
     if (with(token_) >= enough) outcome_ = result::won;
     for (std::size_t i = 0; i < votes_.size() && !outcome_; ++i) {
       auto& of = votes_[i];
-      if (of.is != state::voted || !(of.token < token_)) continue;
+      if (of.is != state::voted || of.token.value() >= token_.value()) continue;
       of.is = state::raising;
       d.raise.push_back(static_cast<int>(i));
     }
   }
   if (!outcome_) {
     const auto may_come = std::count_if(votes_.begin(), votes_.end(), [&](const vote& v) {
-      return is_waited_for(v, now) || (v.is == state::voted && !(is_second_phase_ && token_ < v.token));
+      return is_waited_for(v, now) || (v.is == state::voted && !(is_second_phase_ && token_.value() < v.token.value()));
     });
     if (may_come < enough) fail();
   }

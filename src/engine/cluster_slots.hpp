@@ -17,6 +17,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace holdfast::engine {
@@ -26,7 +27,10 @@ inline constexpr std::size_t slot_count = 16'384;
 struct cluster_address {
   std::string host;
   std::string port;
-  friend auto operator<=>(const cluster_address&, const cluster_address&) = default;
+  friend bool operator==(const cluster_address&, const cluster_address&) = default;
+  friend bool operator<(const cluster_address& one, const cluster_address& other) {
+    return std::tie(one.host, one.port) < std::tie(other.host, other.port);
+  }
 };
 
 struct cluster_primary {

@@ -222,7 +222,8 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
     // Given in the round, after it was decided; perhaps under a token that was raised since, elsewhere.
     const auto left = std::clamp(mine->remaining, milliseconds{1}, lease.ttl);
     until_ = core::deadline_of(sent_at, left, drift);
-    if (!(mine->token < lease.token)) return whole_->keep_mended(now, index_, mine->token, sent_at, until_);
+    if (mine->token.value() >= lease.token.value())
+      return whole_->keep_mended(now, index_, mine->token, sent_at, until_);
     is_open_ = is_raising_ = true;
     asked_at_ = sent_at;
     wire.send(now, script::raise(lease.keys, lease.owner, lease.token), *this);

@@ -33,7 +33,7 @@ cluster_watch::~cluster_watch() = default;
 
 void cluster_watch::look() { look(nullptr); }
 
-void cluster_watch::look(std::function<void(const trouble&)> whom) {
+void cluster_watch::look(const std::function<void(const trouble&)>& whom) {
   bool is_too_late = false;
   {
     const std::lock_guard held{mutex_};

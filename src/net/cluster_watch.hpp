@@ -52,7 +52,7 @@ public:
   // thread if need be. Throws std::system_error if there is no thread to be had.
   void look();
   // The same, and tells the outcome of that round once, after on_map: an empty text if somebody is named.
-  void look(std::function<void(const trouble&)> whom);
+  void look(const std::function<void(const trouble&)>& whom);
 
   // Ends the thread. `wait`: until it has ended; not on the thread itself.
   void close(bool wait) noexcept;
