@@ -157,7 +157,7 @@ protected:
     return eventually([&] { return is_primary(node); }, long_enough);
   }
 
-  lab_topology lab_{lab_kind::cluster, {.ready_within = 120s}};
+  lab_topology lab_{lab_kind::cluster, {.ready_within = 40s}};
 };
 
 }  // namespace holdfast::test
