@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 using way = network::way;
 
 void quorum_world::plan_trouble() {
-  events_.after(trouble_.any_size(1ms, 2 * plan_.fault_pause / static_cast<int>(servers_.size())), [this] {
+  const auto most = std::max<duration>(2ms, 2 * plan_.fault_pause / static_cast<int>(servers_.size()));
+  events_.after(trouble_.any_size(1ms, most), [this] {
     if (trouble_is_over_) return;
     strike(kinds_[trouble_.below(kinds_.size())]);
     plan_trouble();
