@@ -55,6 +55,7 @@ void in_flight(const course&);
 void server_cpu(const course&);
 void hand_off(const course&);
 void hand_over(const course&);
+void quorum_5(const course&);
 void waiting(const course&);
 void many_leases(const course&);
 void idle_clients(const course&);
