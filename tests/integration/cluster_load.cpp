@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `script/campaign cluster`: slots move all the time under threads that contend. No test of ctest, because Redis itself
-// can come out of it with a slot that each of two nodes says is the other's, when the machine is busy enough.
+// `script/campaign cluster`: slots move all the time under threads that contend. No test of ctest, because on a
+// machine that is busy enough the nodes came out of it with a slot that none of them served (docs/campaigns.md).
 #include "integration/cluster_fixture.hpp"
 
 #include <gmock/gmock.h>
