@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/command_connection.hpp"
 
+#include "client/uncancelled.hpp"
+
 #include "net/clock.hpp"
 
 #include <fmt/format.h>
@@ -61,18 +63,6 @@ void command_connection::run(engine::acquire& what, const std::stop_token& cance
 
 namespace {
 
-// The forced unwind of pthread_cancel must not take a leader away with the lead in its hands (P32).
-class cancellation_disabled {
-public:
-  cancellation_disabled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~cancellation_disabled() { pthread_setcancelstate(before_, nullptr); }
-  cancellation_disabled(const cancellation_disabled&) = delete;
-  cancellation_disabled& operator=(const cancellation_disabled&) = delete;
-
-private:
-  int before_ = 0;
-};
-
 bool are_over(const std::vector<engine::call*>& all) {
   return std::all_of(all.begin(), all.end(), [](const engine::call* c) { return c->is_done(); });
 }
@@ -94,7 +84,7 @@ void step_if_due(const std::vector<engine::call*>& all, time_point now) {
 }  // namespace
 
 void command_connection::run_all(const std::vector<engine::call*>& all, wakeable how) {
-  const cancellation_disabled while_we_may_lead;
+  const uncancelled while_we_may_lead;
   waiting_thread me{all, with_news_, how == wakeable::yes};
   auto held = locked();
   members_.push_back(me);

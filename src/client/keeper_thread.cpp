@@ -4,13 +4,8 @@
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
 
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace holdfast {
@@ -25,12 +20,7 @@ keeper_thread::keeper_thread(net::endpoint where, engine::channel::settings sett
     : listener_{std::move(listener)},
       keeper_{std::move(settings), drift, rng, *listener_},
       line_{std::move(where), keeper_.wire(), mutex_},
-      commands_{std::move(commands)},
-      timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)} {
-  if (timer_ < 0) throw std::system_error{errno, std::generic_category(), "timerfd_create"};
-}
-
-keeper_thread::~keeper_thread() { ::close(timer_); }
+      commands_{std::move(commands)} {}
 
 void keeper_thread::start() {
   if (is_started_) return;
@@ -154,7 +144,6 @@ void keeper_thread::run() {
   }
 }
 
-// A timer on CLOCK_BOOTTIME, because ppoll's own time-out does not count a suspend (H2).
 void keeper_thread::wait_and_collect(connection::lock& held) {
   asleep_until_ = std::min({keeper_.wake_at(), comes_back_at_, close_at_});
   const pollfd own = line_.poll_for();
@@ -162,19 +151,13 @@ void keeper_thread::wait_and_collect(connection::lock& held) {
   held.unlock();
 
   const auto lead = commands_->keeper_waits_for();
-  std::array<pollfd, 5> fds{own, pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_, POLLIN, 0}, lead.fds[0], lead.fds[1]};
+  std::array<pollfd, 5> fds{own, pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0}, lead.fds[0],
+                            lead.fds[1]};
   const time_point until = std::min(own_until, lead.until);
-  itimerspec at{};
-  if (until < never) {
-    const auto since_boot = std::max(duration{1}, until.time_since_epoch());
-    at.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(since_boot).count();
-    at.it_value.tv_nsec = (since_boot % std::chrono::seconds{1}).count();
-  }
-  if (until != timer_is_at_) timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
-  timer_is_at_ = until;
+  timer_.set(until);
   wait_for(fds.data(), fds.size(), never);
   if (fds[1].revents) wake_.clear();
-  if (fds[2].revents) timer_is_at_ = time_point{};  // It has gone off, and is to be set again, also to the same.
+  if (fds[2].revents) timer_.went_off();
   commands_->keeper_collect(fds[3], fds[4]);
 
   held.lock();

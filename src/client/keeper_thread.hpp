@@ -7,6 +7,7 @@
 #include "client/connection.hpp"
 #include "engine/keeper.hpp"
 #include "net/event_fd.hpp"
+#include "net/timer_fd.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -27,7 +28,6 @@ public:
   keeper_thread(net::endpoint where, engine::channel::settings settings, core::clock_drift drift,
                 base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener,
                 std::shared_ptr<command_connection> commands);
-  ~keeper_thread();
 
   // See engine::keeper. Each starts the thread if need be.
   // `seen`: the server's clock at the grant, so that a step before the first renewal is noticed by it.
@@ -68,8 +68,7 @@ private:
   connection line_;
   std::shared_ptr<command_connection> commands_;
   net::event_fd wake_{};
-  time_point timer_is_at_{};  // The thread's own.
-  int timer_;
+  net::timer_fd timer_{};  // The thread's own.
   std::thread thread_{};
   bool is_started_ = false;
   time_point close_at_ = never;  // Once closing: when to stop in any case.

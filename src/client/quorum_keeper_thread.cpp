@@ -4,12 +4,7 @@
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
 
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace holdfast {
@@ -33,15 +28,11 @@ quorum_keeper_thread::quorum_keeper_thread(const std::vector<net::endpoint>& whe
                                            std::shared_ptr<engine::keeper_listener> listener)
     : of_nodes_{std::move(of_nodes)},
       listener_{std::move(listener)},
-      keeper_{std::move(how), rng, plain(of_nodes_), *listener_},
-      timer_{timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)} {
-  if (timer_ < 0) throw std::system_error{errno, std::generic_category(), "timerfd_create"};
+      keeper_{std::move(how), rng, plain(of_nodes_), *listener_} {
   for (std::size_t i = 0; i < where.size(); ++i) {
     lines_.push_back(std::make_unique<connection>(where[i], keeper_.wire(i), mutex_));
   }
 }
-
-quorum_keeper_thread::~quorum_keeper_thread() { ::close(timer_); }
 
 void quorum_keeper_thread::start() {
   if (is_started_) return;
@@ -111,25 +102,19 @@ void quorum_keeper_thread::run() {
   }
 }
 
-// A timer on CLOCK_BOOTTIME, because ppoll's own time-out does not count a suspend (H2).
 void quorum_keeper_thread::wait_and_collect(connection::lock& held) {
   const time_point until = std::min(keeper_.wake_at(), close_at_);
   asleep_until_ = until;
   std::vector<pollfd> fds;
   for (const auto& line : lines_) fds.push_back(line->poll_for());
   fds.push_back({wake_.get(), POLLIN, 0});
-  fds.push_back({timer_, POLLIN, 0});
+  fds.push_back({timer_.get(), POLLIN, 0});
   held.unlock();
 
-  itimerspec at{};
-  if (until < never) {
-    const auto since_boot = std::max(duration{1}, until.time_since_epoch());
-    at.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(since_boot).count();
-    at.it_value.tv_nsec = (since_boot % std::chrono::seconds{1}).count();
-  }
-  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &at, nullptr);
+  timer_.set(until);
   wait_for(fds.data(), fds.size(), never);
   if (fds[lines_.size()].revents) wake_.clear();
+  if (fds.back().revents) timer_.went_off();
 
   held.lock();
   asleep_until_ = time_point{};

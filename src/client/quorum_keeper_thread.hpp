@@ -6,6 +6,7 @@
 #include "client/connection.hpp"
 #include "engine/quorum_keeper.hpp"
 #include "net/event_fd.hpp"
+#include "net/timer_fd.hpp"
 
 #include <memory>
 #include <mutex>
@@ -23,7 +24,6 @@ public:
   using listeners = std::vector<std::shared_ptr<engine::keeper_listener>>;
   quorum_keeper_thread(const std::vector<net::endpoint>& where, engine::quorum_keeper::settings how,
                        base::random_source& rng, listeners of_nodes, std::shared_ptr<engine::keeper_listener> listener);
-  ~quorum_keeper_thread();
 
   // See engine::quorum_keeper. Each starts the thread if need be.
   // `seen`: each server's clock at the grant.
@@ -49,7 +49,7 @@ private:
   std::mutex mutex_{};
   std::vector<std::unique_ptr<connection>> lines_{};
   net::event_fd wake_{};
-  int timer_;
+  net::timer_fd timer_{};  // The thread's own.
   std::thread thread_{};
   bool is_started_ = false;
   time_point close_at_ = never;  // Once closing: when to stop in any case.

@@ -5,7 +5,8 @@
 
 #include "engine/cluster_slots.hpp"
 #include "engine/greeting.hpp"
-#include "resp/reader.hpp"
+#include "engine/repeated_question.hpp"
+#include "resp/value.hpp"
 
 #include <holdfast/error.hpp>
 
@@ -32,13 +33,13 @@ public:
   }
 
   // `asked`: where the node is.
-  cluster_talk(credentials who, cluster_address asked) : who_{std::move(who)}, asked_{std::move(asked)} {}
+  cluster_talk(credentials who, cluster_address asked) : line_{std::move(who)}, asked_{std::move(asked)} {}
 
   // A new connection stands.
-  void begin();
+  void begin() { line_.begin(); }
   // Appends the question to `out`. Not while it is_asked().
   void ask(std::string& out);
-  bool is_asked() const { return is_asked_; }
+  bool is_asked() const { return line_.is_asked(); }
 
   // Takes what has come. An answer ends the question; one that is not is_well() ends the connection too.
   std::optional<cluster_answer> on_bytes(std::string_view bytes);
@@ -46,12 +47,8 @@ public:
 private:
   cluster_answer read(const resp::value& reply) const;
 
-  credentials who_;
+  repeated_question line_;
   cluster_address asked_;
-  bool is_known_ = false;        // We have said who we are,
-  bool is_introducing_ = false;  // and have not heard of it yet.
-  bool is_asked_ = false;
-  resp::reader reader_{};
 };
 
 }  // namespace holdfast::engine

@@ -4,7 +4,8 @@
 #pragma once
 
 #include "engine/greeting.hpp"
-#include "resp/reader.hpp"
+#include "engine/repeated_question.hpp"
+#include "resp/value.hpp"
 
 #include <optional>
 #include <string>
@@ -26,13 +27,13 @@ public:
   static sentinel_answer failed(const connection_failure& why) { return {{}, {}, why.text, false}; }
 
   // `primary`: the name under which the sentinels watch it.
-  sentinel_talk(credentials who, std::string primary) : who_{std::move(who)}, primary_{std::move(primary)} {}
+  sentinel_talk(credentials who, std::string primary) : line_{std::move(who)}, primary_{std::move(primary)} {}
 
   // A new connection stands.
-  void begin();
+  void begin() { line_.begin(); }
   // Appends the question to `out`. Not while it is_asked().
   void ask(std::string& out);
-  bool is_asked() const { return is_asked_; }
+  bool is_asked() const { return line_.is_asked(); }
 
   // Takes what has come. An answer ends the question. One that is not is_well() ends the connection too.
   std::optional<sentinel_answer> on_bytes(std::string_view bytes);
@@ -40,12 +41,8 @@ public:
 private:
   sentinel_answer read(const resp::value& reply) const;
 
-  credentials who_;
+  repeated_question line_;
   std::string primary_;
-  bool is_known_ = false;        // We have said who we are,
-  bool is_introducing_ = false;  // and have not heard of it yet.
-  bool is_asked_ = false;
-  resp::reader reader_{};
 };
 
 }  // namespace holdfast::engine
