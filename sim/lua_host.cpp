@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +23,20 @@ namespace holdfast::sim {
 namespace {
 
 constexpr int deepest = 16;
+
+// As Redis writes it, "%.17g"; a whole number, which is what scripts have most, without printf.
+void write_number(lua_Number number, std::string& out) {
+  constexpr lua_Number exact = 9007199254740992.0;  // 2^53
+  char digits[64];
+  if (number > -exact && number < exact && number == static_cast<lua_Number>(static_cast<std::int64_t>(number)) &&
+      !(number == 0 && std::signbit(number))) {
+    const auto end = std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(number)).ptr;
+    out.assign(digits, end);
+  } else {
+    const int size = std::snprintf(digits, sizeof digits, "%.17g", number);
+    out.assign(digits, static_cast<std::size_t>(size));
+  }
+}
 
 void push(lua_State* lua, const resp::value& value);
 
@@ -98,9 +114,7 @@ struct lua_calls {
     for (std::size_t i = 0; i < count; ++i) {
       const int at = static_cast<int>(i) + 1;
       if (lua_type(lua, at) == LUA_TNUMBER) {
-        char digits[64];
-        const int size = std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, at));
-        host.words_[i].assign(digits, static_cast<std::size_t>(size));
+        write_number(lua_tonumber(lua, at), host.words_[i]);
       } else if (lua_type(lua, at) == LUA_TSTRING) {
         host.words_[i].assign(lua_tostring(lua, at), lua_objlen(lua, at));
       } else {
@@ -220,8 +234,9 @@ void* lua_host::allocate(void* pool, void* old, std::size_t old_size, std::size_
 
 lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{lua_newstate(allocate, &pool_)} {
   HOLDFAST_ASSERT(state_ != nullptr);
-  // What scripts leave behind is small and short-lived: sweeping it less often makes schedules faster.
-  lua_gc(state_.get(), LUA_GCSETPAUSE, 800);
+  // A heap that fits the processor's cache beats one that is swept less often: 480 schedules a second, with a pause of
+  // 800 420, with one of 100, which is always sweeping, 330.
+  lua_gc(state_.get(), LUA_GCSETPAUSE, 200);
   open_libraries(state_.get());
   bind_redis(state_.get(), *this);
   guard_globals(state_.get());
