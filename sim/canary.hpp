@@ -25,6 +25,11 @@ enum class canary_switch {
   release_has_no_deadline,
   cancel_ends_the_connection,
   calls_a_lost_reply_not_applied,
+  // Of those of a quorum.
+  quarantine_ignores_drift,
+  any_clock_counts,
+  clock_stands_in_a_pause,
+  store_takes_any_token,
 };
 
 struct planted_text {

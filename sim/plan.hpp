@@ -64,6 +64,7 @@ struct plan {
   std::vector<lock> locks{};
   std::vector<process_plan> processes{};
   std::int64_t server_ppm = 0;
+  bool nodes_agree = false;  // The clocks of a quorum's servers: or they differ as much as they may.
   bool has_scripts = false;  // The server knows them, because it has served others before.
   std::chrono::milliseconds ttl{};
   std::chrono::milliseconds max_ttl{};  // Of every client, unless it has its own.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // C5: the outcome of an acquire is the truth. Acquired: the server granted that token to that owner. Busy or not
 // applied: nothing of it ever takes effect. Everything else: no orphan outlives the request's own deadline plus the
-// ttl, while the server's clock does not step back.
+// ttl, while the server's clock does not step back, and its process runs. Whose process died or is paused before it
+// could leave the line is a dead waiter there, which may cost the next one a claim window whenever its turn comes (C7).
 #include "checkers/checker.hpp"
 #include "model_server.hpp"
 
@@ -79,6 +80,9 @@ private:
 
   void judge(const call_record& call) {
     if (!holds(call)) return;
+    if (queued_.contains(call.label) && !in().is_running(call.process)) {
+      return in().at(in().now() + std::chrono::seconds{1}, [this, call] { judge(call); });
+    }
     const auto since = call.started_at - std::chrono::minutes{5};
     if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, since)) return;
     in().complain("C5", fmt::format("lock {}: call {} ended without a lease, and its orphan outlives its deadline and "

@@ -19,9 +19,10 @@ constexpr int most_rounds = 500;
 engine::channel::settings channel_settings(const quorum_client::settings& what) {
   engine::channel::settings s;
   s.connect_timeout = std::min(s.connect_timeout, what.how.timeout);
-  if (!what.has_quarantine) return s;
+  if (what.planted == canary_switch::no_quarantine) return s;
   s.epoch.prefix = "hf:";
-  s.epoch.hold = what.of->max_ttl + what.of->max_ttl / 100 + 3ms;
+  s.epoch.hold = what.of->max_ttl + 3ms;
+  if (what.planted != canary_switch::quarantine_ignores_drift) s.epoch.hold += what.of->max_ttl / 100;
   return s;
 }
 
@@ -37,14 +38,6 @@ duration patience_of(std::chrono::milliseconds ttl, duration timeout) {
   const auto wanted = std::clamp<duration>(duration{ttl} / 20, 50ms, 300ms);
   return std::min<duration>({wanted, duration{ttl} / 4, timeout});
 }
-
-// Somebody wants a lock, and tries until he has it or has had enough.
-struct quorum_client::search {
-  int lock;
-  std::chrono::milliseconds ttl;
-  std::optional<time_point> until;  // None: until nobody is to begin anything new.
-  std::function<void(const lease_ptr&)> then;
-};
 
 quorum_client::quorum_client(event_queue& events, std::deque<network>& nets, settings what, hooks tell)
     : events_{&events},
@@ -66,9 +59,16 @@ quorum_client::quorum_client(event_queue& events, std::deque<network>& nets, set
 
 // ---- what befalls it ----
 
+void quorum_client::pause() {
+  if (is_paused_) return;
+  is_paused_ = true;
+  paused_at_ = events_->now();
+}
+
 void quorum_client::resume() {
   if (is_dead_ || !is_paused_) return;
   is_paused_ = false;
+  if (what_.planted == canary_switch::clock_stands_in_a_pause) stood_still_ += events_->now() - paused_at_;
   if (rng_.chance(50)) drive();
   while (!missed_.empty() && is_running()) {
     const auto what = std::move(missed_.front());
@@ -85,6 +85,11 @@ void quorum_client::die() {
   for (auto& of : wires_) close(of);
   for (const auto& one : leases_) tell_.on_end(*one, hold_end::died);
   leases_.clear();
+}
+
+instant quorum_client::when(time_point at) const {
+  const instant found = clock_.when(at);
+  return found == end_of_time ? found : found + stood_still_;
 }
 
 void quorum_client::when_running(std::function<void()> what) {
@@ -201,7 +206,7 @@ void quorum_client::watch_deadlines() {
   for (const auto& one : std::list{leases_}) {
     const duration left = one->deadline.left(now());
     if (left > duration{0}) {
-      tell_.on_deadline(*one, clock_.when(now() + left));
+      tell_.on_deadline(*one, when(now() + left));
     } else if (std::find(leases_.begin(), leases_.end(), one) != leases_.end()) {
       tell_.complain("C4",
                      fmt::format("client {} was not told that it lost token {}", what_.number, one->token.value()));
@@ -217,7 +222,7 @@ time_point quorum_client::wake_at() const {
 }
 
 void quorum_client::plan_wake() {
-  const instant at = clock_.when(wake_at());
+  const instant at = when(wake_at());
   if (at >= wake_planned_at_ || at == end_of_time) return;
   wake_planned_at_ = at + rng_.span(duration{0}, 200us);
   events_->at(wake_planned_at_, [this, number = ++wake_number_] {
@@ -229,25 +234,27 @@ void quorum_client::plan_wake() {
 
 // ---- calls ----
 
-void quorum_client::begin(int lock, std::chrono::milliseconds ttl, std::optional<time_point> until,
-                          std::function<void(const lease_ptr&)> then) {
-  try_once(std::make_shared<search>(search{lock, ttl, until, std::move(then)}));
+void quorum_client::acquire(const wish& what, std::function<void(const lease_ptr&)> then) {
+  try_once(std::make_shared<search>(search{what, std::move(then)}));
 }
 
 void quorum_client::try_once(const std::shared_ptr<search>& whose) {
-  const bool is_too_late = whose->until ? now() >= *whose->until : is_stopping_;
+  const wish& what = whose->what;
+  const bool is_too_late = what.until ? now() >= *what.until : is_stopping_;
   if (is_too_late) return whose->then(nullptr);
-  const auto& of = what_.of->locks[static_cast<std::size_t>(whose->lock)];
+  const auto& of = what_.of->locks[static_cast<std::size_t>(what.lock)];
+  // What is allowed of a node's clock goes by max_ttl.
+  const auto max_ttl = what_.of->max_ttl * (what_.planted == canary_switch::any_clock_counts ? 1000 : 1);
   open_call call;
   call.whose = whose;
   call.acquire = std::make_unique<round>(
       voters_,
-      round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), whose->ttl,
-                     what_.of->max_ttl, fencing_token{}, rho, patience_of(whose->ttl, what_.how.timeout),
-                     now() + what_.how.timeout, "hf:", what_.record},
+      round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl,
+                     max_ttl, what.min_fence, rho, patience_of(what.ttl, what_.how.timeout), now() + what_.how.timeout,
+                     "hf:", what_.record},
       owner_id{rng_.bytes16()}, now());
   calls_.push_back(std::move(call));
-  if (rng_.chance(3)) calls_.back().acquire->cancel();
+  if (rng_.chance(3) && what.may_be_cancelled) calls_.back().acquire->cancel();
   drive();
 }
 
@@ -269,16 +276,20 @@ bool quorum_client::conclude_ended() {
 void quorum_client::conclude_acquire(open_call& call) {
   const auto& seen = *call.acquire;
   tell_.on_round(seen.outcome());
+  last_round_ = seen.outcome();
   const auto whose = call.whose;
   if (seen.outcome() == round::result::won) {
-    const auto& keys = what_.of->locks[static_cast<std::size_t>(whose->lock)].keys;
-    auto lease = std::make_shared<held>(keys, seen.owner(), seen.token(), whose->ttl, seen.deadline(),
-                                        tell_.next_number(), whose->lock);
+    const wish& what = whose->what;
+    const auto& keys = what_.of->locks[static_cast<std::size_t>(what.lock)].keys;
+    const bool counts_late = what_.planted == canary_switch::validity_from_reply;
+    auto lease =
+        std::make_shared<held>(keys, seen.owner(), seen.token(), what.ttl,
+                               counts_late ? now() + what.ttl : seen.deadline(), tell_.next_number(), what.lock);
     keeper_.keep(lease, fmt::format("client {}", what_.number), seen.votes(), seen.sent_at(), renewal::automatic);
     leases_.push_back(lease);
     tell_.on_hold(*lease);
     if (const duration left = lease->deadline.left(now()); left > duration{0}) {
-      tell_.on_deadline(*lease, clock_.when(now() + left));
+      tell_.on_deadline(*lease, when(now() + left));
     }
     return after(duration{0}, [whose, lease] { whose->then(lease); });
   }
@@ -286,12 +297,12 @@ void quorum_client::conclude_acquire(open_call& call) {
     const auto& vote = seen.votes()[i];
     if (vote.not_after == server_time{}) continue;
     keeper_.release_later(now(), i,
-                          {what_.of->locks[static_cast<std::size_t>(whose->lock)].keys,
+                          {what_.of->locks[static_cast<std::size_t>(whose->what.lock)].keys,
                            seen.owner(),
                            {},
                            vote.not_after,
                            vote.not_after_local,
-                           std::max(now(), vote.not_after_local) + whose->ttl + 1s});
+                           std::max(now(), vote.not_after_local) + whose->what.ttl + 1s});
   }
   after(rng_.any_size(1ms, 300ms), [this, whose] { try_once(whose); });
 }
@@ -319,22 +330,24 @@ void quorum_client::work_on(int job) {
   }
   const auto next = [this, job] { after(rng_.span(duration{0}, what_.of->think), [this, job] { work_on(job); }); };
   const auto ttl = std::max<std::chrono::milliseconds>(100ms, what_.of->ttl / rng_.number(1, 2));
-  begin(static_cast<int>(rng_.below(what_.of->locks.size())), ttl, {}, [this, next](const lease_ptr& lease) {
+  const wish any{.lock = static_cast<int>(rng_.below(what_.of->locks.size())), .ttl = ttl, .may_be_cancelled = true};
+  acquire(any, [this, next](const lease_ptr& lease) {
     if (!lease) return next();
     // Mostly short, now and then for several ttl.
     const duration work =
         rng_.chance(20) ? rng_.any_size(1ms, 5 * duration{lease->ttl}) : rng_.span(duration{0}, what_.of->work);
     after(work, [this, lease, next] {
-      rng_.chance(10) ? drop(lease) : give_back(lease);
+      rng_.chance(10) ? drop(lease) : release(lease);
       next();
     });
   });
 }
 
 void quorum_client::probe(int lock, duration within, std::function<void(bool)> tell) {
-  begin(lock, what_.of->ttl, now() + within, [this, tell](const lease_ptr& lease) {
+  const wish once{.lock = lock, .ttl = what_.of->ttl, .until = now() + within, .may_be_cancelled = true};
+  acquire(once, [this, tell](const lease_ptr& lease) {
     tell(lease != nullptr);
-    if (lease) give_back(lease);
+    if (lease) release(lease);
   });
 }
 
@@ -343,7 +356,7 @@ void quorum_client::end(const lease_ptr& lease, hold_end how) {
   if (std::erase(leases_, lease) > 0) tell_.on_end(*lease, how);
 }
 
-void quorum_client::give_back(const lease_ptr& lease) {
+void quorum_client::release(const lease_ptr& lease) {
   const duration left = lease->deadline.left(now());
   auto votes = keeper_.let_go(*lease);
   end(lease, hold_end::released);

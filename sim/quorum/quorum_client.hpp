@@ -4,6 +4,7 @@
 // here: who does not get the lock tries again after a while.
 #pragma once
 
+#include "canary.hpp"
 #include "event_queue.hpp"
 #include "facts.hpp"
 #include "network.hpp"
@@ -34,7 +35,7 @@ public:
     const plan* of;
     process_plan how;
     script::quorum_record record;
-    bool has_quarantine;  // False: a planted bug.
+    canary_switch planted = canary_switch::none;
   };
   struct held final : engine::held_lease {
     held(const script::lock_keys& k, const owner_id& o, fencing_token t, std::chrono::milliseconds lasts,
@@ -56,14 +57,30 @@ public:
   quorum_client(event_queue& events, std::deque<network>& nets, settings what, hooks tell);
 
   int number() const { return what_.number; }
+  time_point now() const { return clock_.read(events_->now() - stood_still_); }
   // Its programs begin: each gets a lock, works, gives it back, and thinks, until nobody is to begin anything new.
   void start(int workers);
   void stop() { is_stopping_ = true; }
   bool is_done() const { return is_dead_ || (is_stopping_ && jobs_ == 0 && keeper_.wake_at() == never); }
+
+  using lease_ptr = std::shared_ptr<held>;
+  struct wish {
+    int lock;
+    std::chrono::milliseconds ttl;
+    std::optional<time_point> until{};  // None: until nobody is to begin anything new.
+    fencing_token min_fence{};
+    bool may_be_cancelled = false;  // As chance has it.
+  };
+  // Tries until it is got, or there is no more time: then null.
+  void acquire(const wish& what, std::function<void(const lease_ptr&)> then);
+  void release(const lease_ptr& lease);
+  bool is_valid(held& lease) const { return !is_dead_ && lease.deadline.left(now()) > duration{0}; }
+  // What the last try came to.
+  std::optional<engine::quorum_acquire::result> last_round() const { return last_round_; }
   // One lock, once, soon: is it to be had?
   void probe(int lock, duration within, std::function<void(bool)> tell);
 
-  void pause() { is_paused_ = true; }
+  void pause();
   void resume();
   void die();
   bool is_running() const { return !is_dead_ && !is_paused_; }
@@ -84,8 +101,10 @@ private:
     int id = 0;  // Zero: closed.
     bool is_open = false;
   };
-  using lease_ptr = std::shared_ptr<held>;
-  struct search;
+  struct search {
+    wish what;
+    std::function<void(const lease_ptr&)> then;
+  };
   struct open_call {
     std::unique_ptr<engine::quorum_acquire> acquire{};
     std::unique_ptr<engine::quorum_release> release{};
@@ -96,7 +115,7 @@ private:
     }
   };
 
-  time_point now() const { return clock_.read(events_->now()); }
+  instant when(time_point at) const;
   void when_running(std::function<void()> what);
   void after(duration wait, std::function<void()> what);
   void drive();
@@ -110,11 +129,8 @@ private:
   void plan_wake();
   time_point wake_at() const;
 
-  void begin(int lock, std::chrono::milliseconds ttl, std::optional<time_point> until,
-             std::function<void(const lease_ptr&)> then);
   void try_once(const std::shared_ptr<search>& whose);
   void work_on(int job);
-  void give_back(const lease_ptr& lease);
   void drop(const lease_ptr& lease);
   void end(const lease_ptr& lease, hold_end how);
   void let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,
@@ -133,6 +149,8 @@ private:
   hooks tell_;
   seeded_random rng_;
   local_clock clock_;
+  instant paused_at_{};
+  duration stood_still_{};  // Only with a bug: a clock counts a pause.
   engine::voters voters_{};
   std::vector<engine::keeper_listener*> node_listeners_{};
   engine::quorum_keeper keeper_;
@@ -143,6 +161,7 @@ private:
   int jobs_ = 0;
   instant wake_planned_at_ = end_of_time;
   std::uint64_t wake_number_ = 0;
+  std::optional<engine::quorum_acquire::result> last_round_{};
   bool is_stopping_ = false;
   bool is_paused_ = false;
   bool is_dead_ = false;

@@ -82,7 +82,7 @@ void quorum_world::strike_client(fault what) {
     ++to_come_;
     events_.after(trouble_.any_size(1ms, 2s), [this, how = client_plans_[static_cast<std::size_t>(who->number())]] {
       --to_come_;
-      start_client(how);
+      start_client(how, record());
       if (trouble_is_over_) clients_.back()->stop();
     });
     return;
@@ -103,7 +103,6 @@ void quorum_world::strike_server(fault what, std::size_t node) {
   auto& server = servers_[node];
   const duration down = trouble_.any_size(10ms, 2s);
   const instant up_at = events_.now() + down;
-  const auto disturb = [this](cause why) { disturbances_.push_back({why, events_.now()}); };
   const auto later = [this](duration time, std::function<void()> ends) {
     events_.after(time, [this, ends = std::move(ends)] {
       if (!trouble_is_over_) ends();
@@ -140,10 +139,17 @@ void quorum_world::strike_server(fault what, std::size_t node) {
 
 void quorum_world::end_trouble() {
   trouble_is_over_ = true;
+  // They agree again, but it need not be on what they showed before.
+  auto apart = 0us;
+  if (plan_.faults[static_cast<std::size_t>(fault::clock_steps)]) {
+    apart = std::chrono::duration_cast<std::chrono::microseconds>(trouble_.any_size(1ms, 1min));
+    disturb(cause::clock_stepped);
+  }
   for (std::size_t node = 0; node < servers_.size(); ++node) {
     servers_[node].redis().set_memory_full(false);
     servers_[node].redis().allow_all();
     servers_[node].clock() = clocks_[node];
+    servers_[node].clock().step(events_.now(), apart);
     for (std::size_t host = 0; host < clients_.size(); ++host) {
       auto& path = nets_[node].of(static_cast<int>(host));
       path.spike_percent = 0;

@@ -32,12 +32,6 @@ void make_exclusive(plan& what) {
   }
 }
 
-script::quorum_record record_of(int nodes) {
-  script::quorum_record record;
-  for (int i = 0; i < nodes; ++i) record.servers += fmt::format("{}n{}:6379", i == 0 ? "" : ",", i);
-  return record;
-}
-
 }  // namespace
 
 quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scripts, const canary* planted,
@@ -49,7 +43,9 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
     // As far apart as their clocks may be, and a little less (P24).
     const auto most = std::chrono::duration_cast<std::chrono::microseconds>(plan_.max_ttl) / 5;
     const auto offset = rng.chance(50) ? std::chrono::microseconds{rng.number(0, static_cast<int>(most.count()))} : 0us;
-    const wall_clock clock{server_time{1795212800s + offset}, rng.number(-2000, 2000)};
+    const auto ppm = rng.number(-2000, 2000);
+    const wall_clock clock = plan_.nodes_agree ? wall_clock{server_time{1795212800s}, 0}
+                                               : wall_clock{server_time{1795212800s + offset}, ppm};
     clocks_.push_back(clock);
     model_server::hooks hooks;
     hooks.find_lock = [](const std::string&) -> const lock* { return nullptr; };
@@ -66,12 +62,18 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
   for (const auto kind : faults_of_a_quorum) {
     if (plan_.faults[static_cast<std::size_t>(kind)]) kinds_.push_back(kind);
   }
-  for (const auto& one : plan_.processes) start_client(one);
+  for (const auto& one : plan_.processes) start_client(one, record());
 }
 
 quorum_world::~quorum_world() = default;
 
-void quorum_world::start_client(const process_plan& what) {
+script::quorum_record quorum_world::record() const {
+  script::quorum_record made;
+  for (std::size_t i = 0; i < servers_.size(); ++i) made.servers += fmt::format("{}n{}:6379", i == 0 ? "" : ",", i);
+  return made;
+}
+
+quorum_client& quorum_world::start_client(const process_plan& what, script::quorum_record record) {
   const int number = static_cast<int>(clients_.size());
   client_plans_.push_back(what);
   // Slower than a node is waited for, and no majority would ever come together.
@@ -80,12 +82,12 @@ void quorum_world::start_client(const process_plan& what) {
     net.of(number).least = std::min(what.least_delay, most);
     net.of(number).jitter = std::min(what.jitter, most);
   }
-  const bool has_quarantine = !planted_ || planted_->what != canary_switch::no_quarantine;
   clients_.push_back(std::make_unique<quorum_client>(
       events_, nets_,
-      quorum_client::settings{number, &plan_, what, record_of(static_cast<int>(nets_.size())), has_quarantine},
+      quorum_client::settings{number, &plan_, what, std::move(record), planted_ ? planted_->what : canary_switch::none},
       client_hooks(number)));
   clients_.back()->start(what.workers);
+  return *clients_.back();
 }
 
 quorum_client::hooks quorum_world::client_hooks(int client) {
@@ -178,17 +180,24 @@ void quorum_world::check_that_nothing_is_left() {
   }
 }
 
+// By somebody new, and by whoever has been there longest: what he knows of the servers is old.
 void quorum_world::check_that_all_is_to_be_had() {
-  start_client(plan_.processes.empty() ? process_plan{0, 1s, 100us, 50us, 0, {}} : plan_.processes.front());
-  auto& probe = *clients_.back();
+  const auto old = std::find_if(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_running(); });
+  if (old != clients_.end()) check_that_all_is_to_be_had_by(**old);
+  const process_plan somebody = plan_.processes.empty() ? process_plan{0, 1s, 100us, 50us, 0, {}} : plan_.processes[0];
+  check_that_all_is_to_be_had_by(start_client(somebody, record()));
+  clients_.back()->stop();
+}
+
+void quorum_world::check_that_all_is_to_be_had_by(quorum_client& who) {
   for (const auto& one : plan_.locks) {
     ++probes_;
-    probe.probe(one.number, 10s + 2 * duration{plan_.max_ttl}, [this, lock = one.number](bool is_got) {
+    who.probe(one.number, 10s + 2 * duration{plan_.max_ttl}, [this, lock = one.number, &who](bool is_got) {
       --probes_;
-      if (!is_got) complain("liveness", fmt::format("lock {} is not to be had after all trouble", lock));
+      if (is_got) return;
+      complain("liveness", fmt::format("lock {} is not to be had by c{} after all trouble", lock, who.number()));
     });
   }
-  probe.stop();
 }
 
 // ---- the course of it ----

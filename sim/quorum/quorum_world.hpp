@@ -43,6 +43,19 @@ public:
   void keep_trace() { keeps_trace_ = true; }
   const std::vector<std::string>& trace() const { return trace_; }
 
+  // ---- for a course of events that is written by hand (scenarios/quorum_story.hpp) ----
+  event_queue& queue() { return events_; }
+  instant now() const { return events_.now(); }
+  model_server& server(std::size_t node) { return servers_[node]; }
+  network& net(std::size_t node) { return nets_[node]; }
+  const lock& lock_of(int number) const { return plan_.locks[static_cast<std::size_t>(number)]; }
+  script::quorum_record record() const;
+  quorum_client& start_client(const process_plan& what, script::quorum_record record);
+  // Overlaps may be its doing.
+  void disturb(cause why) { disturbances_.push_back({why, events_.now()}); }
+  void complain(std::string invariant, std::string what);
+  void say(std::string text);
+
 private:
   struct view {
     instant valid_until;
@@ -52,15 +65,13 @@ private:
   };
 
   quorum_client::hooks client_hooks(int client);
-  void start_client(const process_plan& what);
   void on_hold(int client, const quorum_client::held& one);
   bool is_excused(int lock, cause& why) const;
-  void complain(std::string invariant, std::string what);
-  void say(std::string text);
   void mix(std::uint64_t number);
   bool is_everybody_done() const;
   void check_that_nothing_is_left();
   void check_that_all_is_to_be_had();
+  void check_that_all_is_to_be_had_by(quorum_client& who);
 
   // ---- what befalls it (quorum/quorum_faults.cpp) ----
   void plan_trouble();

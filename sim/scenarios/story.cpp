@@ -17,12 +17,6 @@ namespace {
 constexpr int cast = 4;
 constexpr duration for_good = std::chrono::hours{10'000};
 
-lock make_lock(int number, lock_kind kind, int size) {
-  std::error_code ignored;
-  const auto name = lock_name::parse(std::string(1, static_cast<char>('a' + number)), naming::holdfast, ignored);
-  return {number, kind, size, script::keys_of(*name, "hf:", kind != lock_kind::exclusive)};
-}
-
 plan written_down(const story::setting& where) {
   plan made;
   made.seed = 1;
@@ -35,12 +29,18 @@ plan written_down(const story::setting& where) {
   return made;
 }
 
+}  // namespace
+
+lock make_lock(int number, lock_kind kind, int size) {
+  std::error_code ignored;
+  const auto name = lock_name::parse(std::string(1, static_cast<char>('a' + number)), naming::holdfast, ignored);
+  return {number, kind, size, script::keys_of(*name, "hf:", kind != lock_kind::exclusive)};
+}
+
 std::shared_ptr<lua_host> scripts_without(const canary* what) {
   return std::make_shared<lua_host>(
       [what](std::string_view text) { return what ? planted(*what, text) : std::string{text}; });
 }
-
-}  // namespace
 
 // ---- who takes part ----
 
@@ -195,28 +195,30 @@ void waits(story& s, actor& who, const wanted& what) {
 
 namespace {
 
-std::string told(const story& what) {
+std::string told(const course_seen& what) {
   std::string all;
-  for (const auto& line : what.trace()) all += line + '\n';
+  for (const auto& line : what.trace) all += line + '\n';
   return all;
 }
 
 }  // namespace
 
-void play(const rule& about, const story::setting& where, const std::function<void(story&)>& course) {
-  story with{where, nullptr};
-  course(with);
-  for (const auto& v : with.violations()) ADD_FAILURE() << v.invariant << ": " << v.what << "\n" << told(with);
+canary opposite_of(const rule& about) {
+  return {"opposite", about.opposite, about.broken, 1, "", about.what, about.texts};
+}
 
-  const canary opposite{"opposite", about.opposite, about.broken, 1, "", about.what, about.texts};
-  story without{where, &opposite};
-  course(without);
-  const auto& all = without.violations();
+void judge(const rule& about, const course_seen& with, const course_seen& without) {
+  for (const auto& v : with.violations) ADD_FAILURE() << v.invariant << ": " << v.what << "\n" << told(with);
+  const auto& all = without.violations;
   const auto caught =
       std::find_if(all.begin(), all.end(), [&](const violation& v) { return v.invariant == about.broken; });
   if (caught != all.end()) testing::Test::RecordProperty("without_the_rule", caught->what);
   EXPECT_TRUE(caught != all.end()) << "nothing of " << about.broken << " fails although " << about.opposite << "\n"
                                    << told(without);
+}
+
+void play(const rule& about, const story::setting& where, const std::function<void(story&)>& course) {
+  play_twice<story>(about, where, course);
 }
 
 }  // namespace holdfast::sim

@@ -158,7 +158,32 @@ struct rule {
   canary_switch what = canary_switch::none;
 };
 
+// Fails the test unless nothing is wrong in the first course, and what the rule is there for in the second.
+struct course_seen {
+  std::vector<violation> violations;
+  std::vector<std::string> trace;
+};
+void judge(const rule& about, const course_seen& with, const course_seen& without);
+canary opposite_of(const rule& about);
+
+template <class Story>
+void play_twice(const rule& about, const typename Story::setting& where, const std::function<void(Story&)>& course) {
+  const canary opposite = opposite_of(about);
+  const auto seen = [&](const canary* planted) {
+    Story told{where, planted};
+    course(told);
+    return course_seen{told.violations(), told.trace()};
+  };
+  judge(about, seen(nullptr), seen(&opposite));
+}
+
 void play(const rule& about, const story::setting& where, const std::function<void(story&)>& course);
 inline void play(const rule& about, const std::function<void(story&)>& course) { play(about, {}, course); }
+
+// ---- what stories of all worlds are made of ----
+
+lock make_lock(int number, lock_kind kind, int size);
+// As the server learns them: with the canary's bug, if there is one.
+std::shared_ptr<lua_host> scripts_without(const canary* what);
 
 }  // namespace holdfast::sim

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "resp/writer.hpp"
+#include "script/reply.hpp"
 #include "script/server_error.hpp"
 
 #include <algorithm>
@@ -275,6 +276,7 @@ void channel::ask_epoch_if_due(time_point now) {
 }
 
 void channel::on_epoch(time_point now, time_point sent_at, const resp::value& reply) {
+  if (const auto there = script::server_time_in(reply)) observe_clock(*there, sent_at, now);
   if (epoch_.on_answer(now, sent_at, reply)) return;
   // What passes is asked again with the next request; nothing counts until then.
   const auto* error = reply.as_error();

@@ -13,6 +13,12 @@ namespace holdfast::engine {
 using refusal = core::quorum_round::refusal;
 using std::chrono::duration_cast;
 
+namespace {
+
+constexpr const char* out_of_step = "its clock is far from that of the others";
+
+}  // namespace
+
 quorum_acquire::quorum_acquire(voters& all, request what, const owner_id& owner, time_point started_at)
     : quorum_call{all},
       what_{std::move(what)},
@@ -95,25 +101,22 @@ void quorum_acquire::begin(time_point now) {
   phase_ = phase::voting;
   sent_at_ = now;
   round_.emplace(core::quorum_round::settings{static_cast<int>(size()), what_.ttl, what_.drift, what_.patience}, now);
-  std::vector<std::optional<server_time>> clocks(size());
-  for (std::size_t i = 0; i < size(); ++i) {
-    auto& wire = all()[i]->wire();
-    if (wire.is_ready()) clocks[i] = wire.server_now(now);
-    // It was waited for in vain: the next one does not wait.
-    if (!wire.is_ready() && !is_hopeless(i)) all()[i]->found_slow();
-  }
-  const auto is_out = core::out_of_step(clocks, duration{what_.max_ttl} / 2);
+  auto clocks = clocks_at(now);
+  const auto is_out = core::out_of_step(clocks, most_apart());
   for (std::size_t i = 0; i < size(); ++i) {
     if (is_out[i]) clocks[i].reset();
+    // It was waited for in vain: the next one does not wait.
+    if (!all()[i]->wire().is_ready() && !is_hopeless(i)) all()[i]->found_slow();
   }
-  const auto proposal = core::token_proposal(clocks, what_.min_fence);
+  proposal_ = core::token_proposal(clocks, what_.min_fence);
   for (std::size_t i = 0; i < size(); ++i) {
     auto& wire = all()[i]->wire();
     if (!wire.is_ready()) {
       refuse(i, refusal::unreachable, {});
     } else if (is_out[i]) {
       nodes_[i].has_spoken = true;
-      refuse(i, refusal::other, "its clock is far from that of the others");
+      refuse(i, refusal::other, out_of_step);
+      wire.ask_epoch_if_due(now);  // Whose answer says what it shows now.
     } else if (wire.quarantined_until() > now) {
       nodes_[i].has_spoken = true;
       const auto left = std::chrono::ceil<std::chrono::seconds>(wire.quarantined_until() - now);
@@ -121,12 +124,25 @@ void quorum_acquire::begin(time_point now) {
              "may have forgotten locks: no vote for " + std::to_string(left.count()) + " s more");
       wire.ask_epoch_if_due(now);
     } else {
-      ask_for_vote(i, now, proposal);
+      ask_for_vote(i, now);
     }
   }
 }
 
-void quorum_acquire::ask_for_vote(std::size_t node, time_point now, fencing_token proposal) {
+std::vector<std::optional<server_time>> quorum_acquire::clocks_at(time_point now) const {
+  std::vector<std::optional<server_time>> clocks(size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (const auto& wire = all()[i]->wire(); wire.is_ready()) clocks[i] = wire.server_now(now);
+  }
+  return clocks;
+}
+
+// As the answer that has just come says, not as it was when it was asked (P24).
+bool quorum_acquire::is_out_of_step(std::size_t node, time_point now) const {
+  return core::out_of_step(clocks_at(now), most_apart())[node];
+}
+
+void quorum_acquire::ask_for_vote(std::size_t node, time_point now) {
   // So long may the request be on its way; what comes later has no effect (H12).
   const duration late = 2 * what_.patience;
   auto& kept = votes_[node];
@@ -136,7 +152,7 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now, fencing_toke
   nodes_[node].is_read = false;
   ask(node, now,
       script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,
-                   proposal, what_.prefix, what_.record));
+                   proposal_, what_.prefix, what_.record));
 }
 
 void quorum_acquire::vote(time_point now) {
@@ -203,6 +219,10 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
       nodes_[node].is_to_leave = true;
       return refuse(node, refusal::quarantined, "may have forgotten locks");
     }
+    if (is_out_of_step(node, now)) {
+      nodes_[node].is_to_leave = true;
+      return refuse(node, refusal::other, out_of_step);
+    }
     round_->on_vote(static_cast<int>(node), token);
   };
   if (const auto* granted = std::get_if<script::granted>(&said->what)) return voted(granted->token);
@@ -213,7 +233,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     held_for_ = std::min(held_for_.value_or(left), left);
     return refuse(node, refusal::busy, {});
   }
-  if (std::holds_alternative<script::late>(said->what)) return refuse(node, refusal::late, "the request came too late");
+  if (std::holds_alternative<script::late>(said->what)) return on_late(node, now);
   if (const auto* other = std::get_if<script::other_quorum>(&said->what)) {
     return refuse(node, refusal::other, "it belongs to " + other->record, errc::other_quorum);
   }
@@ -224,6 +244,15 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     return refuse(node, refusal::other, "min_fence is far ahead of its clock", errc::fence_too_far);
   }
   refuse(node, refusal::other, "it does not take the request", errc::unexpected_reply);
+}
+
+// It had no effect (P10). Its answer has said what the clock there shows; if that is late again and again, it is
+// running away from us (P11).
+void quorum_acquire::on_late(std::size_t node, time_point now) {
+  constexpr int most = 3;
+  if (is_out_of_step(node, now)) return refuse(node, refusal::other, out_of_step);
+  if (++nodes_[node].lates < most && all()[node]->wire().is_ready()) return ask_for_vote(node, now);
+  refuse(node, refusal::late, "the request came too late");
 }
 
 void quorum_acquire::win() {

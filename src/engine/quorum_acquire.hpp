@@ -73,6 +73,7 @@ private:
     bool is_to_leave = false;  // It gave a vote that must not count.
     bool is_read = true;       // What its slip says has been taken in.
     bool is_raising = false;
+    int lates = 0;
     std::string trouble{};
   };
 
@@ -80,10 +81,14 @@ private:
   void connect(time_point now);
   bool are_different();
   void begin(time_point now);
-  void ask_for_vote(std::size_t node, time_point now, fencing_token proposal);
+  std::vector<std::optional<server_time>> clocks_at(time_point now) const;
+  duration most_apart() const { return duration{what_.max_ttl} / 2; }
+  bool is_out_of_step(std::size_t node, time_point now) const;
+  void ask_for_vote(std::size_t node, time_point now);
   void vote(time_point now);
   void read(std::size_t node, time_point now);
   void read_vote(std::size_t node, time_point now, const resp::value& reply);
+  void on_late(std::size_t node, time_point now);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
   void win();
   void withdraw(time_point now, result how);
@@ -99,6 +104,7 @@ private:
   time_point wake_at_;
   bool is_cancelled_ = false;
   std::optional<core::quorum_round> round_{};
+  fencing_token proposal_{};
   std::vector<seen> nodes_;
   std::vector<quorum_vote> votes_;
   std::optional<std::chrono::milliseconds> held_for_{};

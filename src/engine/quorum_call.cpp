@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/quorum_call.hpp"
 
+#include "script/reply.hpp"
+
 namespace holdfast::engine {
 
 std::string voter::trouble() const {
@@ -32,7 +34,9 @@ quorum_call::quorum_call(voters& all) : voters_{&all} {
   for (auto& one : all) slips_.push_back(std::make_unique<slip>(*this, *one));
 }
 
-void quorum_call::slip::on_reply(time_point /*now*/, time_point /*sent*/, const resp::value& answer) {
+void quorum_call::slip::on_reply(time_point now, time_point sent, const resp::value& answer) {
+  // The connection may be days old, and clocks go apart.
+  if (const auto there = script::server_time_in(answer)) whom->wire().observe_clock(*there, sent, now);
   worth = whom->wire().worth_of_grant(sent_at);
   whom->found_quick();
   reply = answer;

@@ -402,4 +402,9 @@ std::optional<epoch_reply> parse_epoch(const resp::value& reply) {
   return epoch_reply{a->now, quarantined{*remaining, *ago, is_promotion}};
 }
 
+std::optional<server_time> server_time_in(const resp::value& reply) {
+  const auto a = answer::of(reply);
+  return a ? std::optional{a->now} : std::nullopt;
+}
+
 }  // namespace holdfast::script

@@ -176,4 +176,7 @@ struct epoch_reply {
 };
 std::optional<epoch_reply> parse_epoch(const resp::value&);
 
+// The server's clock, whatever the reply says otherwise. Empty: an error, or no reply of ours.
+std::optional<server_time> server_time_in(const resp::value&);
+
 }  // namespace holdfast::script

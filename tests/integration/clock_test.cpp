@@ -122,5 +122,27 @@ TEST_F(server_clock, wandering_about_never_hands_out_a_smaller_token) {
   }
 }
 
+class quorum_of_clocks : public with_clock, public testing::Test {
+protected:
+  redis_options options() const { return {.tcp = true, .environment = clock_.environment()}; }
+  std::string uri() const {
+    const auto address = [](const redis_server& of) { return "127.0.0.1:" + std::to_string(of.port()); };
+    return "redis+quorum://" + address(a_) + "," + address(b_) + "," + address(c_);
+  }
+  redis_server a_{options()}, b_{options()}, c_{options()};
+};
+
+// Its connections stay, and so does what their greetings said of the clocks.
+TEST_F(quorum_of_clocks, that_went_on_vote_at_the_first_try_P11) {
+  client locks{uri()};
+  (void)locks.try_acquire("x", {.ttl = 5s})->release();
+  for (const auto step : {15s, 30s, 5s}) {
+    clock_.set(step);
+    auto got = locks.try_acquire("x", {.ttl = 5s});
+    ASSERT_TRUE(got.has_value()) << step.count();
+    EXPECT_EQ(got->release(), release_outcome::released);
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::test

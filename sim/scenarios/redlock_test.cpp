@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was said against locks of a majority of servers, R1 to R21 (docs/simulation.md, "The Redlock table").
+#include "scenarios/quorum_story.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+using result = engine::quorum_acquire::result;
+using script::id;
+
+namespace {
+
+const rule fence{.opposite = "the store takes a write with any token",
+                 .broken = "expected",
+                 .what = canary_switch::store_takes_any_token};
+const rule quarantine{.opposite = "nobody asks whether a server has forgotten its vote",
+                      .broken = "C1",
+                      .what = canary_switch::no_quarantine};
+
+void a_holds(quorum_story& s, const quorum_actor::wanted& what = {}) {
+  s.a.tries(what);
+  s.begins_within(1s, "A gets the free lock", [&] { return s.a.holds(); });
+}
+
+// Of five servers, 0 to 2 have voted for A, and the others will not hear of it for long.
+void a_holds_three(quorum_story& s, const quorum_actor::wanted& what = {}) {
+  s.a.is_cut_off_from({3, 4}, 10min);
+  a_holds(s, what);
+}
+
+void a_is_cut_off(quorum_story& s) { s.a.is_cut_off_from({0, 1, 2, 3, 4}, 10min); }
+
+}  // namespace
+
+TEST(redlock, R1_who_paused_beyond_its_lease_writes_nothing) {
+  play(fence, [](quorum_story& s) {
+    a_holds(s);
+    s.a.stops();
+    s.b.waits();
+    s.within(12s, "B has the lock when A's lease is over", [&] { return s.b.holds(); });
+    s.expect(s.writes(s.b), "B writes");
+    s.a.goes_on();
+    s.expect(!s.writes(s.a), "what A wrote before it noticed is refused");
+  });
+}
+
+TEST(redlock, R2_a_write_that_was_under_way_for_90_s_is_refused) {
+  play(fence, [](quorum_story& s) {
+    a_holds(s);
+    s.a.releases();  // Its write left before.
+    s.passes(1s);
+    s.b.tries();
+    s.within(100ms, "B has the lock", [&] { return s.b.holds(); });
+    s.expect(s.writes(s.b), "B writes");
+    s.passes(90s);
+    s.expect(!s.writes(s.a), "A's write arrives and is refused");
+  });
+}
+
+TEST(redlock, R3_a_server_whose_clock_jumped_has_no_vote) {
+  const rule about{.opposite = "a vote counts whatever the server's clock shows",
+                   .broken = "expected",
+                   .what = canary_switch::any_clock_counts};
+  play(about, [](quorum_story& s) {
+    a_holds_three(s);
+    a_is_cut_off(s);
+    s.clock_steps(2, 1h);  // A's vote there is over.
+    s.b.waits();
+    s.passes(8s);
+    s.expect(!s.b.holds(), "B, which 2, 3 and 4 vote for, does not have it");
+  });
+}
+
+TEST(redlock, R3_a_jump_too_small_to_be_seen_leaves_the_order_of_tokens) {
+  play(fence, [](quorum_story& s) {
+    a_holds_three(s);
+    a_is_cut_off(s);
+    s.clock_steps(2, 15s);
+    s.b.waits();
+    s.within(3s, "B has it beside A, which docs/topologies.md says", [&] { return s.b.holds() && s.a.holds(); });
+    s.expect(s.writes(s.b) && !s.writes(s.a), "only B can write");
+  });
+}
+
+TEST(redlock, R4_answers_that_lay_in_the_socket_during_a_pause_are_too_old) {
+  const rule about{
+      .opposite = "the clock does not count a pause", .broken = "C1", .what = canary_switch::clock_stands_in_a_pause};
+  play(about, [](quorum_story& s) {
+    s.a.tries();
+    s.passes(1ms);  // The requests are under way.
+    s.a.stops();
+    s.b.waits();
+    s.within(12s, "B has the lock when A's votes are over", [&] { return s.b.holds(); });
+    s.a.goes_on();
+    s.expect(!s.a.holds(), "A, which reads five votes now, does not believe them");
+  });
+}
+
+TEST(redlock, R5_a_pause_behind_the_last_look_at_the_time_is_for_the_fence) {
+  play(fence, [](quorum_story& s) {
+    a_holds(s);
+    s.expect(s.a.holds(), "A looks whether its lease is valid, and is going to write");
+    s.a.stops();
+    s.b.waits();
+    s.within(12s, "B has it", [&] { return s.b.holds(); });
+    s.expect(s.writes(s.b) && !s.writes(s.a), "A's write comes behind B's and is refused");
+  });
+}
+
+TEST(redlock, R6_clocks_that_were_set_back_keep_nobody_out_for_an_hour) {
+  const rule about{.opposite = "what is left of another's vote is left as it is",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "if ours and (pttl == -1 or pttl > most_ms) then", "if false then"}}};
+  play(about, [](quorum_story& s) {
+    a_holds(s);
+    s.a.is_killed();
+    for (std::size_t node = 0; node < quorum_story::nodes; ++node) s.clock_steps(node, -1h);
+    s.b.waits();
+    s.within(61s, "B has it when the longest lease that there may be is over", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(redlock, R6_clocks_that_were_set_forward_keep_no_client_out_P11) {
+  const rule about{.opposite = "who comes late is not told the time",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "return {3, now}", "return {3, not_after}"}}};
+  play(about, [](quorum_story& s) {
+    for (std::size_t node = 0; node < quorum_story::nodes; ++node) s.clock_steps(node, 15s);
+    s.a.tries();
+    s.within(1s, "A, whose connections are older than that, has the lock at its first try",
+             [&] { return s.a.holds(); });
+  });
+}
+
+TEST(redlock, R7_a_server_that_came_back_without_its_data_does_not_vote_twice) {
+  play(quarantine, [](quorum_story& s) {
+    a_holds_three(s, {.ttl = 30s});
+    a_is_cut_off(s);
+    s.restarts_empty(2);
+    s.b.waits();
+    s.passes(20s);
+    s.expect(s.a.holds() && !s.b.holds(), "A holds it, and not B, which 3 and 4 vote for");
+  });
+}
+
+TEST(redlock, R8_the_wait_after_a_restart_counts_with_clocks_that_differ) {
+  const rule about{.opposite = "the wait is max_ttl by whatever clock",
+                   .broken = "expected",
+                   .what = canary_switch::quarantine_ignores_drift};
+  play(about, {.clock_of_a_ppm = -9'900, .list_of_b = {}, .max_ttl = 10min}, [](quorum_story& s) {
+    a_holds_three(s, {.ttl = 10min});
+    s.a.is_cut_off_from({0, 1, 2, 3, 4}, 1h);
+    s.restarts_empty(2);
+    s.clock_runs(2, 9'900);
+    s.b.waits();
+    s.passes(10min);
+    s.expect(!s.b.holds(), "ten minutes by a true clock are not over for A, whose clock is slow");
+    s.within(10s, "B has it then", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(redlock, R9_a_majority_that_came_back_empty_costs_the_longest_ttl_and_no_more) {
+  play(quarantine, [](quorum_story& s) {
+    a_holds(s, {.ttl = 30s});
+    a_is_cut_off(s);
+    for (const std::size_t node : {0u, 1u, 2u}) s.restarts_empty(node);
+    s.b.waits();
+    s.within(3s, "B is told why", [&] { return s.b.was_told(result::quarantined); });
+    s.within(62s, "and has it after max_ttl", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(redlock, R10_tokens_increase_over_majorities_that_share_one_server) {
+  const rule about{.opposite = "a server takes any token that is proposed",
+                   .broken = "C2",
+                   .texts = {{{id::vote}, "if proposal > stamp then", "if true then"}}};
+  play(about, [](quorum_story& s) {
+    const auto ahead = s.server(0).clock_now().time_since_epoch() + 20s;
+    a_holds_three(s, {.min_fence = fencing_token{static_cast<std::uint64_t>(ahead.count())}});
+    s.a.releases();
+    s.passes(100ms);
+    s.b.is_cut_off_from({0, 1}, 10min);
+    s.b.tries();
+    s.within(1s, "B has it with the votes of 2, 3 and 4", [&] { return s.b.holds(); });
+    s.b.releases();
+    s.passes(100ms);
+    s.c.is_cut_off_from({1, 2}, 10min);
+    s.c.tries();
+    s.within(1s, "C has it with those of 0, 3 and 4", [&] { return s.c.holds(); });
+    s.expect(s.a.token() < s.b.token() && s.b.token() < s.c.token(), "their tokens increase");
+  });
+}
+
+TEST(redlock, R12_three_that_share_the_votes_between_them_do_not_block_each_other) {
+  const rule about{.opposite = "who did not win keeps the votes that he has",
+                   .broken = "expected",
+                   .texts = {{{id::leave}, "local token = held_token(owner)", "local token = nil"}}};
+  play(about, [](quorum_story& s) {
+    // Each is near to servers of its own.
+    s.a.is_far_from({2, 3, 4}, 20ms);
+    s.b.is_far_from({0, 1, 4}, 20ms);
+    s.c.is_far_from({0, 1, 2, 3}, 20ms);
+    for (auto* who : {&s.a, &s.b, &s.c}) who->waits({.ttl = 30s});
+    s.within(5s, "one of them has it soon", [&] { return s.a.holds() || s.b.holds() || s.c.holds(); });
+  });
+}
+
+TEST(redlock, R13_who_is_cut_off_before_its_release_costs_a_ttl_and_no_more) {
+  const rule about{.opposite = "a vote does not end by itself",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, ".. label, 'PX', ttl)", ".. label)"}}};
+  play(about, [](quorum_story& s) {
+    a_holds(s);
+    a_is_cut_off(s);
+    s.a.releases();
+    s.b.waits();
+    s.within(11s, "B has it when A's votes are over", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(redlock, R17_a_request_that_comes_behind_its_withdrawal_leaves_no_vote) {
+  const rule about{.opposite = "a request takes effect however late it comes",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "  if now > not_after then", "  if false then"}}};
+  play(about, [](quorum_story& s) {
+    s.a.is_cut_off_from({1, 2, 3, 4}, 3s);
+    s.a.requests_are_held_back(0, 20s);
+    s.a.tries({.ttl = 30s});
+    s.passes(1ms);
+    s.a.is_killed();  // Nobody withdraws it.
+    s.passes(21s);
+    s.expect(s.votes() == 0, "what arrived late has no effect");
+  });
+}
+
+TEST(redlock, R18_votes_that_were_lost_are_not_made_up_for_by_a_renewal) {
+  const rule about{
+      .opposite = "a renewal of a vote that is gone makes it anew",
+      .broken = "expected",
+      .texts = {{{id::renew},
+                 "  return {5, now, 'gone'}",
+                 "  call('SET', KEYS[1], 'v1|' .. owner .. '|' .. token .. '|' .. ttl .. '|' .. now .. '|', 'PX', ttl) "
+                 "return now"}}};
+  play(about, [](quorum_story& s) {
+    a_holds_three(s);
+    for (const std::size_t node : {0u, 1u, 2u}) s.loses_the_vote(node);
+    s.within(11s, "A, which has no vote any more, is told so", [&] { return !s.a.holds(); });
+  });
+}
+
+TEST(redlock, R19_two_lists_of_servers_have_no_lock_in_common) {
+  const rule about{.opposite = "a server votes for clients of any list",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "if kept and kept ~= record then", "if false then"}}};
+  play(about, {.clock_of_a_ppm = 0, .list_of_b = "n0:6379,n5:6379,n6:6379", .max_ttl = 60s}, [](quorum_story& s) {
+    s.b.tries();
+    s.within(3s, "B, whose list is another one, gets no vote of a free lock", [&] { return s.b.was_refused(); });
+  });
+}
+
+TEST(redlock, R21_a_failover_inside_of_one_server_is_a_loss_of_its_vote) {
+  const rule about{.opposite = "the same run is the same epoch",
+                   .broken = "C1",
+                   .texts = {{{id::epoch}, "old_id ~= id and was_promoted then", "false then"}}};
+  play(about, [](quorum_story& s) {
+    a_holds_three(s, {.ttl = 30s});
+    a_is_cut_off(s);
+    s.passes(2s);
+    s.fails_over_empty(2);
+    s.b.tries();
+    s.within(3s, "B, which 3 and 4 vote for, is refused", [&] { return s.b.was_refused(); });
+  });
+}
+
+}  // namespace holdfast::sim
