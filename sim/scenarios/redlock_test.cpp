@@ -73,6 +73,18 @@ TEST(redlock, R3_a_server_whose_clock_jumped_has_no_vote) {
   });
 }
 
+TEST(redlock, R3_a_server_whose_clock_fell_back_has_no_vote) {
+  const rule about{.opposite = "a vote counts whatever the server's clock shows",
+                   .broken = "expected",
+                   .what = canary_switch::any_clock_counts};
+  play(about, [](quorum_story& s) {
+    s.clock_steps(2, -1h);
+    s.b.is_cut_off_from({0, 1}, 10min);
+    s.b.tries();
+    s.within(3s, "B, whom only 3 and 4 can vote for, is refused at once", [&] { return s.b.was_refused(); });
+  });
+}
+
 TEST(redlock, R3_a_jump_too_small_to_be_seen_leaves_the_order_of_tokens) {
   play(fence, [](quorum_story& s) {
     a_holds_three(s);
