@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // client_state's acquire: planned, run behind the other threads of this process, and concluded.
 #include "client/client_state.hpp"
+#include "client/uncancelled.hpp"
 #include "net/clock.hpp"
 
 #include <fmt/format.h>
@@ -63,6 +64,7 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
 
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
+  const uncancelled until_done;
   if (quorum_ && part.mode != script::part{}.mode) {
     refuse_on_quorum(part.mode == 'p' ? "a semaphore" : "a shared lock");
   }

@@ -3,6 +3,7 @@
 #include "engine/release.hpp"
 #include "client/client_state.hpp"
 #include "client/quorum.hpp"
+#include "client/uncancelled.hpp"
 #include "net/clock.hpp"
 
 #include <algorithm>
@@ -55,6 +56,7 @@ bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
 }
 
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
+  const uncancelled until_done;
   record->is_let_go = true;
   if (quorum_) return release_of_quorum(record);
   if (pass_on(record)) return release_outcome::released;
@@ -72,6 +74,7 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
 }
 
 void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
+  const uncancelled until_done;
   try {
     record->is_let_go = true;
     if (quorum_) return quorum_->drop(*record);
@@ -157,6 +160,7 @@ std::optional<time_point> client_state::let_go_all(const records& several) {
 }
 
 release_outcome client_state::release_all(const records& several) {
+  const uncancelled until_done;
   const auto deadline = let_go_all(several);
   std::deque<engine::release> calls;  // They must not move.
   std::vector<engine::call*> all;
@@ -179,6 +183,7 @@ release_outcome client_state::release_all(const records& several) {
 }
 
 void client_state::drop_all(const records& several) noexcept {
+  const uncancelled until_done;
   try {
     if (let_go_all(several)) {
       for (const auto& one : several) release_in_background(*one);

@@ -5,6 +5,7 @@
 #include "client/client_state.hpp"
 #include "client/fork_guard.hpp"
 #include "client/quorum.hpp"
+#include "client/uncancelled.hpp"
 #include "net/clock.hpp"
 
 #include <holdfast/start.hpp>
@@ -100,6 +101,7 @@ private:
 }  // namespace
 
 void client_state::renew(const std::shared_ptr<lease_record>& record) {
+  const uncancelled until_done;
   const time_point started_at = boottime_now();
   const auto wish = std::make_shared<waiting_wish>();
   begin_renewal(record, wish);
