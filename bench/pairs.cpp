@@ -85,12 +85,17 @@ figure pairs_of(const course& how, int threads) {
   return found;
 }
 
-// CPU of the server for each pair, in microseconds.
-double server_us(const hiredis& server, int pairs, const pair_of_calls& pair) {
+// What each pair costs: CPU of the server, in microseconds, and bytes on the wire, both ways.
+struct cost {
+  double server_us;
+  double bytes;
+};
+cost cost_of(const hiredis& server, int pairs, const pair_of_calls& pair) {
   pair();
-  const double before = server.cpu_seconds();
+  const double cpu = server.cpu_seconds();
+  const double bytes = server.wire_bytes();
   for (int i = 0; i < pairs; ++i) pair();
-  return (server.cpu_seconds() - before) * 1e6 / pairs;
+  return {(server.cpu_seconds() - cpu) * 1e6 / pairs, (server.wire_bytes() - bytes) / pairs};
 }
 
 }  // namespace
@@ -118,10 +123,16 @@ void server_cpu(const course& how) {
   const auto bare = hiredis_pair(how.where, 0);
   const auto ours = holdfast_pair(locks, 0);
   figure found;
+  figure bytes;
   const int pairs = static_cast<int>(5000 * how.seconds);
+  const auto note = [&](const pair_of_calls& pair, std::vector<double> figure::*side) {
+    const auto each = cost_of(server, pairs, pair);
+    (found.*side).push_back(each.server_us);
+    (bytes.*side).push_back(each.bytes);
+  };
   for (int i = 0; i < how.rounds; ++i) {
-    found.theirs.push_back(server_us(server, pairs, bare));
-    found.ours.push_back(server_us(server, pairs, ours));
+    note(bare, &figure::theirs);
+    note(ours, &figure::ours);
   }
   found.id = "server_cpu";
   found.what = "server CPU, acquire + release";
@@ -130,6 +141,11 @@ void server_cpu(const course& how) {
   found.goal_is = bound::at_most;
   found.goal = 3.3;
   tell(found);
+  bytes.id = "wire_bytes";
+  bytes.what = "bytes on the wire, both ways, acquire + release";
+  bytes.unit = "bytes";
+  bytes.yardstick = found.yardstick;
+  tell(bytes);
 }
 
 void latency_curve(const course& how) {

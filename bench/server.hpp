@@ -66,6 +66,9 @@ public:
     return at == std::string::npos ? 0 : std::atof(text.c_str() + at + field.size());
   }
   double cpu_seconds() const { return info("cpu", "used_cpu_user:") + info("cpu", "used_cpu_sys:"); }
+  double wire_bytes() const {
+    return info("stats", "total_net_input_bytes:") + info("stats", "total_net_output_bytes:");
+  }
   double scripts_run() const { return info("commandstats", "cmdstat_evalsha:calls="); }
 
 private:

@@ -158,6 +158,20 @@ TEST_F(asynchronous, lease_is_renewed_like_any_other) {
   EXPECT_TRUE(held.valid());
 }
 
+// Who leads for both leaves while only the asynchronous one waits: its message must be read all the same.
+TEST_F(asynchronous, waits_on_when_the_blocking_caller_that_led_leaves_P31) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  auto waiting = async_acquire(locks, "x", {.wait = 60s}, asio::use_future);
+  ASSERT_TRUE(eventually([&] { return exists("hf:{x}:line"); }));
+  for (int i = 0; i < 3; ++i) locks.acquire("y").release();
+  const auto from = boottime();
+  in_the_way.release();
+  EXPECT_TRUE(waiting.get().valid());
+  EXPECT_LT(boottime() - from, 900ms) << "by its look, and not by the message";
+}
+
 TEST_F(asynchronous, and_blocking_calls_of_one_client_do_not_disturb_each_other) {
   auto locks = make_client();
   auto held = locks.acquire("x");
