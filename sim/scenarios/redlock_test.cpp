@@ -247,6 +247,27 @@ TEST(redlock, R17_a_request_that_comes_behind_its_withdrawal_leaves_no_vote) {
   });
 }
 
+TEST(redlock, P27_a_repair_that_comes_behind_the_end_of_its_lease_leaves_no_vote) {
+  const rule about{.opposite = "a request takes effect however late it comes",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "  if now > not_after then", "  if false then"}}};
+  play(about, [](quorum_story& s) {
+    a_holds_three(s);
+    s.passes(900ms);
+    for (const std::size_t node : {3u, 4u}) s.a.is_cut_off_from({node}, 0s);
+    s.passes(200ms);
+    s.expect(s.votes() == 5, "A has the votes of all, which it asked for again");
+    s.loses_the_vote(4);
+    s.passes(1300ms);
+    s.expect(s.votes() == 4, "a renewal has found that it is gone, and it has not been asked for again");
+    s.a.requests_are_held_back(4, 20s);
+    s.passes(300ms);
+    s.a.is_killed();
+    s.passes(25s);
+    s.expect(s.votes() == 0, "nothing of A is left when its lease is long over");
+  });
+}
+
 TEST(redlock, R18_votes_that_were_lost_are_not_made_up_for_by_a_renewal) {
   const rule about{
       .opposite = "a renewal of a vote that is gone makes it anew",
