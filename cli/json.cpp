@@ -79,6 +79,7 @@ json fields_of(const lock_info& info) {
   out["nodes"] = json::array();
   for (const auto& node : info.nodes)
     out["nodes"].push_back({{"endpoint", node.endpoint},
+                            {"holders", node.holders},
                             {"owner", text_or_null(node.owner)},
                             {"token", node.token ? json(node.token.value()) : json{}},
                             {"remaining_ms", node.token ? json(node.remaining.count()) : json{}},

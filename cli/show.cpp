@@ -36,8 +36,9 @@ std::string shown(const node_info& node) {
   if (!node.trouble.empty()) {
     said = "did not answer: " + visible(node.trouble);
   } else if (node.token) {
-    said = fmt::format("voted for {}, token {}, remaining {}", visible(node.owner), node.token.to_string(),
-                       to_text(node.remaining));
+    said = fmt::format("voted for {}{}, token {}, remaining {}",
+                       node.holders > 1 ? fmt::format("{}, the first of them ", node.holders) : "", visible(node.owner),
+                       node.token.to_string(), to_text(node.remaining));
   }
   if (node.quarantine.count() > 0) {
     said += fmt::format(", in quarantine for {}: its vote does not count", to_text(node.quarantine));

@@ -4,8 +4,9 @@
 # Gives <target> a generated header "holdfast_scripts.hpp" with two constants for each file:
 #   release.lua -> holdfast::script::release_lua       the file's exact bytes, with its includes in their places
 #                  holdfast::script::release_lua_sha1  their digest, as SCRIPT LOAD will answer it
-# A line `-- include: advance.lua` is replaced by that file: routines that several scripts share. `kind.lua` stands for
-# exclusive.lua, or for what a file is built for: wait.lua:counted includes counted.lua and becomes wait_counted_lua.
+# A line `-- include: advance.lua`, or ballot.lua, is replaced by that file: routines that several scripts share.
+# `kind.lua` stands for exclusive.lua, or for what a file is built for: wait.lua:counted includes counted.lua and
+# becomes wait_counted_lua.
 # The .lua files stay the only copy; editing one configures again, which writes the header again.
 function(holdfast_embed_lua target)
   set(constants "")

@@ -52,7 +52,8 @@ struct break_record {
 // What one server of a quorum says of a lock.
 struct node_info {
   std::string endpoint{};  // "10.0.0.2:6379"
-  std::string owner{};     // Whom it has given its vote; empty: nobody.
+  int holders = 0;         // How many have its vote: of a semaphore or a shared lock perhaps several.
+  std::string owner{};     // Of those the one whose lease ends first; empty: nobody.
   fencing_token token{};   // Under which.
   std::chrono::milliseconds remaining{0};
   std::chrono::milliseconds quarantine{0};  // For so long its vote does not count.
@@ -84,8 +85,9 @@ struct lock_info {
   // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect().
   std::chrono::milliseconds quarantine{0};
 
-  // Of a quorum: each of its servers. It is held if a majority of them has the same holder, and may be if those that
-  // did not answer could make that majority; the fields above are the majority's. Only from inspect().
+  // Of a quorum: each of its servers. It is held if a majority of them, of a semaphore as many as its holders need, has
+  // the same holder, and may be if those that did not answer could make up the number; the fields above are what those
+  // say. Only from inspect().
   std::vector<node_info> nodes{};
 };
 

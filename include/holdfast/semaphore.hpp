@@ -26,6 +26,10 @@ struct acquire_target;
 // another one gets errc::other_size, which names both, because nobody can say which of two sizes was meant. resize()
 // changes it. A name that is used as a lock or as a shared_mutex is errc::wrong_kind. naming::holdfast only.
 //
+// On a quorum of N servers a holder of one of K places needs floor(N * K / (K + 1)) + 1 votes, which is more than a
+// majority: all of three servers for two places (docs/topologies.md). Order is that of those who wait; there is no
+// resize.
+//
 // Safe from any thread; nothing is sent before the first call. `locks` must outlive it.
 class HOLDFAST_EXPORT semaphore {
 public:
@@ -49,7 +53,8 @@ public:
   // More of them go to the line at once. With fewer, whoever holds some keeps them, so for a while more may be out
   // than there are; nobody is let in before enough have come back. Who waits for more than there now are gets
   // errc::other_size at its next look (5 s). Waits for the answer; throws holdfast::error; after errc::reply_lost the
-  // size may be either. Not to be called at the same time as other calls on the same object.
+  // size may be either. On a quorum it is errc::invalid_option. Not to be called at the same time as other calls on the
+  // same object.
   void resize(int size);
   void resize(int size, std::error_code& ec);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // client_state's acquire: planned, run behind the other threads of this process, and concluded.
 #include "client/client_state.hpp"
+#include "client/part.hpp"
 #include "client/uncancelled.hpp"
 #include "net/clock.hpp"
 
@@ -24,21 +25,11 @@ acquire_result result_of(errc code) {
   return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
 }
 
-namespace {
-
-lock_kind kind_of(const script::part& taken) {
-  if (taken.mode == 'p') return lock_kind::semaphore;
-  return taken.mode == script::part{}.mode ? lock_kind::exclusive : lock_kind::shared;
-}
-
-}  // namespace
-
 client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
                                          const script::part& part) {
   require_ours();
   refuse_on_quorum("a call that no thread waits for");
   const lock_name name = name_of(text);
-  const bool is_counted = part.mode != script::part{}.mode;
   check(what, options_);
   if (part.mode != 'p') check_no_permits(what);
 
@@ -49,7 +40,7 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   if (what.wait && !rules.only_once) rules.wait = *what.wait;
   rules.timeout = options_.timeout;
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
-  auto keys = is_counted ? counted_keys_of(text) : keys_of(name);
+  auto keys = is_counted(part) ? counted_keys_of(text) : keys_of(name);
   rules.had_contact = cluster_ ? cluster_->is_known() : node_->commands()->had_contact();
   return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules};
 }
@@ -65,10 +56,7 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
   const uncancelled until_done;
-  if (quorum_ && part.mode != script::part{}.mode) {
-    refuse_on_quorum(part.mode == 'p' ? "a semaphore" : "a shared lock");
-  }
-  if (quorum_) return acquire_of_quorum(text, what, how);
+  if (quorum_) return acquire_of_quorum(text, what, how, part);
   auto intent = plan(text, what, how, part);
   const time_point started_at = boottime_now();
   if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {

@@ -199,7 +199,6 @@ std::string client_state::name_of(const script::lock_keys& keys) const {
 }
 
 script::lock_keys client_state::counted_keys_of(std::string_view text) const {
-  refuse_on_quorum("a semaphore or a shared lock");
   const lock_name name = name_of(text);
   if (options_.names == naming::plain) {
     error_detail detail;

@@ -172,7 +172,8 @@ public:
   [[noreturn]] void fail_wrong_kind(const script::lock_keys& keys, const std::string& found) const;
 
 private:
-  std::optional<lease> acquire_of_quorum(std::string_view name, const acquire_options& what, patience how);
+  std::optional<lease> acquire_of_quorum(std::string_view name, const acquire_options& what, patience how,
+                                         const script::part& part);
   release_outcome release_of_quorum(const std::shared_ptr<lease_record>& record);
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.

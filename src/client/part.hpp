@@ -5,6 +5,7 @@
 #include "script/command.hpp"
 
 #include <holdfast/error.hpp>
+#include <holdfast/info.hpp>
 #include <holdfast/options.hpp>
 
 #include <string>
@@ -16,6 +17,13 @@ namespace detail {
 
 inline constexpr script::part reading{'r', 1, script::most_permits};
 inline constexpr script::part writing{'w', script::most_permits, script::most_permits};
+
+inline bool is_counted(const script::part& taken) { return taken.mode != script::part{}.mode; }
+
+inline lock_kind kind_of(const script::part& taken) {
+  if (taken.mode == 'p') return lock_kind::semaphore;
+  return is_counted(taken) ? lock_kind::shared : lock_kind::exclusive;
+}
 
 // Throws errc::invalid_option when there are not so many.
 inline script::part permits_of(const std::string& name, const acquire_options& options, int size) {

@@ -45,6 +45,7 @@ public:
     std::optional<duration> wait;  // Empty: until cancelled.
     bool only_once;
     std::stop_token cancel;
+    script::part part{};  // Of a counted kind: how much of it.
   };
   struct end {
     std::shared_ptr<lease_record> got{};
@@ -83,7 +84,7 @@ private:
   settings single(std::size_t node) const;
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
-  std::string report(const round& of) const;
+  std::string report(const round& of, const wish& what) const;
   void wait_for_release(duration at_most, const std::stop_token& cancel);
   void tell_released();
 

@@ -3,6 +3,7 @@
 #include "client/diagnose.hpp"
 #include "client/quorum.hpp"
 #include "client/survey.hpp"
+#include "core/quorum_votes.hpp"
 #include "engine/quorum_question.hpp"
 #include "net/clock.hpp"
 #include "script/server_error.hpp"
@@ -28,35 +29,88 @@ namespace {
 // What the servers said, by the grant that they said it of.
 struct grant {
   std::vector<std::size_t> nodes{};
-  std::vector<lock_info> seen{};
+  std::vector<holder_info> seen{};
+  bool foreign = false;
+
+  void add(std::size_t node, holder_info one) {
+    nodes.push_back(node);
+    seen.push_back(std::move(one));
+  }
 };
 
-lock_info held_by(const grant& votes, std::size_t majority) {
-  lock_info info = votes.seen.front();
+holder_info held_by(const grant& votes, std::size_t needed) {
+  holder_info out = votes.seen.front();
   std::map<std::uint64_t, std::size_t> tokens;
   std::vector<milliseconds> remaining;
   for (const auto& one : votes.seen) {
     ++tokens[one.token.value()];
     remaining.push_back(one.remaining);
-    info.held_for = std::max(info.held_for, one.held_for);
-    info.breaking = info.breaking || one.breaking;
+    out.held_for = std::max(out.held_for, one.held_for);
+    out.breaking = out.breaking || one.breaking;
   }
   // The token that most of them have; a server that was asked later may have needed a larger one.
   const auto most =
       std::max_element(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  info.token = fencing_token{most->first};
+  out.token = fencing_token{most->first};
   std::sort(remaining.begin(), remaining.end(), std::greater{});
-  info.remaining = remaining[std::min(majority, remaining.size()) - 1];
-  info.waiters.clear();
-  return info;
+  out.remaining = remaining[std::min(needed, remaining.size()) - 1];
+  return out;
 }
+
+holder_info alone_by(const lock_info& info) {
+  return {.owner = info.owner,
+          .token = info.token,
+          .ttl = info.ttl,
+          .remaining = info.remaining,
+          .held_for = info.held_for,
+          .breaking = info.breaking};
+}
+
+void show(lock_info& info, const holder_info& first) {
+  info.held = true;
+  info.owner = first.owner;
+  info.token = first.token;
+  info.ttl = first.ttl;
+  info.remaining = first.remaining;
+  info.held_for = first.held_for;
+  info.breaking = first.breaking;
+}
+
+// What a name is used as: its kind, and the size of a semaphore.
+using usage = std::pair<lock_kind, int>;
 
 struct survey {
   std::vector<node_info> nodes;
   std::map<std::string, grant> grants;
+  std::map<usage, std::size_t> usages;
   std::optional<break_record> last_break;
   std::size_t answered = 0;
+
+  // What most of them say.
+  usage used_as() const {
+    const auto most = std::max_element(usages.begin(), usages.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    return most == usages.end() ? usage{lock_kind::exclusive, 0} : most->first;
+  }
 };
+
+void add_answer(survey& out, std::size_t node, node_info& shown, const script::inspect_reply& reply) {
+  ++out.answered;
+  const auto info = info_of({}, reply);
+  ++out.usages[{info.kind, info.size}];
+  if (info.last_break && !out.last_break) out.last_break = info.last_break;
+  if (!info.held) return;
+  shown.owner = info.owner;
+  shown.token = info.token;
+  shown.remaining = info.remaining;
+  shown.holders = reply.held ? 1 : static_cast<int>(reply.holders.size());
+  if (reply.held) {
+    auto& votes = out.grants[reply.held->id];
+    votes.foreign = info.foreign;
+    votes.add(node, alone_by(info));
+  }
+  for (std::size_t i = 0; i < reply.holders.size(); ++i) out.grants[reply.holder_ids[i]].add(node, reply.holders[i]);
+}
 
 survey ask_all(client_state& state, const script::lock_keys& keys) {
   auto& of = *state.of_quorum();
@@ -78,17 +132,7 @@ survey ask_all(client_state& state, const script::lock_keys& keys) {
     } else if (parsed && !parsed->wrong_kind.empty()) {
       node.trouble = "the key holds a " + parsed->wrong_kind;
     } else if (parsed) {
-      ++out.answered;
-      auto info = info_of({}, *parsed);
-      if (info.last_break && !out.last_break) out.last_break = info.last_break;
-      if (info.held && parsed->held) {
-        node.owner = info.owner;
-        node.token = info.token;
-        node.remaining = info.remaining;
-        auto& votes = out.grants[parsed->held->id];
-        votes.nodes.push_back(i);
-        votes.seen.push_back(std::move(info));
-      }
+      add_answer(out, i, node, *parsed);
     }
     out.nodes.push_back(std::move(node));
   }
@@ -117,10 +161,31 @@ lock_info inspect_quorum(client_state& state, std::string_view text) {
   if (seen.answered < majority) fail_too_few(state, seen);
   const std::size_t silent = seen.nodes.size() - seen.answered;
   lock_info info;
+  const auto [kind, room] = seen.used_as();
+  info.kind = kind;
+  info.size = room;
+  const auto all = static_cast<int>(seen.nodes.size());
+  const auto needed =
+      kind == lock_kind::semaphore && room > 0 ? static_cast<std::size_t>(core::votes_for(all, room)) : majority;
   for (const auto& [id, votes] : seen.grants) {
     // Those that did not answer may have given it theirs: to say "free" of what is held would be the worse mistake.
-    if (votes.nodes.size() + silent >= majority) info = held_by(votes, majority);
-    if (votes.nodes.size() >= majority) break;
+    if (votes.nodes.size() + silent < needed) continue;
+    const auto holder = held_by(votes, needed);
+    if (kind == lock_kind::exclusive) {
+      show(info, holder);
+      info.foreign = votes.foreign;
+      if (votes.nodes.size() >= needed) break;
+    } else {
+      info.holders.push_back(holder);
+    }
+  }
+  if (kind != lock_kind::exclusive && !info.holders.empty()) {
+    std::sort(info.holders.begin(), info.holders.end(),
+              [](const holder_info& a, const holder_info& b) { return a.remaining < b.remaining; });
+    show(info, info.holders.front());
+    if (kind == lock_kind::semaphore) {
+      for (const auto& one : info.holders) info.permits_held += one.permits;
+    }
   }
   info.name = name.text();
   info.last_break = seen.last_break;

@@ -46,11 +46,11 @@ void quorum_keeper_thread::wake_if_sooner() {
 
 void quorum_keeper_thread::keep(std::shared_ptr<engine::held_lease> lease, std::string label,
                                 std::vector<engine::quorum_vote> votes, time_point sent_at, renewal mode,
-                                const std::vector<core::server_clock>& seen) {
+                                const script::part& what, const std::vector<core::server_clock>& seen) {
   const std::lock_guard held{mutex_};
   start();
   for (std::size_t i = 0; i < seen.size(); ++i) keeper_.wire(i).learn_clock(seen[i]);
-  keeper_.keep(std::move(lease), std::move(label), std::move(votes), sent_at, mode);
+  keeper_.keep(std::move(lease), std::move(label), std::move(votes), sent_at, mode, what);
   wake_if_sooner();
 }
 

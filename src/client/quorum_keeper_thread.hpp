@@ -28,7 +28,7 @@ public:
   // See engine::quorum_keeper. Each starts the thread if need be.
   // `seen`: each server's clock at the grant.
   void keep(std::shared_ptr<engine::held_lease> lease, std::string label, std::vector<engine::quorum_vote> votes,
-            time_point sent_at, renewal mode, const std::vector<core::server_clock>& seen);
+            time_point sent_at, renewal mode, const script::part& what, const std::vector<core::server_clock>& seen);
   std::vector<engine::quorum_vote> let_go(const engine::held_lease& lease);
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void release_later(std::size_t node, engine::keeper::background_release what);

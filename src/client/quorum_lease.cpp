@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trying for a lock of a quorum until it is got, busy, or no use; and client_state's calls where a quorum is behind it.
+// Trying for a lock of a quorum until it is got, busy, or no use.
 #include "client/client_state.hpp"
+#include "client/part.hpp"
 #include "client/quorum.hpp"
 #include "client/turn_watch.hpp"
 #include "core/backoff.hpp"
@@ -47,6 +48,7 @@ public:
 private:
   using result = round::result;
 
+  bool is_first_in_line() const { return turn_ && turn_.valid(); }
   time_point give_up_at() const { return std::min(limit_, heard_at_ + of_.from_.options.timeout); }
   void try_once(std::optional<round>& into);
   // Empty: go on.
@@ -89,10 +91,12 @@ quorum::end quorum::search::run() {
 void quorum::search::try_once(std::optional<round>& into) {
   ++attempts_;
   const auto& options = of_.from_.options;
-  into.emplace(of_.votes_.all(),
-               round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
-                              patience_of(what_.ttl, options.timeout), give_up_at(), options.prefix, of_.record_},
-               owner_id{net::system_random().bytes16()}, boottime_now());
+  into.emplace(
+      of_.votes_.all(),
+      round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
+                     patience_of(what_.ttl, options.timeout), give_up_at(), options.prefix, of_.record_, what_.part,
+                     is_first_in_line() ? script::standing::first_in_line : script::standing::newcomer},
+      owner_id{net::system_random().bytes16()}, boottime_now());
   of_.votes_.run(*into, what_.cancel);
 }
 
@@ -100,9 +104,10 @@ std::shared_ptr<lease_record> quorum::search::keep(const round& won) {
   auto record = std::make_shared<lease_record>(what_.name, what_.keys, won.owner(), won.token(), what_.ttl, started_at_,
                                                won.deadline());
   record->mode = what_.mode;
+  record->kind = kind_of(what_.part);
   std::vector<core::server_clock> clocks;
   for (const auto& one : of_.votes_.states()) clocks.push_back(one.clock);
-  of_.keeper_->keep(record, *what_.label, won.votes(), won.sent_at(), what_.mode, clocks);
+  of_.keeper_->keep(record, *what_.label, won.votes(), won.sent_at(), what_.mode, what_.part, clocks);
   return record;
 }
 
@@ -128,10 +133,14 @@ quorum::end quorum::search::failed(errc code, const round& seen) {
   if (code == errc::invalid_uri) {
     out.why.subject = seen.final_text();
     out.why.why = "they are one server, which would vote twice";
+  } else if (code == errc::wrong_kind || code == errc::other_size) {
+    const bool is_size = code == errc::other_size;
+    out.why.subject = is_size ? "'" + what_.name + "'" : "key '" + what_.keys.holder + "'";
+    out.why.why = seen.final_why() + (is_size ? fmt::format(", and you say {}", what_.part.size) : "");
   } else if (code == seen.final_reason()) {
     out.why.server_text = seen.final_text();
   } else {
-    out.why.why = of_.report(seen);
+    out.why.why = of_.report(seen, what_);
   }
   return out;
 }
@@ -156,6 +165,8 @@ std::optional<quorum::end> quorum::search::on_result(const round& seen) {
     case result::split:
       heard_at_ = boottime_now();
       if (what_.only_once && ++splits_ > 1) return end{nullptr, {}, {}, attempts_};
+      // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is.
+      if (is_counted(what_.part) && !what_.only_once && !is_first_in_line()) return on_busy(seen);
       // Nobody has it: who draws the shorter pause wins (R12).
       return pause(duration{net::system_random().between(1'000'000, 30'000'000)}, errc::timed_out);
     case result::quarantined:
@@ -182,7 +193,7 @@ std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
   was_busy_ = true;
   if (what_.only_once) return end{nullptr, {}, {}, attempts_};
   if (boottime_now() >= limit_) return failed(errc::timed_out);
-  if (!turn_ || !turn_.valid()) return wait_for_turn();
+  if (!is_first_in_line()) return wait_for_turn();
   // Soon at first, because most locks are held for a moment, and then ten to three times a second.
   const duration held_for = seen.held_for().value_or(300ms) + 2ms;
   return pause(std::min(poll_.next(net::system_random()), held_for), errc::timed_out);
@@ -229,7 +240,7 @@ std::optional<quorum::end> quorum::search::pause(duration at_most, errc if_over)
 }
 
 // "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ..."
-std::string quorum::report(const round& of) const {
+std::string quorum::report(const round& of, const wish& what) const {
   std::string out;
   std::size_t without = 0;
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -238,56 +249,12 @@ std::string quorum::report(const round& of) const {
     ++without;
     out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", names_[i], trouble);
   }
-  return fmt::format("{} of {} servers gave no vote: {}", without, names_.size(), out);
-}
-
-// ---- client_state ----
-
-void client_state::refuse_on_quorum(const std::string& what) const {
-  if (!quorum_) return;
-  error_detail detail;
-  detail.subject = what + " on a quorum";
-  detail.why =
-      "a quorum has exclusive locks only, acquired by blocking calls; one Redis, or one with Sentinels, has it";
-  throw error{errc::invalid_option, std::move(detail)};
-}
-
-std::optional<lease> client_state::acquire_of_quorum(std::string_view text, const acquire_options& what, patience how) {
-  require_ours();
-  const lock_name name = name_of(text);
-  check(what, options_);
-  check_no_permits(what);
-  quorum::wish wish;
-  wish.name = name.text();
-  wish.keys = keys_of(name);
-  wish.label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
-  wish.ttl = what.ttl;
-  wish.min_fence = what.min_fence;
-  wish.mode = what.renew;
-  wish.only_once = how == patience::once || what.wait == milliseconds{0};
-  if (what.wait && !wish.only_once) wish.wait = *what.wait;
-  wish.cancel = what.cancel;
-  const time_point started_at = boottime_now();
-  auto end = quorum_->acquire(wish);
-  report_end(wish.name,
-             end.got              ? acquire_result::acquired
-             : end.code == errc{} ? acquire_result::busy
-                                  : result_of(end.code),
-             started_at, end.attempts);
-  if (end.got) return handle_of(std::move(end.got));
-  if (end.code == errc{}) return std::nullopt;
-  auto& detail = end.why;
-  detail.attempts = end.attempts;
-  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  if (detail.subject.empty()) detail.subject = "'" + wish.name + "'";
-  fail(end.code, std::move(detail));
-}
-
-release_outcome client_state::release_of_quorum(const std::shared_ptr<lease_record>& record) {
-  const auto outcome = quorum_->release(record, boottime_now() + options_.timeout);
-  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record->granted_at);
-  reporter_->tell([=](observer& o) { o.on_released(record->name, outcome, held); });
-  return outcome;
+  out = fmt::format("{} of {} servers gave no vote: {}", without, names_.size(), out);
+  const int needed = engine::votes_needed(names_.size(), what.part);
+  if (what.part.mode == 'p' && what.part.size > 1) {
+    out += fmt::format("; a semaphore of {} takes {} votes", what.part.size, needed);
+  }
+  return out;
 }
 
 }  // namespace detail

@@ -53,6 +53,7 @@ std::optional<lease> semaphore::acquire(const acquire_options& options, std::err
 void semaphore::resize(int size) {
   auto& state = *locks_.state_;
   state.require_ours();
+  state.refuse_on_quorum("resize");
   check_size(name_, size);
   const auto keys = state.counted_keys_of(name_);
   const auto reply = state.ask(keys, script::resize(keys, size), engine::question::repeat::allowed);

@@ -31,6 +31,22 @@ TEST(quorum_deadline, is_that_of_the_vote_that_makes_the_majority) {
   EXPECT_EQ(of_five.at(), t0 + 9s);
 }
 
+// A semaphore of two on five servers takes four votes.
+TEST(quorum_deadline, is_that_of_the_last_vote_that_is_needed_H59) {
+  quorum_deadline of_five{5, 4};
+  of_five.hold(0, t0 + 9s);
+  of_five.hold(1, t0 + 10s);
+  of_five.hold(4, t0 + 8s);
+  EXPECT_LT(of_five.at(), t0) << "a majority is not enough";
+  of_five.hold(2, t0 + 7s);
+  EXPECT_EQ(of_five.at(), t0 + 7s);
+  of_five.hold(3, t0 + 11s);
+  EXPECT_EQ(of_five.at(), t0 + 8s);
+  of_five.drop(0);
+  of_five.drop(1);
+  EXPECT_FALSE(of_five.may_repair(t0));
+}
+
 TEST(quorum_deadline, a_renewal_that_reaches_a_minority_moves_nothing_H58) {
   quorum_deadline of_three{3};
   for (int node = 0; node < 3; ++node) of_three.hold(node, t0 + 5s);

@@ -45,6 +45,8 @@ std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks
 quorum_round::quorum_round(const settings& how, time_point started_at)
     : how_{how}, started_at_{started_at}, votes_(static_cast<std::size_t>(how.nodes)), phase_began_at_{started_at} {
   HOLDFAST_ASSERT(how.nodes > 0 && how.nodes % 2 == 1);
+  if (how_.needed == 0) how_.needed = majority_of(how.nodes);
+  HOLDFAST_ASSERT(how_.needed >= majority_of(how.nodes) && how_.needed <= how.nodes);
 }
 
 void quorum_round::on_vote(int node, fencing_token token) {
@@ -82,7 +84,7 @@ int quorum_round::with(fencing_token token) const {
 
 std::optional<fencing_token> quorum_round::agreed() const {
   for (const auto& one : votes_) {
-    if (one.is == state::voted && with(one.token) >= majority_of(how_.nodes)) return one.token;
+    if (one.is == state::voted && with(one.token) >= how_.needed) return one.token;
   }
   return std::nullopt;
 }
@@ -101,16 +103,22 @@ void quorum_round::begin_second_phase(time_point now) {
 }
 
 void quorum_round::fail() {
-  const int too_many = how_.nodes - majority_of(how_.nodes) + 1;
+  const int too_many = how_.nodes - how_.needed + 1;
   const int away = count(state::asked) + count(state::cut) + count(state::raising) + refusals(refusal::unreachable);
-  if (refusals(refusal::busy) >= too_many) {
+  const int busy = refusals(refusal::busy);
+  const int voted = count(state::voted);
+  // Where one refusal can be too many, it may be that of another who tries at the same time for the last place.
+  const bool is_torn = how_.needed > majority_of(how_.nodes) && busy > 0 && voted > 0;
+  if (busy >= too_many && !is_torn) {
     outcome_ = result::busy;
-  } else if (refusals(refusal::busy) > 0 && refusals(refusal::busy) + count(state::voted) >= majority_of(how_.nodes)) {
+  } else if (is_torn || (busy > 0 && busy + voted >= how_.needed)) {
     outcome_ = result::split;
-  } else if (refusals(refusal::quarantined) > 0 && away < too_many) {
+  } else if (const int quarantined = refusals(refusal::quarantined);
+             quarantined >= too_many || (quarantined > 0 && away < too_many)) {
     outcome_ = result::quarantined;
   } else {
-    outcome_ = away > 0 ? result::unreachable : result::refused;
+    // Those that would not vote may be too many by themselves, whoever else is not heard yet.
+    outcome_ = away > 0 && refusals(refusal::other) < too_many ? result::unreachable : result::refused;
   }
 }
 
@@ -120,7 +128,7 @@ quorum_round::decision quorum_round::decide(time_point now) {
     d.is_over = true;
     return d;
   }
-  const int enough = majority_of(how_.nodes);
+  const int enough = how_.needed;
   if (deadline() - now < least_useful(how_.ttl)) {
     outcome_ = count(state::voted) >= enough ? result::refused : result::unreachable;
     d.is_over = true;

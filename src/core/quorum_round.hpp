@@ -34,10 +34,10 @@ std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks
 //  being raised   | voted, under the    | silent                 | silent
 //                 | round's token       |                        |
 //
-// A majority under one token ends the round. A majority under several begins the second phase: those with a smaller
-// token than the largest are raised to it, and from then on the round's token does not change, whatever comes (P23).
-// The round fails as soon as too few are left that could make a majority, or when the grant would be worth little.
-// Never does it wait for all, nor for a tie (B54, B56).
+// Enough votes under one token end the round: a majority, of a semaphore more. Enough under several begin the second
+// phase: those with a smaller token than the largest are raised to it, and from then on the round's token does not
+// change, whatever comes (P23). The round fails as soon as too few are left that could be enough, or when the grant
+// would be worth little. Never does it wait for all, nor for a tie (B54, B56).
 class quorum_round {
 public:
   struct settings {
@@ -45,6 +45,7 @@ public:
     std::chrono::milliseconds ttl;
     clock_drift drift;
     duration patience;  // With one node, from when it was asked.
+    int needed = 0;     // So many votes win; 0: a majority. Never fewer (core/quorum_votes.hpp).
   };
   // `started_at`: before the first request is sent. A grant counts from there (H16, B61).
   quorum_round(const settings& how, time_point started_at);
@@ -86,7 +87,7 @@ public:
   // Only when is_over.
   result outcome() const { return *outcome_; }
   time_point deadline() const { return deadline_of(started_at_, how_.ttl, how_.drift); }
-  // Has this node the round's token for us? Only of a round that was won: then at least a majority.
+  // Has this node the round's token for us? Only of a round that was won: then as many as are needed.
   bool has_vote_of(int node) const;
   // May this node have a vote of ours, under whatever token? If the round failed it must be withdrawn there (B55); if
   // it was won, such a node has an older token, or has not answered.

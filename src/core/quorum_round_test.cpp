@@ -162,6 +162,69 @@ TEST(quorum_round, what_is_worth_little_is_not_won_H16) {
   EXPECT_TRUE(of_one.may_have_voted(0));
 }
 
+// A semaphore of two: four of five, three of three (core/quorum_votes.hpp).
+quorum_round round_of(int nodes, int needed) { return quorum_round{{nodes, 10s, {}, patience, needed}, t0}; }
+
+TEST(quorum_round, a_majority_is_not_enough_for_what_needs_more_H59) {
+  auto of_five = round_of(5, 4);
+  for (int node = 0; node < 3; ++node) of_five.on_vote(node, proposed);
+  EXPECT_FALSE(of_five.decide(t0).is_over);
+  of_five.on_vote(4, proposed);
+  EXPECT_TRUE(of_five.decide(t0).is_over);
+  EXPECT_EQ(of_five.outcome(), result::won);
+}
+
+TEST(quorum_round, what_needs_more_is_raised_on_so_many_H59) {
+  auto of_five = round_of(5, 4);
+  for (int node = 0; node < 3; ++node) of_five.on_vote(node, proposed);
+  of_five.on_vote(3, larger);
+  EXPECT_THAT(of_five.decide(t0).raise, ElementsAre(0, 1, 2));
+  of_five.on_raised(0);
+  of_five.on_raised(1);
+  EXPECT_FALSE(of_five.decide(t0).is_over);
+  of_five.on_raised(2);
+  EXPECT_TRUE(of_five.decide(t0).is_over);
+  EXPECT_EQ(of_five.outcome(), result::won);
+}
+
+TEST(quorum_round, what_needs_more_fails_with_fewer_refusals) {
+  auto of_five = round_of(5, 4);
+  of_five.on_refusal(0, refusal::unreachable);
+  EXPECT_FALSE(of_five.decide(t0).is_over);
+  of_five.on_refusal(1, refusal::unreachable);
+  EXPECT_TRUE(of_five.decide(t0).is_over);
+  EXPECT_EQ(of_five.outcome(), result::unreachable);
+}
+
+TEST(quorum_round, is_busy_when_no_node_has_room) {
+  auto of_three = round_of(3, 3);
+  for (int node = 0; node < 3; ++node) of_three.on_refusal(node, refusal::busy);
+  EXPECT_TRUE(of_three.decide(t0).is_over);
+  EXPECT_EQ(of_three.outcome(), result::busy);
+}
+
+// Every vote is needed, so the first refusal ends it, and its reason is the reason.
+TEST(quorum_round, what_one_node_refuses_for_good_is_refused_before_the_others_answer) {
+  auto of_three = round_of(3, 3);
+  of_three.on_refusal(1, refusal::other);
+  EXPECT_TRUE(of_three.decide(t0).is_over);
+  EXPECT_EQ(of_three.outcome(), result::refused);
+  auto restarted = round_of(3, 3);
+  restarted.on_refusal(1, refusal::quarantined);
+  EXPECT_TRUE(restarted.decide(t0).is_over);
+  EXPECT_EQ(restarted.outcome(), result::quarantined);
+}
+
+// Two try for the last place: one has a node of it, the other two. Neither has it, and it is free.
+TEST(quorum_round, two_who_tried_for_the_last_place_are_split_R12) {
+  auto of_three = round_of(3, 3);
+  of_three.on_vote(0, proposed);
+  of_three.on_refusal(1, refusal::busy);
+  EXPECT_TRUE(of_three.decide(t0).is_over) << "the third cannot change it";
+  EXPECT_EQ(of_three.outcome(), result::split);
+  EXPECT_TRUE(of_three.may_have_voted(0));
+}
+
 // H56, B54: every way in which up to five nodes can answer, the second phase included.
 struct answers {
   enum what { votes, votes_larger, has_another, is_away, is_silent, count };

@@ -67,7 +67,7 @@ void quorum_acquire::connect(time_point now) {
     may_come = may_come || (!is_ready && !is_hopeless(i));
   }
   const time_point waits_until = std::min(started_at_ + what_.patience, what_.connect_until);
-  if (ready >= majority() && (!may_come || now >= waits_until)) return begin(now);
+  if (ready >= needed() && (!may_come || now >= waits_until)) return begin(now);
   if (now >= what_.connect_until) {
     for (std::size_t i = 0; i < size(); ++i) {
       const auto& failure = all()[i]->wire().last_failure();
@@ -77,7 +77,7 @@ void quorum_acquire::connect(time_point now) {
     }
     return finish(result::unreachable);
   }
-  wake_at_ = ready >= majority() ? waits_until : what_.connect_until;
+  wake_at_ = ready >= needed() ? waits_until : what_.connect_until;
 }
 
 // One server behind two addresses would vote twice (R20).
@@ -100,7 +100,9 @@ void quorum_acquire::begin(time_point now) {
   if (!are_different()) return finish(result::refused);
   phase_ = phase::voting;
   sent_at_ = now;
-  round_.emplace(core::quorum_round::settings{static_cast<int>(size()), what_.ttl, what_.drift, what_.patience}, now);
+  round_.emplace(core::quorum_round::settings{static_cast<int>(size()), what_.ttl, what_.drift, what_.patience,
+                                              votes_needed(size(), what_.part)},
+                 now);
   auto clocks = clocks_at(now);
   const auto is_out = core::out_of_step(clocks, most_apart());
   for (std::size_t i = 0; i < size(); ++i) {
@@ -152,7 +154,7 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now) {
   nodes_[node].is_read = false;
   ask(node, now,
       script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,
-                   proposal_, what_.prefix, what_.record));
+                   proposal_, what_.prefix, what_.record, what_.part, what_.who));
 }
 
 void quorum_acquire::vote(time_point now) {
@@ -169,7 +171,7 @@ void quorum_acquire::vote(time_point now) {
     }
     nodes_[i].is_read = false;
     nodes_[i].is_raising = true;
-    ask(i, now, script::raise(what_.keys, owner_, round_->token()));
+    ask(i, now, script::raise(what_.keys, owner_, round_->token(), what_.part));
   }
   if (!next.is_over) {
     wake_at_ = next.wake_at;
@@ -186,6 +188,11 @@ void quorum_acquire::refuse(std::size_t node, refusal why, std::string text, err
   if (final == errc{} || final_ != errc{}) return;
   final_ = final;
   final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
+}
+
+void quorum_acquire::refuse_what_it_is(std::size_t node, errc final, std::string what) {
+  if (final_ == errc{}) final_why_ = what + " on " + all()[node]->name();
+  refuse(node, refusal::other, std::move(what), final);
 }
 
 void quorum_acquire::read(std::size_t node, time_point now) {
@@ -238,7 +245,12 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     return refuse(node, refusal::other, "it belongs to " + other->record, errc::other_quorum);
   }
   if (const auto* kind = std::get_if<script::wrong_kind>(&said->what)) {
-    return refuse(node, refusal::other, "the key holds a " + kind->found, errc::wrong_kind);
+    return refuse_what_it_is(
+        node, errc::wrong_kind,
+        kind->found == "zset" ? "it is a shared lock or a semaphore (a zset)" : "it is a " + kind->found);
+  }
+  if (const auto* other = std::get_if<script::other_size>(&said->what)) {
+    return refuse_what_it_is(node, errc::other_size, "it has " + std::to_string(other->size) + " permits");
   }
   if (std::holds_alternative<script::fence_too_far>(said->what)) {
     return refuse(node, refusal::other, "min_fence is far ahead of its clock", errc::fence_too_far);

@@ -20,7 +20,7 @@ namespace holdfast::engine {
 
 //  phase       | ends when
 //  ------------+-------------------------------------------------------------------------------------------
-//  connecting  | a majority is connected, and of the others those that may soon be; or the time is up
+//  connecting  | as many as must vote are connected, and of the others those that may soon be; or the time is up
 //  voting      | the round is over (core/quorum_round.hpp)
 //  withdrawing | those that have certainly voted say that they have not any more; only if the round is lost (B55)
 class quorum_acquire final : public quorum_call {
@@ -33,9 +33,11 @@ public:
     fencing_token min_fence;
     core::clock_drift drift;
     duration patience;         // With one server, from when it was asked.
-    time_point connect_until;  // By then a majority must be connected.
+    time_point connect_until;  // By then as many as must vote must be connected.
     std::string prefix;
     script::quorum_record record;
+    script::part part{};  // Of a counted kind: how much of it, and who asks.
+    script::standing who = script::standing::newcomer;
   };
   quorum_acquire(voters& all, request what, const owner_id& owner, time_point started_at);
 
@@ -65,6 +67,8 @@ public:
   // The first reason that trying again will not remove; none, if there is none.
   errc final_reason() const { return final_; }
   const std::string& final_text() const { return final_text_; }
+  // Of a wrong kind and of another size: what it is instead, and where.
+  const std::string& final_why() const { return final_why_; }
 
 private:
   enum class phase { connecting, voting, withdrawing, over };
@@ -90,6 +94,8 @@ private:
   void read_vote(std::size_t node, time_point now, const resp::value& reply);
   void on_late(std::size_t node, time_point now);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
+  void refuse_what_it_is(std::size_t node, errc final, std::string what);
+  std::size_t needed() const { return static_cast<std::size_t>(votes_needed(size(), what_.part)); }
   void win();
   void withdraw(time_point now, result how);
   void await_withdrawal(time_point now);
@@ -110,6 +116,7 @@ private:
   std::optional<std::chrono::milliseconds> held_for_{};
   errc final_{};
   std::string final_text_{};
+  std::string final_why_{};
   result outcome_ = result::unreachable;
 };
 

@@ -4,7 +4,10 @@
 // (B56).
 #pragma once
 
+#include "core/quorum_round.hpp"
+#include "core/quorum_votes.hpp"
 #include "engine/channel.hpp"
+#include "script/command.hpp"
 #include "script/server_error.hpp"
 
 #include <cstddef>
@@ -66,6 +69,12 @@ private:
 };
 
 using voters = std::vector<std::unique_ptr<voter>>;
+
+// So many of them must vote before it is granted.
+inline int votes_needed(std::size_t nodes, const script::part& what) {
+  const auto count = static_cast<int>(nodes);
+  return what.mode == 'p' ? core::votes_for(count, what.size) : core::majority_of(count);
+}
 
 // Not thread-safe: the driver (client/vote_connections.hpp) calls everything under one mutex. A call must not move, and
 // what is unanswered when it goes away is answered to nobody.

@@ -37,10 +37,10 @@ quorum_keeper::~quorum_keeper() { leases_.clear(); }
 channel& quorum_keeper::wire(std::size_t node) { return servers_[node]->flow.wire(); }
 
 void quorum_keeper::keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
-                         time_point sent_at, renewal mode) {
+                         time_point sent_at, renewal mode, const script::part& what) {
   const held_lease* key = lease.get();
-  leases_.emplace(key,
-                  std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), sent_at, mode));
+  leases_.emplace(
+      key, std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), sent_at, mode, what));
 }
 
 std::vector<quorum_vote> quorum_keeper::let_go(const held_lease& lease) {

@@ -33,12 +33,12 @@ struct quorum_vote {
 //  of a server's vote      | counts towards the deadline  | what is done about it
 //  ------------------------+------------------------------+---------------------------------------------------------
 //  given in the round      | until its own deadline       | renewed
-//  lost, or not known      | no                           | asked for again, while the others make a majority without
-//                          |                              | it, and not when the lease is not renewed by itself
+//  lost, or not known      | no                           | asked for again, while the others are enough without it,
+//                          |                              | and not when the lease is not renewed by itself
 //  given again             | from its first renewal on    | renewed
 //
-// A lease is lost when fewer than a majority of votes count: at its deadline, or at once when a server of a bare
-// majority says that its vote is gone (B57).
+// A lease is lost when fewer votes count than are needed, a majority or of a semaphore more: at its deadline, or at
+// once when one of the servers that make just so many says that its vote is gone (B57).
 class quorum_keeper {
 public:
   struct settings {
@@ -56,13 +56,14 @@ public:
   std::size_t size() const { return servers_.size(); }
   channel& wire(std::size_t node);
 
-  // `votes`: one for each server; those with a token were given by requests that were sent at `sent_at`.
+  // `votes`: one for each server; those with a token were given by requests that were sent at `sent_at`. `what`: of a
+  // counted kind, how much of it.
   void keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes, time_point sent_at,
-            renewal mode);
+            renewal mode, const script::part& what = {});
   // Ends the keeping: nothing is renewed and nothing is reported any more. What each server may have had by then; empty
   // when the lease was lost before.
   std::vector<quorum_vote> let_go(const held_lease& lease);
-  // As keeper::renew_now: renewed is what a majority has renewed.
+  // As keeper::renew_now: renewed is what so many have renewed as are needed.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   void release_later(time_point now, std::size_t node, keeper::background_release what);
 

@@ -44,12 +44,14 @@ void quorum_keeper::wish::on_one(errc how) noexcept {
 // ---- a lease ----
 
 quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label,
-                          std::vector<quorum_vote> votes, time_point sent_at, renewal mode)
+                          std::vector<quorum_vote> votes, time_point sent_at, renewal mode, const script::part& what)
     : of_{&of},
       lease_{std::move(lease)},
       label_{std::move(label)},
+      part_{what},
+      needed_{votes_needed(of.size(), what)},
       mode_{mode},
-      until_{static_cast<int>(of.size())},
+      until_{static_cast<int>(of.size()), needed_},
       votes_{std::move(votes)},
       shares_(of.size()),
       pause_{pause_of(lease_->ttl)} {
@@ -196,7 +198,7 @@ void quorum_keeper::repair::send(time_point now) {
   const fencing_token below{lease.token.value() - 1};
   wire.send(now,
             script::vote(lease.keys, lease.owner, lease.ttl, not_after, how.max_ttl, whole_->label_, below, lease.token,
-                         how.prefix, how.record),
+                         how.prefix, how.record, whole_->part_, script::standing::keeper),
             *this);
 }
 
@@ -226,7 +228,7 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
       return whole_->keep_mended(now, index_, mine->token, sent_at, until_);
     is_open_ = is_raising_ = true;
     asked_at_ = sent_at;
-    wire.send(now, script::raise(lease.keys, lease.owner, lease.token), *this);
+    wire.send(now, script::raise(lease.keys, lease.owner, lease.token, whole_->part_), *this);
   } else if (std::holds_alternative<script::spent>(said->what)) {
     // The vote has expired there, or the key was deleted, and the server remembers who had it last. Another's leave is
     // remembered instead, and the next vote is not refused for ours.
@@ -242,8 +244,7 @@ void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < shares_.size(); ++i)
     if (shares_[i]) asked.push_back(i);
-  const auto needed = static_cast<std::size_t>(core::majority_of(static_cast<int>(shares_.size())));
-  const auto one = std::make_shared<wish>(*this, std::move(whose), asked.size(), needed);
+  const auto one = std::make_shared<wish>(*this, std::move(whose), asked.size(), static_cast<std::size_t>(needed_));
   wishes_.push_back(one);
   for (const auto i : asked) {
     of_->servers_[i]->flow.renew_now(now, *shares_[i], give_up_at,

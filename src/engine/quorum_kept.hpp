@@ -3,6 +3,7 @@
 // that one sees it.
 #pragma once
 
+#include "engine/quorum_call.hpp"
 #include "engine/quorum_keeper.hpp"
 #include "script/reply.hpp"
 
@@ -50,7 +51,7 @@ private:
   const settings* how_;
 };
 
-// Somebody's wish for a renewal, told when a majority has renewed, or too few can.
+// Somebody's wish for a renewal, told when enough have renewed, or too few can.
 class quorum_keeper::wish {
 public:
   wish(kept& w, std::shared_ptr<renewal_wish> whose, std::size_t asked, std::size_t needed)
@@ -98,7 +99,7 @@ private:
 class quorum_keeper::kept {
 public:
   kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
-       time_point sent_at, renewal mode);
+       time_point sent_at, renewal mode, const script::part& what);
   ~kept();
   kept(const kept&) = delete;
   kept& operator=(const kept&) = delete;
@@ -129,6 +130,8 @@ private:
   quorum_keeper* of_;
   std::shared_ptr<held_lease> lease_;
   std::string label_;
+  script::part part_;
+  int needed_;  // Votes.
   renewal mode_;
   core::quorum_deadline until_;
   std::vector<quorum_vote> votes_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives a lease of a quorum back: on all servers, also where no vote of it is known (B55). It is over when a majority
-// has said that nothing of it is left there: then nobody can have it any more, and others can.
+// has said that nothing of it is left there: then nobody can have it any more, and others can. Of a semaphore, which
+// may take more votes, fewer than a majority would do for the first.
 #pragma once
 
 #include "engine/quorum_call.hpp"

@@ -146,15 +146,29 @@ command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_sta
 
 command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
              std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
-             std::string_view prefix, const quorum_record& record) {
-  return {id::vote,
-          {keys.holder, keys.fence(), quorum_key(prefix)},
-          {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label),
-           min_fence ? token_field(min_fence) : "0", token_field(proposal), text_of(record)}};
+             std::string_view prefix, const quorum_record& record, const part& what, standing who) {
+  command out{id::vote,
+              {keys.holder, keys.fence(), quorum_key(prefix)},
+              {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label),
+               min_fence ? token_field(min_fence) : "0", token_field(proposal), text_of(record)}};
+  if (!keys.is_counted) return out;
+  out = with_line(id::vote, id::vote_counted, keys, std::move(out.args));
+  out.keys.push_back(quorum_key(prefix));
+  out.keys.push_back(keys.wanted());
+  for (auto& one :
+       {std::string{what.mode}, std::to_string(what.permits), kind_field(what), std::string{static_cast<char>(who)}}) {
+    out.args.push_back(one);
+  }
+  return out;
 }
 
-command raise(const lock_keys& keys, const owner_id& owner, fencing_token to) {
-  return {id::raise, {keys.holder, keys.fence()}, {std::string{owner.hex()}, token_field(to)}};
+command raise(const lock_keys& keys, const owner_id& owner, fencing_token to, const part& what) {
+  command out{id::raise, {keys.holder, keys.fence()}, {std::string{owner.hex()}, token_field(to)}};
+  if (!keys.is_counted) return out;
+  out.script = id::raise_counted;
+  out.keys.push_back(keys.holders());
+  out.args.push_back(kind_field(what));
+  return out;
 }
 
 command renew_vote(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl,
@@ -176,7 +190,8 @@ bool may_grant(const command& what) {
     case id::look:
     case id::wait_counted:
     case id::look_counted:
-    case id::vote: return true;
+    case id::vote:
+    case id::vote_counted: return true;
     default: return false;
   }
 }
@@ -204,7 +219,9 @@ void keep_quarantine(command& what) {
     case id::epoch:
     case id::vote:
     case id::raise:
-    case id::quorum_record: break;
+    case id::quorum_record:
+    case id::vote_counted:
+    case id::raise_counted: break;
   }
 }
 

@@ -127,6 +127,35 @@ TEST(command, counted_kinds_say_how_much_of_what) {
   EXPECT_EQ(downgrade(shared_keys, somebody, fencing_token{7}).args, (strings{somebody_hex, "0000000000000007"}));
 }
 
+TEST(command, a_vote_of_a_counted_kind_says_how_much_of_what_and_where_it_stands) {
+  const quorum_record servers{.servers = "a:1"};
+  const auto c = vote(shared_keys, somebody, 10s, {}, 60s, "ann", {}, fencing_token{7}, "hf:", servers, {'p', 2, 3},
+                      standing::first_in_line);
+  EXPECT_EQ(c.script, id::vote_counted);
+  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:holders", "hf:quorum",
+                             "hf:{x}:wanted"}));
+  EXPECT_EQ(c.args, (strings{somebody_hex, "10000", "0", "60000", "ann", "0", "0000000000000007", "v1|1|open|a:1", "p",
+                             "2", "s3", "h"}));
+  EXPECT_TRUE(may_grant(c));
+  const auto r = raise(shared_keys, somebody, fencing_token{7}, {'r', 1, most_permits});
+  EXPECT_EQ(r.script, id::raise_counted);
+  EXPECT_EQ(r.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:holders"}));
+  EXPECT_EQ(r.args, (strings{somebody_hex, "0000000000000007", "w1000000"}));
+  const auto renewal = renew_vote(shared_keys, somebody, fencing_token{7}, 10s, "hf:", servers);
+  EXPECT_EQ(renewal.script, id::renew_counted);
+  EXPECT_EQ(renewal.keys, (strings{"hf:{x}", "hf:{x}:holders", "hf:quorum"}));
+  EXPECT_EQ(renewal.args.back(), "v1|1|open|a:1");
+}
+
+TEST(command, a_vote_for_a_lock_is_as_it_was) {
+  const quorum_record servers{.servers = "a:1"};
+  const auto c =
+      vote(some_keys, somebody, 10s, {}, 60s, "ann", {}, fencing_token{7}, "hf:", servers, {}, standing::first_in_line);
+  EXPECT_EQ(c.script, id::vote);
+  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:quorum"}));
+  EXPECT_EQ(c.args.size(), 8u);
+}
+
 TEST(command, is_sent_by_digest_or_by_text) {
   for (const auto how : {call::by_digest, call::by_text}) {
     std::string bytes;

@@ -11,8 +11,8 @@
 
 namespace holdfast::script {
 
-// holdfast naming: hf:{NAME}, and hf:{NAME}:fence, :line, :waiters, :break and :holders, with `%`, `{`, `}` and control
-//                  bytes of NAME as %XX.
+// holdfast naming: hf:{NAME}, and hf:{NAME}:fence, :line, :waiters, :break, :holders and :wanted, with `%`, `{`, `}`
+//                  and control bytes of NAME as %XX.
 // plain naming:    KEY as it is; hf:plain:{TAG}:ESCAPED-WHOLE-KEY:fence and so on, where TAG is KEY's own hash tag
 //                  (the whole key, escaped, if it has none that the server would use): same slot as KEY on a cluster
 //                  unless escaping had to change the tag.
@@ -22,6 +22,7 @@ struct lock_keys {
   std::string waiters() const { return beside(":waiters"); }  // What each of them wants; when its process last looked.
   std::string broken() const { return beside(":break"); }     // The last break, kept for a week.
   std::string holders() const { return beside(":holders"); }  // Of a counted kind: how much each holder has of it.
+  std::string wanted() const { return beside(":wanted"); }    // Of a quorum: its first waiter found no room (P25).
 
   std::string holder;
   std::shared_ptr<const std::string> stem{};  // Of the keys beside it. Null: the holder key.

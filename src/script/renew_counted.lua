@@ -3,15 +3,18 @@
 --
 -- KEYS[1]  holder key
 -- KEYS[2]  holders key
+-- KEYS[3]  quorum record (vote.lua), for a vote; left out for a lock
 -- ARGV[1]  owner id, 32 hex digits
 -- ARGV[2]  token, 16 digits
 -- ARGV[3]  ttl in milliseconds, a whole number above 0
+-- ARGV[4]  the caller's quorum record, with KEYS[3]
 --
 -- Returns  now                   renewed: they live min(ttl, the ttl they were acquired with) from now on
 --          {5, now, 'gone'}      no such hold any more
 --          {5, now, 'taken'}     another token of ours, or a key that is none of ours
 --          {6, now}              broken on purpose: this token is not renewed any more
 --          {10, now, what}       bad argument
+--          {17, now, record}     other quorum: this server belongs to another list of servers now (P26)
 --
 -- As renew.lua, for what counted.lua keeps. Each holder renews its own expiry only, so that a dead one's place comes
 -- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. PEXPIRE comes first: ZADD
@@ -49,6 +52,18 @@ if seen ~= token then
 end
 if flag == 'b' then
   return {6, now}
+end
+
+-- As renew.lua: an earlier generation's record is replaced by the next vote.
+if KEYS[3] then
+  local kept = call('GET', KEYS[3])
+  if kept and kept ~= ARGV[4] then
+    local theirs, ours = string.match(kept, '^v1|(%d+)|'), string.match(ARGV[4], '^v1|(%d+)|')
+    if not theirs or not ours or tonumber(theirs) >= tonumber(ours) then
+      return {17, now, sub(kept, 1, 4096)}
+    end
+  end
+  call('PEXPIRE', KEYS[3], '604800000')
 end
 
 ttl = math.min(ttl, tonumber(most))

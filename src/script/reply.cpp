@@ -193,7 +193,8 @@ std::optional<waiter_info> parse_entry(std::string_view text, server_time now) {
 }
 
 // `permits|mode|- or b|HOLDER`, as counted.lua keeps it; nullopt for one that is not ours.
-std::optional<holder_info> parse_counted_holder(std::string_view text, milliseconds remaining, server_time now) {
+std::optional<std::pair<holder_info, std::string>> parse_counted_holder(std::string_view text, milliseconds remaining,
+                                                                        server_time now) {
   const auto permits = take_field(text);
   const auto mode = permits ? take_field(text) : std::nullopt;
   const auto flag = mode ? take_field(text) : std::nullopt;
@@ -205,7 +206,7 @@ std::optional<holder_info> parse_counted_holder(std::string_view text, milliseco
   out.held_for = std::max(held_for, milliseconds{0});
   std::tie(out.mode, out.permits) = taken(mode->front(), *permits);
   out.breaking = *flag == "b";
-  return out;
+  return std::pair{std::move(out), value.id};
 }
 
 // {kind, used, holders}
@@ -222,7 +223,10 @@ bool add_counted(inspect_reply& out, const answer& a) {
     const auto* text = (*holders)[i].as_bulk();
     const auto* ms = (*holders)[i + 1].as_integer();
     if (!text || !ms) return false;
-    if (auto one = parse_counted_holder(*text, milliseconds{*ms}, out.now)) out.holders.push_back(*std::move(one));
+    auto one = parse_counted_holder(*text, milliseconds{*ms}, out.now);
+    if (!one) continue;
+    out.holders.push_back(std::move(one->first));
+    out.holder_ids.push_back(std::move(one->second));
   }
   return true;
 }

@@ -39,7 +39,7 @@ enum class code : int {
   changed_hands = 13,  // break: held under another token.
   line = 14,           // acquire, wait: free, but somebody may be, or is, in line to take it.
   not_in_line = 15,    // look: no such entry.
-  other_size = 16,     // wait, look: the semaphore has another size than the caller says, or than it wants.
+  other_size = 16,     // wait, look, vote: the semaphore has another size than the caller says, or than it wants.
   other_quorum = 17,   // vote, renew, quorum_record: the server belongs to another list of servers.
 };
 inline constexpr std::size_t code_count = 18;
@@ -106,7 +106,8 @@ struct other_quorum {
 };
 struct vote_reply {
   server_time now;
-  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, other_quorum> what;
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, other_size, other_quorum>
+      what;
 };
 std::optional<vote_reply> parse_vote(const resp::value&);
 
@@ -140,6 +141,7 @@ struct inspect_reply {
   int size = 0;
   int used = 0;
   std::vector<holder_info> holders{};
+  std::vector<std::string> holder_ids{};  // The owner id of each: with several servers, whether it is the same grant.
 };
 std::optional<inspect_reply> parse_inspect(const resp::value&);
 

@@ -30,6 +30,8 @@ constexpr std::array<source, count> sources{{
     {id::vote, "vote", vote_lua, vote_lua_sha1},
     {id::raise, "raise", raise_lua, raise_lua_sha1},
     {id::quorum_record, "quorum_record", quorum_record_lua, quorum_record_lua_sha1},
+    {id::vote_counted, "vote_counted", vote_counted_lua, vote_counted_lua_sha1},
+    {id::raise_counted, "raise_counted", raise_counted_lua, raise_counted_lua_sha1},
 }};
 
 }  // namespace

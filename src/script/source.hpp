@@ -33,8 +33,10 @@ enum class id {
   vote,
   raise,
   quorum_record,
+  vote_counted,
+  raise_counted,
 };
-inline constexpr std::size_t count = 20;
+inline constexpr std::size_t count = 22;
 
 struct source {
   id which;

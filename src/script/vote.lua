@@ -19,7 +19,7 @@
 --          {2, now, value, pttl}       busy: the holder's value (at most 1024 bytes) and its remaining ms, -1 for ever
 --          {3, now}                    late: not_after has passed. This copy had no effect, nothing more (P10)
 --          {4, now}                    spent: this owner id was granted before and has ended (P9)
---          {9, now, type}              wrong kind: a key holds this type instead of a string
+--          {9, now, type}              wrong kind: a key holds this type, or the name is used as this kind
 --          {10, now, what}             bad argument
 --          {11, now}                   fence too far: min_fence or the proposal is more than a year ahead of the clock
 --          {17, now, record}           other quorum: this server belongs to another list (P26)
@@ -43,36 +43,7 @@ local call, sub = redis.call, string.sub
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
-local owner, ttl, not_after, max_ttl, label = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local min_fence, proposal, record = ARGV[6], ARGV[7], ARGV[8]
-if #owner ~= 32 then
-  return {10, now, 'owner id'}
-end
-local ttl_ms, most_ms = tonumber(ttl), tonumber(max_ttl)
-if not ttl_ms or not most_ms or ttl_ms < 1 or ttl_ms > most_ms or ttl_ms % 1 ~= 0 then
-  return {10, now, 'ttl'}
-end
-if #label > 768 then
-  return {10, now, 'owner label'}
-end
-if #min_fence > 16 or string.find(min_fence, '%D') or #min_fence == 0 then
-  return {10, now, 'min_fence'}
-end
-if #proposal ~= 16 or string.find(proposal, '%D') then
-  return {10, now, 'proposal'}
-end
-local generation = string.match(record, '^v1|(%d%d?%d?%d?%d?%d?%d?%d?%d?)|open|.')
-if not generation or #record > 4096 then
-  return {10, now, 'quorum record'}
-end
-if not_after ~= '0' then
-  if #not_after ~= 16 then
-    return {10, now, 'not_after'}
-  end
-  if now > not_after then
-    return {3, now}
-  end
-end
+-- include: ballot.lua
 
 for i = 1, 3 do
   local kind = call('TYPE', KEYS[i]).ok
@@ -83,11 +54,13 @@ end
 local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
 local value, last, kept = found[1], found[2], found[3]
 
-if kept and kept ~= record then
-  local before = string.match(kept, '^v1|(%d%d?%d?%d?%d?%d?%d?%d?%d?)|')
-  if not before or tonumber(before) >= tonumber(generation) then
-    return {17, now, sub(kept, 1, 4096)}
-  end
+if is_of_another_quorum(kept) then
+  return {17, now, sub(kept, 1, 4096)}
+end
+-- A name is used as one kind (counted.lua), also while nobody holds it.
+local mark = last and sub(last, 51, 51) or ''
+if mark ~= '' and mark ~= 'q' then
+  return {9, now, mark == 's' and 'semaphore' or 'shared lock'}
 end
 
 if value then
@@ -109,27 +82,13 @@ if last and sub(last, 18, 49) == owner then
   return {4, now}
 end
 
-local horizon = string.format('%.0f', tonumber(now) + 31536000000000)
-if proposal > horizon or tonumber(min_fence) > tonumber(horizon) then
+if is_too_far() then
   return {11, now}
 end
--- What it needs at least: max(last + 1, now, min_fence + 1). Never tostring(): it would turn the sum into 1.7e+15.
-local stamp = now
-local before = last and string.match(last, '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)|')
-if before and before >= stamp and before < '9007199254740991' then
-  stamp = string.format('%.0f', tonumber(before) + 1)
-end
-if tonumber(min_fence) >= tonumber(stamp) then
-  stamp = string.format('%.0f', tonumber(min_fence) + 1)
-end
-if proposal > stamp then
-  stamp = proposal
-end
+local stamp = next_token(last)
 
 call('SET', KEYS[1], 'v1|' .. owner .. '|' .. stamp .. '|' .. ttl .. '|' .. now .. '|' .. label, 'PX', ttl)
--- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.
-local ahead = math.ceil((tonumber(stamp) - tonumber(now)) / 1000)
-call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', string.format('%.0f', 604800000 + ahead))
+call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', fence_ms(stamp))
 if kept == record then
   call('PEXPIRE', KEYS[3], '604800000')
 else

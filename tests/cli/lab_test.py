@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from fixture import CommandTest, Connection, is_alive, now, until
+from fixture import COMMAND, CommandTest, Connection, is_alive, now, until
 
 SERVER = "/usr/bin/redis-server"
 
@@ -300,6 +300,24 @@ class Refusals(Lab):
         self.assertEqual(self.finish("run", "--uri", uri, "nightly", "--", "true").status, 0)
         shown = self.finish("show", "--uri", uri, "nightly").out
         self.assertEqual(shown.count("voted for nobody"), 3)
+
+    def test_readers_and_permits_of_a_quorum_are_taken_and_shown(self):
+        started = self.finish("lab", "quorum", "3")
+        self.made.append(re.search(r"holdfast lab stop (\S+)", started.err).group(1))
+        uri = started.out.strip()
+        self.assertEqual(self.finish("init", "--uri", uri).status, 0)
+        show = (COMMAND, "show", "--uri", uri)
+        read = self.finish("run", "--uri", uri, "-s", "config", "--", *show, "config")
+        self.assertRegex(read.out, r"kind +shared lock")
+        self.assertEqual(read.out.count("(to read)"), 1)
+        self.assertEqual(read.out.count("voted for "), 3)
+        taken = self.finish("run", "--uri", uri, "-l", "2", "uploads", "--", *show, "uploads")
+        self.assertRegex(taken.out, r"permits +1 of 2 taken")
+        other = self.finish("run", "--uri", uri, "-l", "3", "uploads", "--", "true")
+        self.assertEqual(other.status, 78)
+        self.assertIn("2 permits", other.err)
+        # Alone, whichever kind the name is.
+        self.assertEqual(self.finish("run", "--uri", uri, "config", "--", "true").status, 0)
 
     def test_even_quorum_is_refused_with_the_reason(self):
         err = self.refused("quorum", "4", status=64)

@@ -52,6 +52,7 @@ std::vector<script_case> line_cases();
 std::vector<script_case> renew_release_cases();
 std::vector<script_case> inspect_break_cases();
 std::vector<script_case> quorum_cases();
+std::vector<script_case> quorum_counted_cases();
 std::vector<script_case> semaphore_cases();
 std::vector<script_case> shared_cases();
 

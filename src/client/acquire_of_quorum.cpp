@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// client_state's calls where a quorum is behind it.
+#include "client/client_state.hpp"
+#include "client/part.hpp"
+#include "client/quorum.hpp"
+#include "net/clock.hpp"
+
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+using net::boottime_now;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+void client_state::refuse_on_quorum(const std::string& what) const {
+  if (!quorum_) return;
+  error_detail detail;
+  detail.subject = what + " on a quorum";
+  detail.why =
+      "a quorum has locks, shared locks and semaphores, one at a time and by blocking calls; one Redis, or one with "
+      "Sentinels, has it";
+  throw error{errc::invalid_option, std::move(detail)};
+}
+
+std::optional<lease> client_state::acquire_of_quorum(std::string_view text, const acquire_options& what, patience how,
+                                                     const script::part& part) {
+  require_ours();
+  const lock_name name = name_of(text);
+  check(what, options_);
+  if (part.mode != 'p') check_no_permits(what);
+  quorum::wish wish;
+  wish.name = name.text();
+  wish.keys = is_counted(part) ? counted_keys_of(text) : keys_of(name);
+  wish.part = part;
+  wish.label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
+  wish.ttl = what.ttl;
+  wish.min_fence = what.min_fence;
+  wish.mode = what.renew;
+  wish.only_once = how == patience::once || what.wait == milliseconds{0};
+  if (what.wait && !wish.only_once) wish.wait = *what.wait;
+  wish.cancel = what.cancel;
+  const time_point started_at = boottime_now();
+  auto end = quorum_->acquire(wish);
+  report_end(wish.name,
+             end.got              ? acquire_result::acquired
+             : end.code == errc{} ? acquire_result::busy
+                                  : result_of(end.code),
+             started_at, end.attempts);
+  if (end.got) return handle_of(std::move(end.got));
+  if (end.code == errc{}) return std::nullopt;
+  auto& detail = end.why;
+  detail.attempts = end.attempts;
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  if (detail.subject.empty()) detail.subject = "'" + wish.name + "'";
+  fail(end.code, std::move(detail));
+}
+
+release_outcome client_state::release_of_quorum(const std::shared_ptr<lease_record>& record) {
+  const auto outcome = quorum_->release(record, boottime_now() + options_.timeout);
+  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record->granted_at);
+  reporter_->tell([=](observer& o) { o.on_released(record->name, outcome, held); });
+  return outcome;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
