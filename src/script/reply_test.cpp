@@ -203,6 +203,20 @@ TEST(change_reply, each_answer) {
   EXPECT_FALSE(parse_change(coded(code::bad_argument, {"size"s})));
 }
 
+TEST(vote_reply, names_the_other_size_and_the_other_list) {
+  const auto size = parse_vote(coded(code::other_size, {std::int64_t{3}}));
+  ASSERT_TRUE(size && std::holds_alternative<other_size>(size->what));
+  EXPECT_EQ(std::get<other_size>(size->what).size, 3);
+  const auto list = parse_vote(coded(code::other_quorum, {"v1|1|open|a:1"s}));
+  ASSERT_TRUE(list && std::holds_alternative<other_quorum>(list->what));
+  EXPECT_EQ(std::get<other_quorum>(list->what).record, "v1|1|open|a:1");
+}
+
+TEST(vote_reply, is_never_a_place_in_line) {
+  EXPECT_FALSE(parse_vote(coded(code::line, {})));
+  EXPECT_FALSE(parse_vote(coded(code::not_in_line, {})));
+}
+
 resp::value counted(std::string kind, std::int64_t used, resp::value::array holders) {
   return coded(code::done, {resp::nil{}, std::int64_t{-2}, resp::nil{}, std::int64_t{0}, resp::value::array{},
                             std::move(kind), used, std::move(holders)});
@@ -221,6 +235,7 @@ TEST(inspect_reply, lists_the_holders_of_a_semaphore) {
   EXPECT_FALSE(r->holders[0].breaking);
   EXPECT_EQ(r->holders[1].permits, 2);
   EXPECT_TRUE(r->holders[1].breaking);
+  EXPECT_EQ(r->holder_ids, (std::vector<std::string>(2, ours.substr(3, 32))));
 }
 
 TEST(inspect_reply, tells_readers_from_writers) {
