@@ -73,6 +73,7 @@ private:
     bool is_to_leave = false;  // It gave a vote that must not count.
     bool is_read = true;       // What its slip says has been taken in.
     bool is_raising = false;
+    std::optional<std::string> unopened{};  // The record that it keeps, when our list is not open there yet.
     std::string trouble{};
   };
 
@@ -85,7 +86,8 @@ private:
   void read(std::size_t node, time_point now);
   void read_vote(std::size_t node, time_point now, const resp::value& reply);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
-  void win();
+  void refuse_for_list(std::size_t node, const std::string& kept);
+  void win(time_point now);
   void withdraw(time_point now, result how);
   void await_withdrawal(time_point now);
   void finish(result how);

@@ -30,7 +30,8 @@ constexpr auto least_ttl = 2s;
 constexpr auto most_ttl = 3s;  // Of every client here: a small quarantine.
 constexpr int goal = 10'000;   // Grants.
 constexpr auto most_time = 900s;
-constexpr auto most_idle = 5s;  // Nobody has the lock for which half of all wait all the time.
+constexpr auto most_idle =
+    10s;  // Of the lock that most of them want: who waits in the line of a silent server finds out late.
 constexpr auto own_timeout = 2s;
 
 int number_of(const char* variable, int otherwise) {
