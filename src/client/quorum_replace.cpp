@@ -91,7 +91,7 @@ private:
   std::size_t count(bool member::*list, std::initializer_list<standing> which) const;
   std::vector<std::string> names(bool member::*list, std::initializer_list<standing> which) const;
   [[noreturn]] void fail_for_other(const member& at) const;
-  void tell(replace_progress what) const {
+  void tell(const replace_progress& what) const {
     if (how_.tell) how_.tell(what);
   }
 
