@@ -142,10 +142,12 @@ protected:
       ASSERT_TRUE(becomes_primary(next)) << next.address;
       lab_.restart(old, lab_data::dropped);
     } else {
+      patience_of_nodes("2000");  // Between two votes of a node for replicas of one primary lie two of these.
       ASSERT_TRUE(eventually(
           [&] {
-            ask(next, {"CLUSTER", "FAILOVER"});  // It is refused while the replica is not in sync.
-            return eventually([&] { return is_primary(next); }, 2s);
+            // It is refused while the replica is not in sync, and one that has begun may take 5 s.
+            ask(next, {"CLUSTER", "FAILOVER"});
+            return eventually([&] { return is_primary(next); }, 12s);
           },
           long_enough))
           << next.address;
