@@ -216,7 +216,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
               "a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is redis://"};
     case errc::other_quorum:
       return {fmt::format("a server of {} belongs to another list of servers", p.server), p.words,
-              "the same servers in every client's URI"};
+              p.why.empty() ? "the same servers and the same generation in every client's URI" : p.why};
     case errc::script_mismatch:
       return {fmt::format("{} loads our scripts as something else{}", p.server, p.colon_words), "",
               "something between us and the server changes what we send; go to it directly"};
@@ -243,6 +243,9 @@ sentences for_trouble(errc cause, const pieces& p) {
       return {fmt::format("the clock of {} moved{}", p.server, p.colon_words), "Redis ends leases by its wall clock",
               "run ntpd or chrony there, slewing and not stepping"};
     case errc::quarantined:
+      if (p.why.find("is not open here yet") != std::string::npos)
+        return {fmt::format("{} was not granted: the list of servers of {} is not open yet", p.lock, p.server), p.why,
+                "holdfast quorum replace opens it; wait for that (-w)"};
       return {fmt::format("{} was not granted: {} may have forgotten locks", p.lock, p.server), p.why,
               "wait for it (-w); if this was the server's first start: holdfast init"};
     case errc::not_replicated:

@@ -22,6 +22,7 @@ Finer than a millisecond is rounded up. Negative, empty and endless ones are ref
   redis+cluster://A,B,C                  a cluster; some of its nodes are enough; port 6379
   rediss+cluster://A,B,C                 the same over TLS
   redis+quorum://A,B,C/DB                a majority of 3, 5, 7 or 9 independent servers; rediss+quorum: over TLS
+                                         ?generation=N after `holdfast quorum replace`
   local:  local:/DIRECTORY               a private redis-server of this user on this machine, started when needed
 Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
 A password in --uri is overwritten in our command line and warned about.

@@ -151,6 +151,17 @@ std::string json_of(const lab& servers, bool running) {
   return written(out);
 }
 
+std::string json_of(const quorum_replacement& done) {
+  auto out = document();
+  out["uri"] = done.uri;
+  out["generation"] = done.generation;
+  out["closed"] = done.closed;
+  out["opened"] = done.opened;
+  out["away"] = done.away;
+  out["waited_ms"] = done.waited.count();
+  return written(out);
+}
+
 std::string json_of(const fault& what) {
   auto out = document();
   out["error"] = {{"code", text_or_null(what.code)},

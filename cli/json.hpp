@@ -8,6 +8,7 @@
 #include <holdfast/info.hpp>
 #include <holdfast/lab.hpp>
 #include <holdfast/local.hpp>
+#include <holdfast/quorum.hpp>
 
 #include <chrono>
 #include <string>
@@ -22,6 +23,7 @@ std::string json_of(const diagnosis& found);
 std::string json_of(const local_status& status);
 // `nodes` are those that run, or those that were ended.
 std::string json_of(const lab& servers, bool running);
+std::string json_of(const quorum_replacement& done);
 std::string json_of(const fault& what);
 
 // "2026-11-20T23:35:00.123Z"

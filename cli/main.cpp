@@ -46,6 +46,7 @@ int dispatch(command which, const settings& s) {
     case command::init: return init_command(s);
     case command::local: return local_command(s);
     case command::lab: return lab_command(s);
+    case command::quorum: return quorum_command(s);
     case command::help:
     case command::version: break;
   }

@@ -15,7 +15,8 @@ constexpr unsigned runs = bits(command::run);
 constexpr unsigned waits = bits(command::wait);
 constexpr unsigned lookers = bits(command::check) | bits(command::show) | bits(command::ls) | bits(command::doctor);
 constexpr unsigned breaks = bits(command::break_lock);
-constexpr unsigned servers = takers | waits | lookers | breaks | bits(command::init);
+constexpr unsigned quorums = bits(command::quorum);
+constexpr unsigned servers = takers | waits | lookers | breaks | quorums | bits(command::init);
 constexpr unsigned labs = bits(command::lab);
 constexpr unsigned all = servers | labs | bits(command::local);
 
@@ -54,7 +55,8 @@ constexpr std::array options{
     option_row{option::why, 0, "why", "TEXT", takers | breaks, "the reason, for others to see"},
     option_row{option::token, 0, "token", "N", breaks, "the token that you saw; a newer holder is left alone"},
     option_row{option::now, 0, "now", nullptr, breaks, "free at once; without it, when the remaining ttl is over"},
-    option_row{option::json, 0, "json", nullptr, lookers | labs | bits(command::local), "one JSON document on stdout"},
+    option_row{option::json, 0, "json", nullptr, lookers | labs | quorums | bits(command::local),
+               "one JSON document on stdout"},
     option_row{option::quiet, 'q', "quiet", nullptr, all, "no notices and no warnings; errors only"},
     option_row{option::verbose, 0, "verbose", nullptr, all, "say what is being done"},
     option_row{option::uri, 'u', "uri", "URI", servers,
@@ -79,6 +81,7 @@ constexpr std::array options{
     option_row{option::directory, 0, "directory", "DIR", labs, "keep its files there; made if missing, else empty"},
     option_row{option::persistent, 0, "persistent", nullptr, labs, "append-only files, so that a node keeps its keys"},
     option_row{option::ready_within, 0, "ready-within", "DUR", labs, "give up when it is not ready by then (30s)"},
+    option_row{option::with, 0, "with", "URI", quorums, "the servers that come instead; generation one more"},
     option_row{option::help, 'h', "help", nullptr, all, "this text"},
 };
 
@@ -99,6 +102,8 @@ constexpr std::array commands{
                 "the private server of this user on this machine"},
     command_row{command::lab, "lab", "lab KIND [N] | lab stop DIR",
                 "real servers to try things on: single, replicas, sentinel, cluster, quorum"},
+    command_row{command::quorum, "quorum", "quorum replace --with URI",
+                "another list of servers for a quorum whose locks are in use"},
     command_row{command::help, "help", "help [TOPIC]", "more about a command, a topic or an error code"},
     command_row{command::version, "version", "version", "the version"},
 };

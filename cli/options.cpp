@@ -121,7 +121,11 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::help: s.wants_help = true; break;
     case option::uri:
       s.uri = value;
-      s.password_in_arguments = blot_out_password(value);
+      s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
+      break;
+    case option::with:
+      s.with = value;
+      s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
       break;
     case option::prefix: s.prefix = value; break;
     case option::plain: s.plain = true; break;
@@ -245,7 +249,8 @@ private:
 bool takes_name(command which) {
   constexpr unsigned without = static_cast<unsigned>(command::doctor) | static_cast<unsigned>(command::init) |
                                static_cast<unsigned>(command::local) | static_cast<unsigned>(command::lab) |
-                               static_cast<unsigned>(command::help) | static_cast<unsigned>(command::version);
+                               static_cast<unsigned>(command::quorum) | static_cast<unsigned>(command::help) |
+                               static_cast<unsigned>(command::version);
   return (static_cast<unsigned>(which) & without) == 0;
 }
 
@@ -289,7 +294,7 @@ void check_words(command which, const settings& s) {
     throw usage_error{fmt::format("{} needs a lock's name", word_of(which)),
                       fmt::format("holdfast help {}", word_of(which))};
   if (which == command::run) return check_run(s);
-  if (which != command::local && which != command::lab && !s.words.empty())
+  if (which != command::local && which != command::lab && which != command::quorum && !s.words.empty())
     throw usage_error{fmt::format("'{}' is one word too many for {}", visible(s.words.front()), word_of(which)),
                       which == command::hold ? "hold runs nothing; to run a command: holdfast run" : ""};
   if (which == command::break_lock && !s.token)

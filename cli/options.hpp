@@ -32,6 +32,7 @@ enum class command : unsigned {
   wait = 1U << 10,
   lab = 1U << 11,
   init = 1U << 12,
+  quorum = 1U << 13,
 };
 
 enum class option {
@@ -75,6 +76,7 @@ enum class option {
   directory,
   persistent,
   ready_within,
+  with,
   help,
 };
 
@@ -107,8 +109,8 @@ enum class taking_mode { exclusive, writing, reading, permit };
 
 // Everything that was asked for, with the defaults.
 struct settings {
-  std::string name{};                          // NAME, or GLOB for ls.
-  std::vector<std::string> words{};            // CMD and its arguments; the words after `local`, `lab` and `help`.
+  std::string name{};                // NAME, or GLOB for ls.
+  std::vector<std::string> words{};  // CMD and its arguments; the words after `local`, `lab`, `quorum` and `help`.
   std::optional<std::string> shell_command{};  // -c
 
   taking_mode mode = taking_mode::exclusive;
@@ -151,6 +153,8 @@ struct settings {
   bool trusts_synced = false;  // No quarantine.
   int replicas = 0;            // To have each grant and renewal.
   std::optional<std::chrono::milliseconds> replicas_timeout{};
+
+  std::optional<std::string> with{};  // The URI of the list that comes instead.
 
   std::string directory{};
   bool persistent = false;

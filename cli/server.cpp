@@ -40,7 +40,9 @@ std::string read_password(const std::string& path, bool quiet) {
   return password;
 }
 
-client_options options_from(const settings& s) {
+}  // namespace
+
+client_options options_of(const settings& s) {
   client_options options;
   if (s.prefix) options.prefix = *s.prefix;
   options.names = s.plain ? naming::plain : naming::holdfast;
@@ -60,16 +62,18 @@ client_options options_from(const settings& s) {
   return options;
 }
 
-}  // namespace
-
-server open_server(const settings& s) {
+std::string_view named_server(const settings& s) {
   if (s.password_in_arguments && !s.quiet)
     say_warning({.text = "the password in --uri could be read by everybody on this machine (ps)",
                  .fix = "HOLDFAST_URI, REDISCLI_AUTH or --password-file"});
-  auto options = options_from(s);
+  return s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
+}
+
+server open_server(const settings& s) {
+  const auto named = named_server(s);
+  auto options = options_of(s);
   auto prefix = options.prefix;
   const auto how = options.names;
-  const auto named = s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
   if (!named.empty()) return {client{named, std::move(options)}, std::move(prefix), how};
   server opened{client{"local:", std::move(options)}, std::move(prefix), how};
   if (!s.quiet)

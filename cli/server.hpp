@@ -7,6 +7,7 @@
 #include <holdfast/client.hpp>
 
 #include <string>
+#include <string_view>
 
 namespace holdfast::cli {
 
@@ -18,5 +19,10 @@ struct server {
 
 // Makes the client; without a server named it is local:, and stderr says so. Throws error and usage_error.
 server open_server(const settings& s);
+
+// --uri or HOLDFAST_URI; empty: neither. Warns of a password that everybody can read.
+std::string_view named_server(const settings& s);
+// What a client is told beside its server.
+client_options options_of(const settings& s);
 
 }  // namespace holdfast::cli

@@ -21,6 +21,7 @@ int doctor_command(const settings& s);
 int init_command(const settings& s);
 int local_command(const settings& s);
 int lab_command(const settings& s);
+int quorum_command(const settings& s);
 int version_command();
 
 // `holdfast help TOPIC`: a command, a topic, an error code. Empty: the list of them.

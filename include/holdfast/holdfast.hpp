@@ -13,6 +13,7 @@
 #include <holdfast/names.hpp>            // IWYU pragma: export
 #include <holdfast/observer.hpp>         // IWYU pragma: export
 #include <holdfast/options.hpp>          // IWYU pragma: export
+#include <holdfast/quorum.hpp>           // IWYU pragma: export
 #include <holdfast/recursive_mutex.hpp>  // IWYU pragma: export
 #include <holdfast/semaphore.hpp>        // IWYU pragma: export
 #include <holdfast/shared_mutex.hpp>     // IWYU pragma: export

@@ -23,12 +23,28 @@ std::vector<std::string> names_of(const settings& from) {
   return out;
 }
 
+}  // namespace
+
 // The list's order is that of the URI as it is read, which is sorted.
-script::quorum_record record_of(const settings& from) {
-  script::quorum_record out;
-  for (const auto& one : names_of(from)) out.servers += (out.servers.empty() ? "" : ",") + one;
+script::quorum_record record_of(const settings& of_quorum) {
+  script::quorum_record out{.generation = of_quorum.server.generation};
+  for (const auto& one : names_of(of_quorum)) out.servers += (out.servers.empty() ? "" : ",") + one;
   return out;
 }
+
+settings single_server(const settings& of_quorum, std::size_t node) {
+  settings one = of_quorum;
+  one.server.where = one.server.quorum[node];
+  one.server.quorum.clear();
+  one.server.generation = 1;
+  one.server.display = (one.server.where.uses_tls ? "rediss://" : "redis://") + names_of(of_quorum)[node];
+  if (one.server.database != 0) one.server.display += "/" + std::to_string(one.server.database);
+  one.options.log = nullptr;
+  one.options.observe = nullptr;
+  return one;
+}
+
+namespace {
 
 std::shared_ptr<reporter> reporter_of(const settings& from, std::size_t node,
                                       const std::shared_ptr<callback_thread>& callbacks) {
@@ -95,20 +111,9 @@ void quorum::close(duration at_most, bool wait) noexcept {
 
 // ---- clients of one server ----
 
-settings quorum::single(std::size_t node) const {
-  settings one = from_;
-  one.server.where = one.server.quorum[node];
-  one.server.quorum.clear();
-  one.server.display = (one.server.where.uses_tls ? "rediss://" : "redis://") + names_[node];
-  if (one.server.database != 0) one.server.display += "/" + std::to_string(one.server.database);
-  one.options.log = nullptr;
-  one.options.observe = nullptr;
-  return one;
-}
-
 std::shared_ptr<client_state> quorum::client_of(std::size_t node) {
   const std::lock_guard held{mutex_};
-  if (!clients_[node]) clients_[node] = std::make_shared<client_state>(single(node));
+  if (!clients_[node]) clients_[node] = std::make_shared<client_state>(single_server(from_, node));
   return clients_[node];
 }
 
@@ -116,14 +121,36 @@ std::shared_ptr<client_state> quorum::client_of(std::size_t node) {
 quorum::turn quorum::turn_of(std::size_t node) {
   const std::lock_guard held{mutex_};
   if (turns_[node].line) return turns_[node];
-  auto how = single(node);
+  auto how = single_server(from_, node);
   how.options.prefix += "turn:";
   how.options.quarantine = quarantine_mode::trust_every_write_is_synced;
   // One that is silent is given up for the next one's line.
   how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
   const auto watch = std::make_shared<turn_watch>();
   how.options.observe = watch;
-  return turns_[node] = {std::make_shared<client_state>(how), watch};
+  turns_[node].line = std::make_shared<client_state>(how);
+  turns_[node].watch = watch;
+  return turns_[node];
+}
+
+// The first that is connected; but a server that is silent is connected for as long as nobody knows better, and those
+// who waited there do.
+std::optional<std::size_t> quorum::place_of_line() {
+  const auto there = votes_.states();
+  const time_point now = boottime_now();
+  const std::lock_guard held{mutex_};
+  std::optional<std::size_t> shunned;
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    if (!there[i].is_ready) continue;
+    if (turns_[i].shunned_until <= now) return i;
+    if (!shunned) shunned = i;
+  }
+  return shunned;
+}
+
+void quorum::shun_line_of(std::size_t node) {
+  const std::lock_guard held{mutex_};
+  turns_[node].shunned_until = boottime_now() + std::chrono::seconds{5};
 }
 
 // ---- what the threads of one process tell each other ----

@@ -25,6 +25,10 @@ namespace detail {
 
 class client_state;
 
+// The list of servers that a client was given, as they are to keep it, and one of them alone.
+script::quorum_record record_of(const settings& of_quorum);
+settings single_server(const settings& of_quorum, std::size_t node);
+
 class quorum {
 public:
   // `commands`, `keeper`: what a channel to each of the servers is told. `tell`: who hears of leases.
@@ -79,9 +83,12 @@ private:
   struct turn {
     std::shared_ptr<client_state> line;
     std::shared_ptr<turn_watch> watch;
+    time_point shunned_until{};  // It let those who waited there down.
   };
   turn turn_of(std::size_t node);
-  settings single(std::size_t node) const;
+  // Where to stand in line now; empty: none of the servers is connected.
+  std::optional<std::size_t> place_of_line();
+  void shun_line_of(std::size_t node);
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
   std::string report(const round& of, const wish& what) const;

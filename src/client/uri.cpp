@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/uri.hpp"
 
+#include "script/quorum_record.hpp"
+
 #include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/rfc/pchars.hpp>
@@ -62,10 +64,16 @@ void read_query(const urls::url_view& url, server_uri& out) {
       out.where.tls.cert = q.value;
     } else if (q.key == "key" && out.where.uses_tls) {
       out.where.tls.key = q.value;
+    } else if (q.key == "generation" && !out.quorum.empty()) {
+      const auto n = small_number(q.value, static_cast<int>(script::most_generations));
+      if (!n || *n == 0) throw bad_part{q.value, "the generation of a quorum is a number from 1"};
+      out.generation = static_cast<std::uint32_t>(*n);
     } else {
-      throw bad_part{q.key, is_unix              ? "a socket URI knows the query key db only"
-                            : out.where.uses_tls ? "rediss: knows the query keys cacert, cert and key"
-                                                 : "redis: has no query keys; cacert, cert and key go with rediss:"};
+      throw bad_part{q.key, is_unix               ? "a socket URI knows the query key db only"
+                            : !out.quorum.empty() ? "redis+quorum: knows the query key generation; rediss+quorum: also "
+                                                    "cacert, cert and key"
+                            : out.where.uses_tls  ? "rediss: knows the query keys cacert, cert and key"
+                                                  : "redis: has no query keys; cacert, cert and key go with rediss:"};
     }
   }
 }
@@ -162,8 +170,8 @@ void read_sentinels(const urls::url_view& url, const std::vector<std::string>& o
   out.sentinels = std::move(set);
 }
 
-// redis+quorum://[user:password@]A[:port],B,C[/db]. Sorted: the URI is the quorum's name, and the first server that
-// answers keeps the line of those who wait, so that all clients must mean the same by "first".
+// redis+quorum://[user:password@]A[:port],B,C[/db][?generation=N]. Sorted: the URI is the quorum's name, and the first
+// server that answers keeps the line of those who wait, so that all clients must mean the same by "first".
 void read_quorum(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
   constexpr auto port = "6379";
   std::vector<net::tcp_address> all{read_address(url, port)};
@@ -230,6 +238,7 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and the servers must follow"};
     read_quorum(url, other_hosts, out);
     read_query(url, out);
+    if (out.generation != 1) out.display += "?generation=" + std::to_string(out.generation);
   } else if (scheme == "redis+cluster" || scheme == "rediss+cluster") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and some of the nodes must follow"};
     read_cluster(url, other_hosts, out);

@@ -230,6 +230,9 @@ constexpr const char* bad_ones[] = {
     "redis+quorum://:hunter2@db1,:hunter2@db2,db3",
     "redis+quorum://:hunter2@db1,db2,db3/abc",
     "redis+quorum://:hunter2@db1,db2,db3?db=1",
+    "redis+quorum://:hunter2@db1,db2,db3?generation=0",
+    "redis+quorum://:hunter2@db1,db2,db3?generation=1000000000",
+    "redis+cluster://:hunter2@db1,db2,db3?generation=2",
     "redis+quorum://:hunter2@a,b,c,d,e,f,g,h,i,j,k",
     "redis+cluster:",
     "redis+cluster://",
@@ -274,6 +277,14 @@ TEST(parse_uri, a_quorum_is_all_of_its_servers_in_one_order_R19) {
   ASSERT_EQ(one.quorum.size(), 3u);
   EXPECT_EQ(std::get<net::tcp_address>(one.quorum[2].where).host, "db3");
   EXPECT_EQ(one.database, 2);
+}
+
+TEST(parse_uri, a_quorum_has_the_generation_that_its_uri_says_P26) {
+  EXPECT_EQ(parsed("redis+quorum://a,b,c").generation, 1u);
+  const auto later = parsed("rediss+quorum://c,b,a/2?generation=7&cacert=/ca.pem");
+  EXPECT_EQ(later.generation, 7u);
+  EXPECT_EQ(later.display, "rediss+quorum://a:6379,b:6379,c:6379/2?generation=7");
+  EXPECT_EQ(parsed("redis+quorum://a,b,c?generation=1").display, parsed("redis+quorum://a,b,c").display);
 }
 
 TEST(parse_uri, a_quorum_over_tls_is_that_of_every_server) {

@@ -176,7 +176,7 @@ void quorum_acquire::vote(time_point now) {
   if (!next.is_over) {
     wake_at_ = next.wake_at;
   } else if (round_->outcome() == result::won) {
-    win();
+    win(now);
   } else {
     withdraw(now, round_->outcome());
   }
@@ -242,7 +242,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   }
   if (std::holds_alternative<script::late>(said->what)) return on_late(node, now);
   if (const auto* other = std::get_if<script::other_quorum>(&said->what)) {
-    return refuse(node, refusal::other, "it belongs to " + other->record, errc::other_quorum);
+    return refuse_for_list(node, other->record);
   }
   if (const auto* kind = std::get_if<script::wrong_kind>(&said->what)) {
     return refuse_what_it_is(
@@ -267,8 +267,32 @@ void quorum_acquire::on_late(std::size_t node, time_point now) {
   refuse(node, refusal::late, "the request came too late");
 }
 
-void quorum_acquire::win() {
+// Until `holdfast quorum replace` has opened it nobody's vote counts for our list there; then who wants to wait may, as
+// in a quarantine. Anything else that a server says of another list is a mistake, or ours was replaced.
+void quorum_acquire::refuse_for_list(std::size_t node, const std::string& kept) {
+  const auto generation = std::to_string(what_.record.generation);
+  if (script::may_open(kept, what_.record)) {
+    nodes_[node].unopened = kept;
+    return refuse(node, refusal::quarantined, "generation " + generation + " of the quorum is not open here yet");
+  }
+  const auto theirs = script::parse_quorum_record(kept);
+  if (!theirs || theirs->generation <= what_.record.generation) {
+    return refuse(node, refusal::other, "it belongs to " + kept, errc::other_quorum);
+  }
+  refuse(node, refusal::other,
+         "its list of servers was replaced by redis+quorum://" + theirs->servers +
+             "?generation=" + std::to_string(theirs->generation),
+         errc::other_quorum);
+}
+
+void quorum_acquire::win(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) {
+    // A majority has our list as open, so the one before it is closed: a server that was away when it was opened, or
+    // lost its data since, may know it, too (P26).
+    if (auto& wire = all()[i]->wire(); nodes_[i].unopened && wire.is_ready()) {
+      wire.load(now, script::id::quorum_record);  // Our process may be gone before it is asked for.
+      wire.send_and_forget(now, script::write_record(what_.prefix, what_.record, *nodes_[i].unopened));
+    }
     const int node = static_cast<int>(i);
     if (round_->has_vote_of(node)) {
       votes_[i] = {round_->token()};

@@ -78,6 +78,7 @@ private:
     bool is_read = true;       // What its slip says has been taken in.
     bool is_raising = false;
     int lates = 0;
+    std::optional<std::string> unopened{};  // The record that it keeps, when our list is not open there yet.
     std::string trouble{};
   };
 
@@ -96,7 +97,8 @@ private:
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
   void refuse_what_it_is(std::size_t node, errc final, std::string what);
   std::size_t needed() const { return static_cast<std::size_t>(votes_needed(size(), what_.part)); }
-  void win();
+  void refuse_for_list(std::size_t node, const std::string& kept);
+  void win(time_point now);
   void withdraw(time_point now, result how);
   void await_withdrawal(time_point now);
   void finish(result how);

@@ -233,6 +233,12 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
     // The vote has expired there, or the key was deleted, and the server remembers who had it last. Another's leave is
     // remembered instead, and the next vote is not refused for ours.
     wire.send_and_forget(now, script::leave(lease.keys, owner_id{whole_->of_->rng_->bytes16()}));
+  } else if (const auto* other = std::get_if<script::other_quorum>(&said->what)) {
+    // As quorum_acquire::win: the majority that keeps this lease has our list as open. Asked again after the pause.
+    const auto& how = whole_->of_->how_;
+    if (script::may_open(other->record, how.record)) {
+      wire.send_and_forget(now, script::write_record(how.prefix, how.record, other->record));
+    }
   }
 }
 

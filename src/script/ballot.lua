@@ -32,13 +32,14 @@ if not_after ~= '0' then
   end
 end
 
--- Does the record that this server keeps contradict the caller's? One of an earlier generation does not.
+-- Is this server another list's, or nobody's yet? Only a first generation begins with a vote (vote.lua).
 local function is_of_another_quorum(kept)
-  if not kept or kept == record then
-    return false
-  end
-  local before = string.match(kept, '^v1|(%d%d?%d?%d?%d?%d?%d?%d?%d?)|')
-  return not before or tonumber(before) >= tonumber(generation)
+  return kept ~= record and (kept or generation ~= '1')
+end
+
+-- So long does the record live behind its last vote.
+local function record_ms()
+  return generation == '1' and '604800000' or '34560000000'
 end
 
 local function is_too_far()

@@ -179,8 +179,8 @@ command renew_vote(const lock_keys& keys, const owner_id& owner, fencing_token t
   return out;
 }
 
-command write_record(std::string_view prefix, const quorum_record& record, const std::optional<quorum_record>& before) {
-  return {id::quorum_record, {quorum_key(prefix)}, {text_of(record), before ? text_of(*before) : std::string{}}};
+command write_record(std::string_view prefix, const quorum_record& record, std::string_view before) {
+  return {id::quorum_record, {quorum_key(prefix)}, {text_of(record), std::string{before}}};
 }
 
 bool may_grant(const command& what) {

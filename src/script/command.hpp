@@ -100,7 +100,7 @@ command raise(const lock_keys& keys, const owner_id& owner, fencing_token to, co
 command renew_vote(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl,
                    std::string_view prefix, const quorum_record& record);
 // Writes a server's record over `before`; over none, if that is empty.
-command write_record(std::string_view prefix, const quorum_record& record, const std::optional<quorum_record>& before);
+command write_record(std::string_view prefix, const quorum_record& record, std::string_view before);
 
 // Could the answer to it be a grant?
 bool may_grant(const command& what);

@@ -25,4 +25,12 @@ std::optional<quorum_record> parse_quorum_record(std::string_view text) {
   return quorum_record{static_cast<std::uint32_t>(*generation), is_open, std::string{text}};
 }
 
+bool may_open(std::string_view stored, const quorum_record& wanted) {
+  if (stored.empty()) return wanted.generation > 1;
+  const auto found = parse_quorum_record(stored);
+  if (!found || found->generation > wanted.generation) return false;
+  if (found->generation < wanted.generation) return true;
+  return !found->is_open && found->servers == wanted.servers;
+}
+
 }  // namespace holdfast::script

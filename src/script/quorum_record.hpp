@@ -11,11 +11,12 @@
 namespace holdfast::script {
 
 //  stored on the server       | the caller's vote or renewal
-//  ---------------------------+------------------------------------------------------------
-//  none                       | counts; a vote writes the caller's
+//  ---------------------------+------------------------------------------------------------------------------
+//  none                       | counts if it is of generation 1, and a vote writes it; else it is not open yet
 //  the caller's own           | counts
-//  of an earlier generation   | counts; a vote writes the caller's, whose generation was opened when that was closed
-//  any other, closed included | is refused, with what is stored
+//  the caller's own, closed   | is not open yet
+//  of an earlier generation   | is not open yet; a renewal counts
+//  any other                  | is refused, with what is stored
 struct quorum_record {
   std::uint32_t generation = 1;  // One more with each `quorum replace`. At most most_generations.
   bool is_open = true;           // Closed: nobody's votes and renewals count here.
@@ -29,5 +30,9 @@ inline constexpr std::uint32_t most_generations = 999'999'999;
 std::string text_of(const quorum_record& record);
 // Empty: it is none of ours.
 std::optional<quorum_record> parse_quorum_record(std::string_view text);
+
+// May a server that keeps `stored`, which may be empty, be opened for `wanted`, once the list before it is closed? Then
+// it says "not open yet" above, and no more.
+bool may_open(std::string_view stored, const quorum_record& wanted);
 
 }  // namespace holdfast::script

@@ -10,7 +10,8 @@
 --          {10, now, what}    bad argument
 --          {17, now, record}  another record is there; empty when none is
 --
--- Compare and SET must be one step: two people may replace at once. It lives for a week, like every record.
+-- Compare and SET must be one step: two people may replace at once. It lives for 400 days, because a closed server that
+-- forgets it votes for the old list again, and one that was opened does not vote without it (vote.lua).
 local call = redis.call
 
 local time = call('TIME')
@@ -27,5 +28,5 @@ local kept = call('GET', KEYS[1]) or ''
 if kept ~= ARGV[1] and kept ~= ARGV[2] then
   return {17, now, string.sub(kept, 1, 4096)}
 end
-call('SET', KEYS[1], ARGV[1], 'PX', '604800000')
+call('SET', KEYS[1], ARGV[1], 'PX', '34560000000')
 return now

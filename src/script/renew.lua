@@ -51,7 +51,7 @@ if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then
   return {5, now, 'gone'}
 end
 
--- An earlier generation's is replaced by the next vote, and the lease is not refused for that meanwhile.
+-- One of an earlier generation is of a server that was brought back with old data: the lease is not refused for that.
 if KEYS[3] then
   local kept = call('GET', KEYS[3])
   if kept and kept ~= ARGV[4] then
@@ -60,7 +60,7 @@ if KEYS[3] then
       return {17, now, sub(kept, 1, 4096)}
     end
   end
-  call('PEXPIRE', KEYS[3], '604800000')
+  call('PEXPIRE', KEYS[3], sub(ARGV[4], 1, 5) == 'v1|1|' and '604800000' or '34560000000') -- As vote.lua.
 end
 
 local most = tonumber(string.match(value, '^%d+', 54))

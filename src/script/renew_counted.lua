@@ -54,7 +54,7 @@ if flag == 'b' then
   return {6, now}
 end
 
--- As renew.lua: an earlier generation's record is replaced by the next vote.
+-- As renew.lua.
 if KEYS[3] then
   local kept = call('GET', KEYS[3])
   if kept and kept ~= ARGV[4] then
@@ -63,7 +63,7 @@ if KEYS[3] then
       return {17, now, sub(kept, 1, 4096)}
     end
   end
-  call('PEXPIRE', KEYS[3], '604800000')
+  call('PEXPIRE', KEYS[3], sub(ARGV[4], 1, 5) == 'v1|1|' and '604800000' or '34560000000') -- As vote.lua.
 end
 
 ttl = math.min(ttl, tonumber(most))

@@ -22,7 +22,7 @@
 --          {9, now, type}              wrong kind: a key holds this type, or the name is used as this kind
 --          {10, now, what}             bad argument
 --          {11, now}                   fence too far: min_fence or the proposal is more than a year ahead of the clock
---          {17, now, record}           other quorum: this server belongs to another list (P26)
+--          {17, now, record}           other quorum: this server belongs to another list, or to none yet (P26)
 --
 -- A vote is an exclusive lock on one node, with the keys of one: renew, release, leave and inspect are the same. It
 -- neither queues nor looks at a line, because lines of several nodes do not make one (P25).
@@ -32,9 +32,11 @@
 -- anybody sees it (P23). So any two majorities have a node in common that knows the earlier token, and the clock that a
 -- proposal may not be behind stands in for a stamp that is lost with its node (P24).
 --
--- The record is written by the first grant and lives for a week after the last one. A record of a later generation
--- replaces an earlier one, whose list was closed before by `holdfast quorum replace` (quorum_record.lua); any other
--- difference is a mistake in somebody's configuration: two lists of servers have majorities without a node in common.
+-- The record. A server without one belongs to the first list that votes there, if that is of generation 1. A list of a
+-- later generation begins with `holdfast quorum replace` (quorum_record.lua), never with a vote: the list before it may
+-- not be closed yet, and the two have majorities without a node in common. So a server votes for a later generation
+-- only where its record says so, and whoever wins without it opens it there. It lives for a week after the last vote,
+-- of a later generation for 400 days: nobody votes where it is forgotten.
 --
 -- It must be one step for the reasons that acquire.lua has, and the holder's SET is the first write and a denyoom
 -- command for them, too: with a full memory nothing happens at all.
@@ -55,7 +57,7 @@ local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
 local value, last, kept = found[1], found[2], found[3]
 
 if is_of_another_quorum(kept) then
-  return {17, now, sub(kept, 1, 4096)}
+  return {17, now, sub(kept or '', 1, 4096)}
 end
 -- A name is used as one kind (counted.lua), also while nobody holds it.
 local mark = last and sub(last, 51, 51) or ''
@@ -89,9 +91,9 @@ local stamp = next_token(last)
 
 call('SET', KEYS[1], 'v1|' .. owner .. '|' .. stamp .. '|' .. ttl .. '|' .. now .. '|' .. label, 'PX', ttl)
 call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', fence_ms(stamp))
-if kept == record then
-  call('PEXPIRE', KEYS[3], '604800000')
+if kept then
+  call('PEXPIRE', KEYS[3], record_ms())
 else
-  call('SET', KEYS[3], record, 'PX', '604800000')
+  call('SET', KEYS[3], record, 'PX', record_ms())
 end
 return stamp == now and now or {0, now, stamp}

@@ -56,7 +56,7 @@ end
 local found = call('MGET', KEYS[6], KEYS[7])
 local kept, wanted = found[1], found[2]
 if is_of_another_quorum(kept) then
-  return {17, now, sub(kept, 1, 4096)}
+  return {17, now, sub(kept or '', 1, 4096)}
 end
 
 local wrong = read(asked)
@@ -92,10 +92,10 @@ if done.err then
   return done
 end
 call('SET', KEYS[2], stamp .. '|' .. owner .. fence_mark(), 'PX', fence_ms(stamp))
-if kept == record then
-  call('PEXPIRE', KEYS[6], '604800000')
+if kept then
+  call('PEXPIRE', KEYS[6], record_ms())
 else
-  call('SET', KEYS[6], record, 'PX', '604800000')
+  call('SET', KEYS[6], record, 'PX', record_ms())
 end
 if wanted and standing == 'h' then
   call('DEL', KEYS[7])

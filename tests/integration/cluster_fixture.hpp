@@ -38,7 +38,7 @@ protected:
     for (const auto& one : lab_.nodes()) ask(one, {"CONFIG", "SET", "cluster-node-timeout", ms});
   }
 
-  std::vector<lab_node> primaries() { return lab_.nodes("primary"); }
+  virtual std::vector<lab_node> primaries() { return lab_.nodes("primary"); }
   static std::string id_of(const lab_node& node) { return ask(node, {"CLUSTER", "MYID"}); }
   static bool has(const lab_node& node, const std::string& key) { return !ask(node, {"GET", key.c_str()}).empty(); }
   // Where the key of a plain lock is. By what the nodes say themselves: the others answer MOVED.

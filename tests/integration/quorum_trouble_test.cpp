@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -140,6 +141,27 @@ TEST_F(with_quorum, waiters_outlive_the_server_of_their_line_P25) {
   held.release();
   for (auto& thread : all) thread.join();
   EXPECT_EQ(got, 3);
+}
+
+// A server that is silent is connected for as long as nobody knows better: those who waited in its line do.
+TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_silent_P25) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  auto mine = make();
+  std::jthread waiter{[&] { EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = long_enough}).valid()); }};
+  const auto first = *std::min_element(nodes_.begin(), nodes_.end(),
+                                       [](const auto& a, const auto& b) { return a.address < b.address; });
+  ASSERT_TRUE(eventually([&] { return !test::ask(first, {"GET", "hf:turn:{x}"}).empty(); }, long_enough));
+  auto another = make();
+  std::jthread behind{[&] { EXPECT_TRUE(another.acquire("x", {.ttl = ttl, .wait = long_enough}).valid()); }};
+  ASSERT_TRUE(eventually([&] { return test::ask_number(first, {"ZCARD", "hf:turn:{x}:line"}) == "1"; }, long_enough));
+  lab_.pause(first);
+  const auto silent_at = boottime();
+  held.release();
+  waiter.join();
+  behind.join();
+  EXPECT_LT(boottime() - silent_at, 8s) << "the connection itself counts as silent after 10 s";
+  lab_.resume(first);
 }
 
 // A silent server: what was asked of it before may take effect when it goes on, and must end then.

@@ -7,10 +7,12 @@ namespace holdfast::tests {
 namespace {
 
 const std::string quorum = "hf:quorum";
-const std::string ours = "v1|3|open|a:1,b:1,c:1";
+const std::string ours = "v1|1|open|a:1,b:1,c:1";
+const std::string theirs = "v1|1|open|a:1,b:1,d:1";
+const std::string later = "v1|3|open|a:1,b:1,c:1";
 const std::string earlier = "v1|2|open|a:1,b:1,d:1";
-const std::string theirs = "v1|3|open|a:1,b:1,d:1";
 const std::string closed = "v1|3|closed|a:1,b:1,c:1";
+constexpr auto long_ms = 34'560'000'000;  // 400 days.
 
 const shape late = list({number(3), now()});
 const shape spent = list({number(4), now()});
@@ -133,28 +135,36 @@ std::vector<script_case> record_cases() {
       {"another_list_of_servers_gets_no_vote_R19_P26",
        {record_is(theirs), vote("<A>", past, other_quorum(theirs)), is_absent(holder), is_absent(fence),
         value_is(quorum, text(theirs))}},
-      {"a_closed_server_votes_for_nobody_P26", {record_is(closed), vote("<A>", past, other_quorum(closed))}},
-      {"a_later_generation_replaces_an_earlier_one_P26",
-       {record_is(earlier), vote("<A>", past, now()), value_is(quorum, text(ours)),
-        left_is(quorum, week_ms - 5000, week_ms), vote("<B>", past, other_quorum(ours), earlier)}},
+      {"a_closed_server_votes_for_nobody_P26",
+       {record_is(closed), vote("<A>", past, other_quorum(closed)), vote("<A>", past, other_quorum(closed), later),
+        is_absent(holder)}},
+      {"a_later_generation_is_not_begun_by_a_vote_P26",
+       {vote("<A>", past, other_quorum(""), later), is_absent(quorum), record_is(earlier),
+        vote("<A>", past, other_quorum(earlier), later), is_absent(holder), value_is(quorum, text(earlier))}},
+      {"a_vote_of_an_opened_generation_counts_and_the_one_before_it_does_not_P26",
+       {record_is(later), vote("<A>", past, now(), later), left_is(quorum, long_ms - 5000, long_ms),
+        vote("<B>", past, other_quorum(later), earlier), vote("<B>", past, other_quorum(later))}},
       {"what_is_no_record_gets_no_vote", {record_is("what is this"), vote("<A>", past, other_quorum("what is this"))}},
       {"every_vote_lets_the_record_live_on_C8",
        {record_is(ours), vote("<A>", past, now()), left_is(quorum, week_ms - 5000, week_ms)}},
       {"a_renewal_lets_the_record_live_on_P26",
        {vote("<A>", past, now("t")), record_is(ours), renew_vote("<t>", now()),
         left_is(quorum, week_ms - 5000, week_ms)}},
+      {"a_renewal_of_a_later_generation_lets_its_record_live_longer_P26",
+       {record_is(later), vote("<A>", past, now("t"), later), record_is(later), renew_vote("<t>", now(), later),
+        left_is(quorum, long_ms - 5000, long_ms)}},
       {"a_vote_is_not_renewed_on_a_closed_server_P26",
        {vote("<A>", past, now("t")), record_is(closed), send({"PEXPIRE", holder, "3000"}, number(1)),
         renew_vote("<t>", other_quorum(closed)), left_is(holder, 1, 3000)}},
       {"a_vote_is_renewed_where_the_record_is_of_before_or_gone",
-       {vote("<A>", past, now("t")), record_is(earlier), renew_vote("<t>", now()), send({"DEL", quorum}, number(1)),
-        renew_vote("<t>", now())}},
+       {vote("<A>", past, now("t")), record_is(earlier), renew_vote("<t>", now(), later),
+        send({"DEL", quorum}, number(1)), renew_vote("<t>", now())}},
       {"a_record_is_written_over_the_one_that_was_seen",
-       {run(id::quorum_record, {quorum}, {closed, ""}, now()), run(id::quorum_record, {quorum}, {ours, closed}, now()),
-        value_is(quorum, text(ours)), left_is(quorum, week_ms - 5000, week_ms)}},
+       {run(id::quorum_record, {quorum}, {closed, ""}, now()), run(id::quorum_record, {quorum}, {later, closed}, now()),
+        value_is(quorum, text(later)), left_is(quorum, long_ms - 5000, long_ms)}},
       {"a_record_that_is_there_is_written_again",
-       {record_is(ours), run(id::quorum_record, {quorum}, {ours, ""}, now()),
-        left_is(quorum, week_ms - 5000, week_ms)}},
+       {record_is(later), run(id::quorum_record, {quorum}, {later, ""}, now()),
+        left_is(quorum, long_ms - 5000, long_ms)}},
       {"a_record_that_nobody_saw_is_not_written_over",
        {record_is(theirs), run(id::quorum_record, {quorum}, {closed, ours}, other_quorum(theirs)),
         run(id::quorum_record, {quorum}, {closed, ""}, other_quorum(theirs)), value_is(quorum, text(theirs))}},

@@ -8,10 +8,12 @@ namespace {
 
 const std::string quorum = "hf:quorum";
 const std::string wanted = "hf:{x}:wanted";
-const std::string ours = "v1|3|open|a:1,b:1,c:1";
+const std::string ours = "v1|1|open|a:1,b:1,c:1";
+const std::string theirs = "v1|1|open|a:1,b:1,d:1";
+const std::string later = "v1|3|open|a:1,b:1,c:1";
 const std::string earlier = "v1|2|open|a:1,b:1,d:1";
-const std::string theirs = "v1|3|open|a:1,b:1,d:1";
 const std::string past = "1000000000000000";
+constexpr auto long_ms = 34'560'000'000;  // 400 days.
 const std::vector<std::string> keys{holder, fence, line, waiters, holders};
 
 const shape busy = list({number(2), now(), {shape::kind::anything}, number(1, 60000)});
@@ -201,13 +203,16 @@ std::vector<script_case> record_cases() {
   return {
       {"another_list_of_servers_gets_no_vote_for_permits_R19_P26",
        {record_is(theirs), vote("<A>", other_quorum(theirs)), is_absent(holder), value_is(quorum, text(theirs))}},
-      {"a_later_generation_replaces_an_earlier_one_for_permits_P26",
-       {record_is(earlier), vote("<A>", now()), value_is(quorum, text(ours)),
-        vote("<B>", other_quorum(ours), {.record = earlier})}},
+      {"a_later_generation_is_not_begun_by_a_vote_for_permits_P26",
+       {vote("<A>", other_quorum(""), {.record = later}), is_absent(quorum), record_is(earlier),
+        vote("<A>", other_quorum(earlier), {.record = later}), is_absent(holder), value_is(quorum, text(earlier))}},
+      {"permits_of_an_opened_generation_count_and_those_of_the_one_before_it_do_not_P26",
+       {record_is(later), vote("<A>", now(), {.record = later}), left_is(quorum, long_ms - 5000, long_ms),
+        vote("<B>", other_quorum(later), {.record = earlier}), vote("<B>", other_quorum(later))}},
       {"a_vote_for_permits_is_not_renewed_on_another_list_s_server_P26",
        {vote("<A>", now("t"), {.ttl = "3000"}), record_is(theirs), renew_vote("<A>", "<t>", other_quorum(theirs)),
-        left_is(holder, 1, 3000), record_is(earlier), renew_vote("<A>", "<t>"),
-        left_is(quorum, week_ms - 5000, week_ms)}},
+        left_is(holder, 1, 3000), record_is(earlier), renew_vote("<A>", "<t>", now(), later),
+        left_is(quorum, long_ms - 5000, long_ms)}},
       {"a_renewal_without_a_record_asks_for_none",
        {vote("<A>", now("t")), record_is(theirs),
         run(id::renew_counted, {holder, holders}, {"<A>", "<t>", "10000"}, now())}},

@@ -3,19 +3,17 @@
 
 #include "support/eventually.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/stream_address.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -26,13 +24,6 @@ namespace holdfast::test {
 namespace {
 
 using instant = std::chrono::nanoseconds;
-
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  return address;
-}
 
 void close_with_reset(int fd) {
   const linger at_once{1, 0};
@@ -64,7 +55,8 @@ struct link {
 
 struct fault_proxy::hidden {
   scratch_directory scratch;
-  std::string target;
+  stream_address target;
+  stream_address place{scratch / "proxy.sock"};
   int listener = -1;
   int wake = -1;
   mutable std::mutex mutex;
@@ -75,14 +67,11 @@ struct fault_proxy::hidden {
   int accepted = 0;
   std::thread thread;
 
-  std::string path() const { return scratch / "proxy.sock"; }
-
-  void listen() {
-    ::unlink(path().c_str());
-    listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const auto address = address_of(path());
-    ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    ::listen(listener, 512);
+  void start() {
+    wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listener = listen_at(place);
+    if (std::holds_alternative<int>(place)) place = port_of(listener);  // The same one ever after.
+    thread = std::thread{[this] { run(); }};
   }
 
   void poke() const {
@@ -92,16 +81,13 @@ struct fault_proxy::hidden {
 
   void accept_all() {
     for (;;) {
-      const int client = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      const int client = accept_from(listener);
       if (client < 0) return;
-      const int server = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      const auto address = address_of(target);
-      if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-        ::close(server);
+      const int server = connect_to(target);
+      if (server < 0) {
         close_with_reset(client);
         continue;
       }
-      ::fcntl(server, F_SETFL, O_NONBLOCK);
       ++accepted;
       link fresh;
       fresh.up = {client, server, future_up};
@@ -211,9 +197,13 @@ struct fault_proxy::hidden {
 
 fault_proxy::fault_proxy(const std::string& target_socket) : hidden_{std::make_unique<hidden>()} {
   hidden_->target = target_socket;
-  hidden_->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  hidden_->listen();
-  hidden_->thread = std::thread{[this] { hidden_->run(); }};
+  hidden_->start();
+}
+
+fault_proxy::fault_proxy(int target_port) : hidden_{std::make_unique<hidden>()} {
+  hidden_->target = target_port;
+  hidden_->place = 0;
+  hidden_->start();
 }
 
 fault_proxy::~fault_proxy() {
@@ -227,7 +217,9 @@ fault_proxy::~fault_proxy() {
   ::close(hidden_->wake);
 }
 
-std::string fault_proxy::socket() const { return hidden_->path(); }
+std::string fault_proxy::socket() const { return std::get<std::string>(hidden_->place); }
+
+int fault_proxy::port() const { return std::get<int>(hidden_->place); }
 
 void fault_proxy::set_existing(direction which, const fault& what) {
   {
@@ -266,10 +258,11 @@ void fault_proxy::refuse_connections(bool on) {
   {
     const std::lock_guard hold{hidden_->mutex};
     if (on && hidden_->listener >= 0) {
+      ::shutdown(hidden_->listener, SHUT_RDWR);  // At once, though our thread polls it.
       ::close(hidden_->listener);
       hidden_->listener = -1;
     } else if (!on && hidden_->listener < 0) {
-      hidden_->listen();
+      hidden_->listener = listen_at(hidden_->place);
     }
   }
   hidden_->poke();

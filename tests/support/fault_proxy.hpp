@@ -30,11 +30,14 @@ class fault_proxy {
 public:
   // Listens on a Unix socket and forwards to `target_socket`.
   explicit fault_proxy(const std::string& target_socket);
+  // Listens on a free port of the loopback and forwards to another one.
+  explicit fault_proxy(int target_port);
   ~fault_proxy();
   fault_proxy(const fault_proxy&) = delete;
   fault_proxy& operator=(const fault_proxy&) = delete;
 
   std::string socket() const;
+  int port() const;
   std::string uri() const { return "redis+unix://" + socket(); }
 
   // For the connections that exist now; later ones are not harmed. The byte count starts again.

@@ -49,6 +49,11 @@ redis_connection::redis_connection(const std::string& socket)
   set_patience(std::chrono::seconds{10});
 }
 
+redis_connection::redis_connection(int port)
+    : context_{redisConnectWithTimeout("127.0.0.1", port, as_timeval(std::chrono::seconds{5}))} {
+  set_patience(std::chrono::seconds{10});
+}
+
 redis_connection::~redis_connection() = default;
 redis_connection::redis_connection(redis_connection&&) noexcept = default;
 redis_connection& redis_connection::operator=(redis_connection&&) noexcept = default;

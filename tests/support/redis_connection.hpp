@@ -19,6 +19,8 @@ class redis_connection {
 public:
   // A path of a Unix socket.
   explicit redis_connection(const std::string& socket);
+  // A port of the loopback.
+  explicit redis_connection(int port);
   ~redis_connection();
   redis_connection(redis_connection&&) noexcept;
   redis_connection& operator=(redis_connection&&) noexcept;

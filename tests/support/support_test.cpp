@@ -41,6 +41,25 @@ TEST(witness, finds_nothing_in_an_honest_history) {
   EXPECT_EQ(result.overlaps + result.token_regressions, 0);
 }
 
+// Workers that record instants may write late: two who were inside at once may stand in the file one after the other.
+TEST(witness, sees_an_overlap_by_instants) {
+  const auto at = [](sighting::kind what, int who, std::uint64_t token, std::int64_t ns) {
+    return sighting{what, who, token, ns};
+  };
+  const auto all =
+      holds_of({at(enter, 1, 10, 100), at(leave, 1, 10, 200), at(enter, 2, 11, 199), at(leave, 2, 11, 300)});
+  const auto result = judge_by_instants(all);
+  EXPECT_EQ(result.holds, 2);
+  EXPECT_EQ(result.overlaps, 1);
+  EXPECT_EQ(result.token_regressions, 0);
+}
+
+TEST(witness, sees_a_token_that_went_back_by_instants) {
+  const auto result = judge_by_instants({{1, 11, 100ns, 200ns}, {2, 10, 201ns, 300ns}});
+  EXPECT_EQ(result.overlaps, 0);
+  EXPECT_EQ(result.token_regressions, 1);
+}
+
 TEST(fenced_store, refuses_what_is_below_the_largest_raised) {
   scratch_directory scratch;
   fenced_store store{scratch / "store"};
@@ -85,6 +104,19 @@ TEST(fault_proxy, passes_what_it_is_not_told_to_harm) {
   EXPECT_EQ(connection("SET", "k", big), std::string{"OK"});
   EXPECT_EQ(connection("GET", "k"), big);
   EXPECT_EQ(proxy.connections(), 1);
+}
+
+TEST(fault_proxy, forwards_to_a_port_too) {
+  redis_server server{{.tcp = true}};
+  fault_proxy proxy{server.port()};
+  redis_connection connection{proxy.port()};
+  EXPECT_EQ(connection("SET", "k", "v"), std::string{"OK"});
+  EXPECT_EQ(proxy.connections(), 1);
+  proxy.refuse_connections(true);
+  proxy.cut_all();
+  proxy.refuse_connections(false);
+  redis_connection again{proxy.port()};
+  EXPECT_EQ(again("GET", "k"), std::string{"v"});
 }
 
 TEST(fault_proxy, cuts_after_exactly_so_many_bytes) {

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace holdfast::test {
 
@@ -58,6 +60,49 @@ verdict judge(const std::vector<sighting>& all) {
     } else if (inside && inside->who == s.who) {
       inside = nullptr;
     }
+  }
+  return result;
+}
+
+std::vector<sighted_hold> holds_of(const std::vector<sighting>& all) {
+  std::map<std::pair<std::int32_t, std::uint64_t>, sighted_hold> found;
+  for (const auto& s : all) {
+    const std::chrono::nanoseconds at{s.boottime_ns};
+    if (s.what == sighting::kind::enter) {
+      found[{s.who, s.token}] = {s.who, s.token, at, at};
+    } else if (const auto one = found.find({s.who, s.token}); one != found.end()) {
+      one->second.last = at;
+    }
+  }
+  std::vector<sighted_hold> holds;
+  for (const auto& [key, one] : found) holds.push_back(one);
+  std::sort(holds.begin(), holds.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return holds;
+}
+
+verdict judge_by_instants(const std::vector<sighted_hold>& all) {
+  verdict result;
+  sighted_hold before;  // That ended last.
+  std::uint64_t largest = 0;
+  const auto offence = [&](const std::string& what, const sighted_hold& h) {
+    if (!result.first_offence.empty()) return;
+    result.first_offence = "worker " + std::to_string(h.who) + ", token " + std::to_string(h.token) + ", at " +
+                           std::to_string(h.first.count()) + ": " + what;
+  };
+  for (const auto& h : all) {
+    ++result.holds;
+    if (h.first < before.last) {
+      ++result.overlaps;
+      offence("valid " + std::to_string((before.last - h.first).count()) + " ns before worker " +
+                  std::to_string(before.who) + " with token " + std::to_string(before.token) + " ended",
+              h);
+    }
+    if (h.token <= largest) {
+      ++result.token_regressions;
+      offence("not above token " + std::to_string(largest), h);
+    }
+    largest = std::max(largest, h.token);
+    if (h.last > before.last) before = h;
   }
   return result;
 }

@@ -47,6 +47,18 @@ struct verdict {
   std::string first_offence{};
 };
 
+// As a worker saw it: from an instant at which its lease was valid to the last such one.
+struct sighted_hold {
+  std::int32_t who = 0;
+  std::uint64_t token = 0;
+  std::chrono::nanoseconds first{0};
+  std::chrono::nanoseconds last{0};
+};
+// In the order in which they began. One without an end has ended when it began: nothing more is known.
+std::vector<sighted_hold> holds_of(const std::vector<sighting>& all);
+// By these instants and not by the order of the file, for workers that give instants.
+verdict judge_by_instants(const std::vector<sighted_hold>& all);
+
 // The order is the file's: with O_APPEND that is the order of the writes, and a write lies inside the hold.
 verdict judge(const std::vector<sighting>& all);
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""holdfast quorum replace: what it says, what it leaves on stdout, and what those with the old list hear (P26)."""
+
+import json
+import os
+import signal
+import unittest
+
+from fixture import CommandTest, until
+
+FEW = ("--max-ttl", "1s")  # A short wait.
+
+
+class Replace(CommandTest):
+    def setUp(self):
+        super().setUp()
+        del self.environment["HOLDFAST_URI"]
+        self.environment["XDG_RUNTIME_DIR"] = self.path("run")
+        os.mkdir(self.path("run"), 0o700)
+        lab = json.loads(self.finish("lab", "quorum", "5", "--json").out)
+        self.addCleanup(self.finish, "lab", "stop", lab["directory"])
+        self.nodes = [node["address"] for node in lab["nodes"]]
+        self.old = self.list_of(0, 1, 2)
+        self.new = self.list_of(0, 1, 3)
+        self.assertEqual(self.finish("init", "-u", lab["uri"], *FEW).status, 0)
+        self.assertEqual(self.run_true(self.old).status, 0)
+
+    def list_of(self, *which):
+        return "redis+quorum://" + ",".join(sorted(self.nodes[i] for i in which))
+
+    def run_true(self, uri, *options):
+        return self.finish("run", "-u", uri, *FEW, "-t", "1s", *options, self.lock, "--", "true")
+
+    def replace(self, *options, **environment):
+        return self.finish("quorum", "replace", *FEW, *options, **environment)
+
+    def test_the_new_uri_is_all_of_stdout_and_works(self):
+        done = self.replace("--uri", self.old, "--with", self.new)
+        self.assertEqual((done.status, done.out), (0, self.new + "?generation=2\n"), done.err)
+        for said in ("is closed for the old list", "waiting 1", "is open for the new list", "give that URI"):
+            self.assertIn(said, done.err)
+        self.assertEqual(self.run_true(done.out.strip(), "-w", "30s").status, 0)
+        old = self.run_true(self.old)
+        self.assertEqual(old.status, 78)
+        self.assertIn("error[E10]", old.err)
+        self.assertIn("was replaced by " + self.new + "?generation=2", old.err)
+
+    def test_the_old_list_may_come_from_the_environment_and_the_document_has_all(self):
+        done = self.replace("--with", self.new + "?generation=2", "--json", "-q", HOLDFAST_URI=self.old)
+        self.assertEqual((done.status, done.err), (0, ""))
+        said = json.loads(done.out)
+        self.assertEqual((said["version"], said["uri"], said["generation"], said["away"]),
+                         (1, self.new + "?generation=2", 2, []))
+        self.assertEqual(sorted(said["closed"]), sorted(self.nodes[i] for i in (0, 1, 2)))
+        self.assertEqual(sorted(said["opened"]), sorted(self.nodes[i] for i in (0, 1, 3)))
+        self.assertGreaterEqual(said["waited_ms"], 1000)
+        again = self.replace("--uri", self.old, "--with", self.new)
+        self.assertEqual((again.status, again.out), (0, self.new + "?generation=2\n"))
+        self.assertIn("had waited already", again.err)
+
+    def test_another_list_than_the_one_that_was_begun_is_refused(self):
+        self.assertEqual(self.replace("--uri", self.old, "--with", self.new).status, 0)
+        other = self.replace("--uri", self.old, "--with", self.list_of(0, 1, 4))
+        self.assertEqual((other.status, other.out), (78, ""))
+        self.assertIn("error[E10]", other.err)
+        self.assertIn("fix: the list was replaced by another one", other.err)
+        self.assertIn(self.new, other.err)
+
+    def test_a_signal_ends_the_wait_and_the_same_command_goes_on(self):
+        running = self.start("quorum", "replace", "--max-ttl", "10s", "--uri", self.old, "--with", self.new)
+        until(lambda: "waiting 10" in running.err, "it waits")
+        running.signal(signal.SIGINT)
+        self.assertEqual(running.wait(), 128 + signal.SIGINT)
+        self.assertIn("the same command goes on", running.err)
+        self.assertEqual(self.replace("--uri", self.old, "--with", self.new).status, 0)
+
+    def test_what_is_missing_or_makes_no_sense_is_said(self):
+        for words, said in (
+                ((), "quorum needs to know what"),
+                (("swap",), "quorum has no 'swap'"),
+                (("replace",), "needs the new list"),
+                (("replace", "--with", self.new), "needs the old list"),
+                (("replace", "x", "--uri", self.old, "--with", self.new), "one word too many"),
+                (("replace", "--uri", self.old, "--with", self.old), "has the same servers"),
+                (("replace", "--uri", self.old, "--with", self.list_of(0, 1)), "2 servers")):
+            refused = self.finish("quorum", *words)
+            self.assertEqual((refused.status, refused.out), (64, ""), words)
+            self.assertIn(said, refused.err)
+
+    def test_a_list_that_is_not_open_says_how_it_is_opened(self):
+        early = self.run_true(self.new + "?generation=2", "-n")
+        self.assertEqual(early.status, 69, early.err)
+        self.assertIn("is not open yet", early.err)
+        self.assertIn("fix: holdfast quorum replace", early.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

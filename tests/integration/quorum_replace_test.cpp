@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another list of servers for a quorum whose locks are in use (P26). Of five servers some are the old list and some the
+// new one.
+#include "integration/quorum_fixture.hpp"
+
+#include <holdfast/quorum.hpp>
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+using step = replace_progress::step;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const acquire_options brief{.ttl = 4s};
+
+// What a person who replaces sees; and dies of, as far as the library can tell.
+struct killed : std::runtime_error {
+  killed() : std::runtime_error{"killed"} {}
+};
+
+class with_spare_servers : public with_five {
+protected:
+  std::string list(const std::vector<int>& of, const std::string& query = {}) const {
+    std::string uri;
+    for (const int i : of) uri += (uri.empty() ? "redis+quorum://" : ",") + node(i).address;
+    return uri + query;
+  }
+  client client_of(const std::string& uri, std::chrono::milliseconds timeout = 10s) const {
+    return client{uri, options(timeout)};
+  }
+  replace_options how(std::size_t dies_at = 1000) {
+    seen_.clear();
+    return {.client = options(2s), .tell = [this, dies_at](const replace_progress& what) {
+              seen_.push_back(what.what);
+              if (seen_.size() > dies_at) throw killed{};
+            }};
+  }
+  bool has_said(step what) const { return std::find(seen_.begin(), seen_.end(), what) != seen_.end(); }
+  std::string record(int i) const { return value(i, "hf:quorum"); }
+  std::string opened(const std::vector<int>& of) const {
+    auto names = list(of).substr(std::string{"redis+quorum://"}.size());
+    std::vector<std::string> all;
+    for (std::size_t from = 0; from < names.size();) {
+      const auto comma = std::min(names.find(',', from), names.size());
+      all.push_back(names.substr(from, comma - from));
+      from = comma + 1;
+    }
+    std::sort(all.begin(), all.end());
+    std::string out = "v1|2|open|";
+    for (const auto& one : all) out += (out.ends_with('|') ? "" : ",") + one;
+    return out;
+  }
+  void lock_is_had_with(const std::string& uri) {
+    auto locks = client_of(uri);
+    EXPECT_TRUE(locks.acquire("x", {.ttl = 4s, .wait = long_enough}).valid());
+  }
+
+  std::vector<step> seen_{};
+  const std::vector<int> before_{0, 1, 2};
+};
+
+// Two of three are other servers: their majority knows nothing of the lock.
+TEST_F(with_spare_servers, the_new_list_grants_when_no_lease_of_the_old_one_can_be_left_P26) {
+  auto ours = client_of(list(before_));
+  const auto held = ours.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
+  const auto renewed = ours.acquire("y", {.ttl = max_ttl});
+  std::atomic<bool> is_beside{false};
+  std::jthread next{[&] {
+    auto theirs = client_of(list({2, 3, 4}, "?generation=2"));
+    const auto got = theirs.acquire("x", {.ttl = 4s, .wait = long_enough});
+    if (held.valid()) is_beside = true;
+    const auto also = theirs.acquire("y", {.ttl = 4s, .wait = long_enough});
+    if (renewed.valid()) is_beside = true;
+  }};
+  const auto done = replace_quorum(list(before_), list({2, 3, 4}), how());
+  EXPECT_GE(done.waited, max_ttl);
+  EXPECT_EQ(done.generation, 2u);
+  EXPECT_THAT(done.uri, testing::EndsWith("?generation=2"));
+  EXPECT_THAT(done.closed, SizeIs(3));
+  EXPECT_THAT(done.opened, SizeIs(3));
+  next.join();
+  EXPECT_FALSE(is_beside);
+}
+
+TEST_F(with_spare_servers, clients_of_the_old_list_are_told_the_new_one_P26) {
+  auto ours = client_of(list(before_));
+  (void)ours.acquire("x", brief).release();
+  const auto done = replace_quorum(list(before_), list({0, 1, 3}), how());
+  const auto e = error_of([&] { (void)ours.acquire("x", {.ttl = 4s, .wait = long_enough}); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::other_quorum);
+  EXPECT_THAT(e->detail().server_text, HasSubstr(done.uri));
+  lock_is_had_with(done.uri);
+}
+
+// Without that an old client on {0, 1, 2} and a new one on {3, 4} would both have a majority.
+TEST_F(with_spare_servers, a_list_that_is_not_open_yet_gets_nothing_P26) {
+  auto ours = client_of(list(before_));
+  const auto held = ours.acquire("x", brief);
+  auto theirs = client_of(list({2, 3, 4}, "?generation=2"), 2s);
+  const auto e = error_of([&] { (void)theirs.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::quarantined);
+  EXPECT_THAT(e->detail().why, HasSubstr("generation 2 of the quorum is not open here yet"));
+  EXPECT_TRUE(held.valid());
+  EXPECT_EQ(record(3), "");
+}
+
+TEST_F(with_spare_servers, a_replacement_that_is_killed_goes_on_where_it_was_P26) {
+  auto ours = client_of(list(before_));
+  (void)ours.acquire("x", brief).release();
+  auto theirs = client_of(list({2, 3, 4}, "?generation=2"), 2s);
+  // At each of the three servers that it closes, and before it waits.
+  for (int death = 0; death < 4; ++death) {
+    EXPECT_THROW((void)replace_quorum(list(before_), list({2, 3, 4}), how(0)), killed);
+    EXPECT_EQ(code_of([&] { (void)ours.try_acquire("x", brief); }), errc::other_quorum) << death;
+    EXPECT_EQ(code_of([&] { (void)theirs.try_acquire("x", brief); }), errc::quarantined) << death;
+  }
+  EXPECT_TRUE(has_said(step::waits));
+  // Two messages: the wait, and the first that is opened.
+  EXPECT_THROW((void)replace_quorum(list(before_), list({2, 3, 4}), how(1)), killed);
+  const auto done = replace_quorum(list(before_), list({2, 3, 4}), how());
+  EXPECT_TRUE(has_said(step::goes_on));
+  EXPECT_EQ(done.waited, 0ms);
+  lock_is_had_with(done.uri);
+}
+
+TEST_F(with_spare_servers, a_minority_of_the_old_list_may_be_gone_P26) {
+  auto ours = client_of(list(before_));
+  (void)ours.acquire("x", brief).release();
+  lab_.kill(node(0));
+  const auto done = replace_quorum(list(before_), list({1, 2, 3}), how());
+  EXPECT_THAT(done.away, ElementsAre(node(0).address));
+  lock_is_had_with(done.uri);
+  // It comes back and knows of nothing.
+  lab_.restart(node(0), lab_data::dropped);
+  EXPECT_EQ(code_of([&] { (void)ours.acquire("x", {.ttl = 4s, .wait = long_enough}); }), errc::other_quorum);
+}
+
+TEST_F(with_spare_servers, without_a_majority_of_the_old_list_nothing_is_changed_P26) {
+  (void)client_of(list(before_)).acquire("x", brief).release();
+  ASSERT_TRUE(eventually([&] { return !record(2).empty(); }, long_enough));
+  const auto kept = record(2);
+  lab_.kill(node(0));
+  lab_.kill(node(1));
+  const auto e = error_of([&] { (void)replace_quorum(list(before_), list({2, 3, 4}), how()); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_quorum);
+  EXPECT_THAT(e->detail().why, HasSubstr(node(0).address));
+  EXPECT_EQ(record(2), kept);
+  EXPECT_EQ(record(3), "");
+  EXPECT_THAT(seen_, IsEmpty());
+}
+
+TEST_F(with_spare_servers, of_two_who_replace_at_once_one_gets_through_P26) {
+  (void)client_of(list(before_)).acquire("x", brief).release();
+  std::atomic<int> through{0};
+  std::atomic<int> refused{0};
+  std::vector<std::jthread> two;
+  for (const int spare : {3, 4}) {
+    two.emplace_back([&, spare] {
+      const auto code = code_of([&] {
+        (void)replace_quorum(list(before_), list({0, 1, spare}), {.client = options(5s)});
+      });
+      if (code == errc::other_quorum) ++refused;
+      if (!code) ++through;
+    });
+  }
+  two.clear();
+  EXPECT_EQ(through, 1);
+  EXPECT_EQ(refused, 1);
+}
+
+// It was away when the others were opened, and keeps the old list: whoever wins without it knows better.
+TEST_F(with_spare_servers, a_server_that_was_away_is_opened_by_those_who_win_without_it_P26) {
+  (void)client_of(list(before_)).acquire("x", brief).release();
+  lab_.pause(node(0));
+  const auto done = replace_quorum(list(before_), list({0, 1, 3}), how());
+  EXPECT_THAT(done.away, ElementsAre(node(0).address));
+  lab_.resume(node(0));
+  EXPECT_NE(record(0), opened({0, 1, 3}));
+  EXPECT_TRUE(eventually(
+      [&] {
+        lock_is_had_with(done.uri);
+        return record(0) == opened({0, 1, 3});
+      },
+      long_enough));
+}
+
+TEST_F(with_spare_servers, a_server_of_somebody_elses_quorum_is_left_alone_P26) {
+  (void)client_of(list(before_)).acquire("x", brief).release();
+  (void)client_of(list({3})).acquire("x", brief).release();
+  const auto kept = record(3);
+  const auto e = error_of([&] { (void)replace_quorum(list(before_), list({0, 1, 3}), how()); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::other_quorum);
+  EXPECT_THAT(e->detail().server_text, HasSubstr(node(3).address));
+  EXPECT_EQ(record(3), kept);
+  EXPECT_THAT(seen_, IsEmpty());
+}
+
+TEST_F(with_spare_servers, lists_that_cannot_follow_each_other_are_refused_P26) {
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    const auto e = error_of([&] { (void)replace_quorum(from, to, how()); });
+    return e && e->code() == errc::invalid_uri ? e->detail().why : "it was not refused";
+  };
+  EXPECT_THAT(refusal("redis://" + node(0).address, list({1, 2, 3})), HasSubstr("no quorum"));
+  EXPECT_THAT(refusal(list(before_), list({2, 1, 0})), HasSubstr("same servers"));
+  EXPECT_THAT(refusal(list(before_), list({0, 1, 3}, "?generation=3")), HasSubstr("must be 2"));
+  EXPECT_THAT(refusal(list(before_), list({0, 1, 3}, "/1")), HasSubstr("another database"));
+  EXPECT_THAT(refusal(list(before_), list({0, 1})), HasSubstr("votes can come out even"));
+}
+
+}  // namespace
+}  // namespace holdfast::test
