@@ -50,7 +50,7 @@ struct quorum_replacement {
 };
 
 // Passes from the quorum `from` to the quorum `to` (two redis+quorum:// URIs; any number of servers may differ, and
-// `from` has the generation that its clients have). Clients of `from` are refused from the first server on
+// `from` has the generation that its clients have). Clients of `from` are refused from the first servers on
 // (errc::other_quorum), and their leases end; those of `to` wait, or are refused with errc::quarantined, until a
 // majority of `to` is open. In between lies max_ttl, so that no two ever hold a lock.
 //

@@ -128,29 +128,7 @@ quorum::turn quorum::turn_of(std::size_t node) {
   how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
   const auto watch = std::make_shared<turn_watch>();
   how.options.observe = watch;
-  turns_[node].line = std::make_shared<client_state>(how);
-  turns_[node].watch = watch;
-  return turns_[node];
-}
-
-// The first that is connected; but a server that is silent is connected for as long as nobody knows better, and those
-// who waited there do.
-std::optional<std::size_t> quorum::place_of_line() {
-  const auto there = votes_.states();
-  const time_point now = boottime_now();
-  const std::lock_guard held{mutex_};
-  std::optional<std::size_t> shunned;
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    if (!there[i].is_ready) continue;
-    if (turns_[i].shunned_until <= now) return i;
-    if (!shunned) shunned = i;
-  }
-  return shunned;
-}
-
-void quorum::shun_line_of(std::size_t node) {
-  const std::lock_guard held{mutex_};
-  turns_[node].shunned_until = boottime_now() + std::chrono::seconds{5};
+  return turns_[node] = {std::make_shared<client_state>(how), watch};
 }
 
 // ---- what the threads of one process tell each other ----

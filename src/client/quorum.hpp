@@ -83,12 +83,8 @@ private:
   struct turn {
     std::shared_ptr<client_state> line;
     std::shared_ptr<turn_watch> watch;
-    time_point shunned_until{};  // It let those who waited there down.
   };
   turn turn_of(std::size_t node);
-  // Where to stand in line now; empty: none of the servers is connected.
-  std::optional<std::size_t> place_of_line();
-  void shun_line_of(std::size_t node);
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
   std::string report(const round& of, const wish& what) const;

@@ -200,8 +200,10 @@ std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
 }
 
 std::optional<quorum::end> quorum::search::wait_for_turn() {
-  const auto first = of_.place_of_line();
-  if (!first) return pause(100ms, errc::timed_out);
+  const auto there = of_.votes_.states();
+  const auto found = std::find_if(there.begin(), there.end(), [](const auto& one) { return one.is_ready; });
+  if (found == there.end()) return pause(100ms, errc::timed_out);
+  const auto first = static_cast<std::size_t>(found - there.begin());
   acquire_options how;
   how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
@@ -210,7 +212,7 @@ std::optional<quorum::end> quorum::search::wait_for_turn() {
   }
   turn_ = lease{};
   poll_.reset();
-  const auto turn = of_.turn_of(*first);
+  const auto turn = of_.turn_of(first);
   std::stop_source stop;
   const auto end_wait = [&stop] { stop.request_stop(); };
   const std::stop_callback by_caller{what_.cancel, end_wait};
@@ -223,7 +225,6 @@ std::optional<quorum::end> quorum::search::wait_for_turn() {
     if (what_.cancel.stop_requested()) return failed(errc::cancelled);
     heard_at_ = boottime_now();  // Until now it was the line that we waited for.
     // That server is gone, and its line with it: the next one that speaks has another.
-    of_.shun_line_of(*first);
     return pause(50ms, errc::timed_out);
   }
   heard_at_ = boottime_now();

