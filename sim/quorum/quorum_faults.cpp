@@ -137,19 +137,27 @@ void quorum_world::strike_server(fault what, std::size_t node) {
   }
 }
 
+// As far apart as they were drawn, and none of them behind what it showed, or would show if nobody had set it: what is
+// on a server whose clock goes back stays there for as long, until somebody knocks.
+std::vector<wall_clock> quorum_world::agree_on_the_latest() {
+  const instant now = events_.now();
+  duration ahead{0};
+  for (std::size_t node = 0; node < servers_.size(); ++node) {
+    ahead = std::max<duration>(ahead, servers_[node].clock_now() - clocks_[node].read(now));
+  }
+  if (ahead > duration{0}) disturb(cause::clock_stepped);
+  auto agreed = clocks_;
+  for (auto& one : agreed) one.step(now, std::chrono::ceil<server_time::duration>(ahead));
+  return agreed;
+}
+
 void quorum_world::end_trouble() {
   trouble_is_over_ = true;
-  // They agree again, but it need not be on what they showed before.
-  auto apart = 0us;
-  if (plan_.faults[static_cast<std::size_t>(fault::clock_steps)]) {
-    apart = std::chrono::duration_cast<std::chrono::microseconds>(trouble_.any_size(1ms, 1min));
-    disturb(cause::clock_stepped);
-  }
+  const auto latest = agree_on_the_latest();
   for (std::size_t node = 0; node < servers_.size(); ++node) {
     servers_[node].redis().set_memory_full(false);
     servers_[node].redis().allow_all();
-    servers_[node].clock() = clocks_[node];
-    servers_[node].clock().step(events_.now(), apart);
+    servers_[node].clock() = latest[node];
     for (std::size_t host = 0; host < clients_.size(); ++host) {
       auto& path = nets_[node].of(static_cast<int>(host));
       path.spike_percent = 0;

@@ -80,6 +80,7 @@ private:
   void strike_client(fault what);
   void strike_server(fault what, std::size_t node);
   void end_trouble();
+  std::vector<wall_clock> agree_on_the_latest();
   quorum_client* somebody();
   route& some_route(std::size_t node);
 
