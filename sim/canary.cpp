@@ -166,6 +166,22 @@ const std::vector<canary>& canaries() {
        canary_switch::none,
        {{{id::raise}, "if not last or sub(last, 1, 16) < token then", "if false then"}},
        5},
+      {"permits_for_everybody",
+       "a node votes for more permits than there are, and for a reader beside a writer",
+       "C1",
+       1000,
+       "",
+       canary_switch::none,
+       {{{id::vote_counted}, "if not has_room(entry) or wanted and standing == '-' then", "if false then"}},
+       5},
+      {"any_proposal_for_permits",
+       "a writer's token need not be above those of the readers before it",
+       "C2",
+       5000,
+       "data_losses",
+       canary_switch::none,
+       {{{id::vote_counted}, "local stamp = next_token(last)", "local stamp = proposal"}},
+       5},
   };
   return all;
 }

@@ -32,6 +32,11 @@ engine::quorum_keeper::settings keeper_settings(const quorum_client::settings& w
   return {std::vector(nodes, s), rho, "hf:", what.record, what.of->max_ttl};
 }
 
+script::part all_of(const lock& of) {
+  if (of.kind == lock_kind::exclusive) return {};
+  return {of.kind == lock_kind::semaphore ? 'p' : 'w', of.size, of.size};
+}
+
 }  // namespace
 
 duration patience_of(std::chrono::milliseconds ttl, duration timeout) {
@@ -251,7 +256,7 @@ void quorum_client::try_once(const std::shared_ptr<search>& whose) {
       voters_,
       round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl,
                      max_ttl, what.min_fence, rho, patience_of(what.ttl, what_.how.timeout), now() + what_.how.timeout,
-                     "hf:", what_.record},
+                     "hf:", what_.record, what.part},
       owner_id{rng_.bytes16()}, now());
   calls_.push_back(std::move(call));
   if (rng_.chance(3) && what.may_be_cancelled) calls_.back().acquire->cancel();
@@ -282,10 +287,11 @@ void quorum_client::conclude_acquire(open_call& call) {
     const wish& what = whose->what;
     const auto& keys = what_.of->locks[static_cast<std::size_t>(what.lock)].keys;
     const bool counts_late = what_.planted == canary_switch::validity_from_reply;
-    auto lease =
-        std::make_shared<held>(keys, seen.owner(), seen.token(), what.ttl,
-                               counts_late ? now() + what.ttl : seen.deadline(), tell_.next_number(), what.lock);
-    keeper_.keep(lease, fmt::format("client {}", what_.number), seen.votes(), seen.sent_at(), renewal::automatic);
+    auto lease = std::make_shared<held>(keys, seen.owner(), seen.token(), what.ttl,
+                                        counts_late ? now() + what.ttl : seen.deadline(), tell_.next_number(),
+                                        what.lock, what.part);
+    keeper_.keep(lease, fmt::format("client {}", what_.number), seen.votes(), seen.sent_at(), renewal::automatic,
+                 what.part);
     leases_.push_back(lease);
     tell_.on_hold(*lease);
     if (const duration left = lease->deadline.left(now()); left > duration{0}) {
@@ -323,6 +329,13 @@ void quorum_client::start(int workers) {
   }
 }
 
+script::part quorum_client::some_part_of(const lock& of) {
+  if (of.kind == lock_kind::exclusive) return {};
+  if (of.kind == lock_kind::semaphore) return {'p', rng_.chance(70) ? 1 : rng_.number(1, of.size), of.size};
+  const bool reads = rng_.chance(70);
+  return {reads ? 'r' : 'w', reads ? 1 : of.size, of.size};
+}
+
 void quorum_client::work_on(int job) {
   if (is_stopping_) {
     --jobs_;
@@ -330,7 +343,8 @@ void quorum_client::work_on(int job) {
   }
   const auto next = [this, job] { after(rng_.span(duration{0}, what_.of->think), [this, job] { work_on(job); }); };
   const auto ttl = std::max<std::chrono::milliseconds>(100ms, what_.of->ttl / rng_.number(1, 2));
-  const wish any{.lock = static_cast<int>(rng_.below(what_.of->locks.size())), .ttl = ttl, .may_be_cancelled = true};
+  wish any{.lock = static_cast<int>(rng_.below(what_.of->locks.size())), .ttl = ttl, .may_be_cancelled = true};
+  any.part = some_part_of(what_.of->locks[static_cast<std::size_t>(any.lock)]);
   acquire(any, [this, next](const lease_ptr& lease) {
     if (!lease) return next();
     // Mostly short, now and then for several ttl.
@@ -344,7 +358,8 @@ void quorum_client::work_on(int job) {
 }
 
 void quorum_client::probe(int lock, duration within, std::function<void(bool)> tell) {
-  const wish once{.lock = lock, .ttl = what_.of->ttl, .until = now() + within, .may_be_cancelled = true};
+  wish once{.lock = lock, .ttl = what_.of->ttl, .until = now() + within, .may_be_cancelled = true};
+  once.part = all_of(what_.of->locks[static_cast<std::size_t>(lock)]);
   acquire(once, [this, tell](const lease_ptr& lease) {
     tell(lease != nullptr);
     if (lease) release(lease);

@@ -39,10 +39,11 @@ public:
   };
   struct held final : engine::held_lease {
     held(const script::lock_keys& k, const owner_id& o, fencing_token t, std::chrono::milliseconds lasts,
-         time_point ends, int number, int of)
-        : held_lease{k, o, t, lasts, ends}, id{number}, lock{of} {}
+         time_point ends, int number, int of, const script::part& takes)
+        : held_lease{k, o, t, lasts, ends}, id{number}, lock{of}, part{takes} {}
     const int id;
     const int lock;
+    const script::part part;
   };
   struct hooks {
     std::function<void(const held&)> on_hold{};
@@ -70,6 +71,7 @@ public:
     std::optional<time_point> until{};  // None: until nobody is to begin anything new.
     fencing_token min_fence{};
     bool may_be_cancelled = false;  // As chance has it.
+    script::part part{};            // Of a counted kind.
   };
   // Tries until it is got, or there is no more time: then null.
   void acquire(const wish& what, std::function<void(const lease_ptr&)> then);
@@ -130,6 +132,7 @@ private:
   time_point wake_at() const;
 
   void try_once(const std::shared_ptr<search>& whose);
+  script::part some_part_of(const lock& of);
   void work_on(int job);
   void drop(const lease_ptr& lease);
   void end(const lease_ptr& lease, hold_end how);

@@ -5,9 +5,11 @@
 //
 //  invariant | what must hold
 //  ----------+-----------------------------------------------------------------------------------------------------
-//  C1        | two leases of one lock are never both valid; but for a server's clock that stepped or keys that were
-//            | deleted while it ran, and then the overlap is put down to that
-//  C2        | the tokens of leases strictly increase in the order in which they are got, with the same exceptions
+//  C1        | two leases of one lock are never both valid, nor more permits than there are, nor a writer and anybody
+//            | else; but for a server's clock that stepped or keys that were deleted while it ran, and then the
+//            | overlap is put down to that
+//  C2        | the token of who has all of a lock is above all before it, and every later one above that, in the order
+//            | in which they are got, with the same exceptions
 //  C4        | a client that runs is told of a loss before the lease is not valid any more
 //  C5        | when all is quiet nothing of a lock is left on any server
 //  liveness  | when the trouble is over every lock is to be had
@@ -62,10 +64,13 @@ private:
     instant got_at;
     int client;
     std::uint64_t token;
+    int permits;
   };
 
   quorum_client::hooks client_hooks(int client);
   void on_hold(int client, const quorum_client::held& one);
+  void check_room(int client, const quorum_client::held& one, int permits);
+  void check_token(int client, const quorum_client::held& one, bool is_all);
   bool is_excused(int lock, cause& why) const;
   void mix(std::uint64_t number);
   bool is_everybody_done() const;
@@ -93,8 +98,9 @@ private:
   std::deque<network> nets_;
   std::deque<std::unique_ptr<quorum_client>> clients_;  // Also the dead.
   std::vector<process_plan> client_plans_;
-  std::map<int, std::map<int, view>> valid_;  // By lock and hold.
-  std::map<int, std::uint64_t> last_token_;
+  std::map<int, std::map<int, view>> valid_;      // By lock and hold.
+  std::map<int, std::uint64_t> last_token_;       // The largest.
+  std::map<int, std::uint64_t> last_full_token_;  // Of those who had all of it.
   std::vector<disturbance> disturbances_;
   std::vector<violation> violations_;
   seeded_random trouble_;
