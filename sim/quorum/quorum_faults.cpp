@@ -131,23 +131,25 @@ void quorum_world::strike_server(fault what, std::size_t node) {
     case fault::clock_steps: {
       const auto step = std::chrono::duration_cast<server_time::duration>(trouble_.any_size(1ms, 1h));
       server.clock().step(events_.now(), trouble_.chance(50) ? step : -step);
+      note_clock(node);
       return disturb(cause::clock_stepped);
     }
     default: return;
   }
 }
 
-// As far apart as they were drawn, and none of them behind what it showed, or would show if nobody had set it: what is
-// on a server whose clock goes back stays there for as long, until somebody knocks.
-std::vector<wall_clock> quorum_world::agree_on_the_latest() {
+// How far ahead of what it would show if nobody had set it?
+void quorum_world::note_clock(std::size_t node) {
   const instant now = events_.now();
-  duration ahead{0};
-  for (std::size_t node = 0; node < servers_.size(); ++node) {
-    ahead = std::max<duration>(ahead, servers_[node].clock_now() - clocks_[node].read(now));
-  }
-  if (ahead > duration{0}) disturb(cause::clock_stepped);
+  most_ahead_ = std::max<duration>(most_ahead_, servers_[node].clock_now() - clocks_[node].read(now));
+}
+
+// As far apart as they were drawn, and none of them behind anything that it ever showed: what is on a server whose
+// clock goes back stays there for as long, until somebody knocks.
+std::vector<wall_clock> quorum_world::agree_on_the_latest() {
+  if (most_ahead_ > duration{0}) disturb(cause::clock_stepped);
   auto agreed = clocks_;
-  for (auto& one : agreed) one.step(now, std::chrono::ceil<server_time::duration>(ahead));
+  for (auto& one : agreed) one.step(events_.now(), std::chrono::ceil<server_time::duration>(most_ahead_));
   return agreed;
 }
 

@@ -85,6 +85,7 @@ private:
   void strike_client(fault what);
   void strike_server(fault what, std::size_t node);
   void end_trouble();
+  void note_clock(std::size_t node);
   std::vector<wall_clock> agree_on_the_latest();
   quorum_client* somebody();
   route& some_route(std::size_t node);
@@ -105,6 +106,7 @@ private:
   std::vector<violation> violations_;
   seeded_random trouble_;
   std::vector<fault> kinds_;
+  duration most_ahead_{0};
   bool trouble_is_over_ = false;
   int last_number_ = 0;
   int to_come_ = 0;
