@@ -52,8 +52,7 @@ public:
       return;
     }
     // Estimates of the server's clock may be as old as the world; and Redis rounds to milliseconds.
-    const duration slack = std::chrono::milliseconds{200} + in().now().time_since_epoch() / 64;
-    in().at(in().now() + call.timeout + call.ttl + slack, [this, call] { judge(call); });
+    in().at(in().now() + allowed(call), [this, call] { judge(call); });
   }
 
 private:
@@ -63,6 +62,16 @@ private:
   std::string label_of(const std::string& owner) const {
     const auto found = calls_of_.find(owner);
     return found == calls_of_.end() ? std::string{} : found->second;
+  }
+
+  // Estimates of the server's clock may be as old as the world; and Redis rounds to milliseconds.
+  duration allowed(const call_record& call) const {
+    return call.timeout + call.ttl + std::chrono::milliseconds{200} + in().now().time_since_epoch() / 64;
+  }
+
+  bool may_not_have_left(const call_record& call) const {
+    return queued_.contains(call.label) &&
+           (!in().is_running(call.process) || in().healthy_since(call.process) + allowed(call) > in().now());
   }
 
   bool holds(const call_record& call) const {
@@ -80,7 +89,7 @@ private:
 
   void judge(const call_record& call) {
     if (!holds(call)) return;
-    if (queued_.contains(call.label) && !in().is_running(call.process)) {
+    if (may_not_have_left(call)) {
       return in().at(in().now() + std::chrono::seconds{1}, [this, call] { judge(call); });
     }
     const auto since = call.started_at - std::chrono::minutes{5};
