@@ -29,9 +29,9 @@ struct server_uri {
   // The servers of a quorum, in one order, whatever the order in the URI is; then `where` is the first of them.
   std::vector<net::endpoint> quorum{};
   std::uint32_t generation = 1;  // Of that list: one more with each `holdfast quorum replace`.
-  bool is_local = false;        // local: ; then `where` is filled in when the server is found or started.
-  std::string local_directory;  // Empty: the default.
-  std::string display;          // Without user and password, in one spelling: two URIs of one server are equal.
+  bool is_local = false;         // local: ; then `where` is filled in when the server is found or started.
+  std::string local_directory;   // Empty: the default.
+  std::string display;           // Without user and password, in one spelling: two URIs of one server are equal.
 };
 
 // How the local: server of a directory is displayed.
