@@ -66,16 +66,6 @@ holder_info alone_by(const lock_info& info) {
           .breaking = info.breaking};
 }
 
-void show(lock_info& info, const holder_info& first) {
-  info.held = true;
-  info.owner = first.owner;
-  info.token = first.token;
-  info.ttl = first.ttl;
-  info.remaining = first.remaining;
-  info.held_for = first.held_for;
-  info.breaking = first.breaking;
-}
-
 // What a name is used as: its kind, and the size of a semaphore.
 using usage = std::pair<lock_kind, int>;
 
@@ -172,7 +162,7 @@ lock_info inspect_quorum(client_state& state, std::string_view text) {
     if (votes.nodes.size() + silent < needed) continue;
     const auto holder = held_by(votes, needed);
     if (kind == lock_kind::exclusive) {
-      show(info, holder);
+      show_holder(info, holder);
       info.foreign = votes.foreign;
       if (votes.nodes.size() >= needed) break;
     } else {
@@ -182,7 +172,7 @@ lock_info inspect_quorum(client_state& state, std::string_view text) {
   if (kind != lock_kind::exclusive && !info.holders.empty()) {
     std::sort(info.holders.begin(), info.holders.end(),
               [](const holder_info& a, const holder_info& b) { return a.remaining < b.remaining; });
-    show(info, info.holders.front());
+    show_holder(info, info.holders.front());
     if (kind == lock_kind::semaphore) {
       for (const auto& one : info.holders) info.permits_held += one.permits;
     }

@@ -16,11 +16,20 @@ namespace detail {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
+void show_holder(lock_info& info, const holder_info& first) {
+  info.held = true;
+  info.owner = first.owner;
+  info.token = first.token;
+  info.ttl = first.ttl;
+  info.remaining = first.remaining;
+  info.held_for = first.held_for;
+  info.breaking = first.breaking;
+}
+
 namespace {
 
 constexpr std::size_t names_per_question = 256;
 
-// The holder whose lease ends first stands for all of them.
 void add_counted(lock_info& info, const script::inspect_reply& reply) {
   info.kind = reply.kind;
   info.holders = reply.holders;
@@ -29,14 +38,7 @@ void add_counted(lock_info& info, const script::inspect_reply& reply) {
     info.permits_held = reply.used;
   }
   if (reply.holders.empty()) return;
-  const auto& first = reply.holders.front();
-  info.held = true;
-  info.owner = first.owner;
-  info.token = first.token;
-  info.ttl = first.ttl;
-  info.remaining = first.remaining;
-  info.held_for = first.held_for;
-  info.breaking = first.breaking;
+  show_holder(info, reply.holders.front());
 }
 
 script::inspect_reply read_inspection(client_state& state, const resp::value& reply, const script::lock_keys& keys) {

@@ -14,6 +14,8 @@ void break_lock(client_state&, std::string_view name, fencing_token seen, const 
 
 // What one server's answer says.
 lock_info info_of(std::string name, const script::inspect_reply& reply);
+// Of several holders the one whose lease ends first stands for all of them.
+void show_holder(lock_info& info, const holder_info& first);
 
 // As those, of a quorum.
 lock_info inspect_quorum(client_state&, std::string_view name);
