@@ -52,7 +52,7 @@ std::vector<holder> holders_of(const model_redis& in, const lock& what) {
   return all;
 }
 
-// `v1|process|s or -|ttl_ms|window_ms|wait_until_us or 0|min_fence or 0|joined_us|mode|owner label`
+// `v1|process|ear|ttl_ms|window_ms|wait_until_us or 0|min_fence or 0|joined_us|mode|owner label`
 std::vector<line_place> line_of(const model_redis& in, const lock& what) {
   std::vector<line_place> all;
   const auto* line = in.peek_as<model_redis::sorted_set>(what.keys.line());

@@ -14,7 +14,8 @@ void worker::rest() {
     return;
   }
   state_ = state::resting;
-  of_->after(rng_.any_size(10us, in_->what->think), [this] { want(); });
+  // Whoever fails again and again asks less often, or a server in trouble for seconds would see nothing else.
+  of_->after(rng_.any_size(10us, in_->what->think) * (1 << std::min(failures_in_a_row_ / 32, 8)), [this] { want(); });
 }
 
 void worker::want() {
@@ -45,10 +46,14 @@ void worker::want() {
   });
 }
 
-void worker::on_not_acquired(call_end) { rest(); }
+void worker::on_not_acquired(call_end) {
+  ++failures_in_a_row_;
+  rest();
+}
 
 void worker::on_acquired(const lease_ptr& lease) {
   state_ = state::working;
+  failures_in_a_row_ = 0;
   const int mine = ++turn_;
   if (!lease->keys.is_counted && rng_.chance(60)) raise(lease);
   of_->after(rng_.any_size(100us, in_->what->work), [this, mine, lease] {

@@ -51,6 +51,7 @@ private:
   seeded_random rng_;
   state state_ = state::resting;
   int turn_ = 0;  // Of which a timer is.
+  int failures_in_a_row_ = 0;
   int call_ = 0;
 };
 

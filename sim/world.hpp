@@ -96,6 +96,7 @@ private:
   std::deque<std::unique_ptr<worker>> workers_;
   std::vector<process*> worker_homes_;
   std::vector<instant> well_since_;
+  instant all_are_well_since_{};  // Who comes while something befalls all is befallen, too.
   std::vector<std::unique_ptr<checker>> checkers_;
   struct lasting {
     disturbance what;

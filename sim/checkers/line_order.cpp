@@ -23,6 +23,7 @@ public:
 
   void on_script(const script_run& run) override {
     if (run.which == script::id::wait || run.which == script::id::wait_counted) note_entry(run);
+    if (run.which == script::id::look || run.which == script::id::look_counted) note_look(run);
     for (const auto& h : run.after) {
       const bool is_new =
           std::none_of(run.before.begin(), run.before.end(), [&](const holder& b) { return b.owner == h.owner; });
@@ -36,6 +37,7 @@ private:
     double ticket = 0;
     instant queued_at{};
     int comebacks = 0;
+    bool knows_its_ticket = false;  // Only who has heard of its place looks. A reply that was lost told it nothing.
   };
 
   // {7, now, ticket, ...}
@@ -44,14 +46,24 @@ private:
     if (!parts || parts->size() < 3 || !(*parts)[0].as_integer() || *(*parts)[0].as_integer() != 7) return;
     const double ticket = std::strtod((*parts)[2].as_bulk()->c_str(), nullptr);
     auto& known = entries_[run.args[4]];
-    if (known.owner == run.owner()) return;
-    const bool came_back = !known.owner.empty() && ++known.comebacks == 1;
+    if (known.owner == run.owner()) {
+      known.ticket = ticket;  // It may have had its turn while its first reply was lost.
+      return;
+    }
+    const bool came_back = !known.owner.empty() && known.knows_its_ticket && ++known.comebacks == 1;
     if (came_back && ticket > known.ticket && !in().excuse({cause::data_lost}, known.queued_at)) {
       in().complain("C7", fmt::format("lock {}: {} came back and lost its place", run.lock, run.args[4]));
     }
     known.owner = run.owner();
     known.ticket = ticket;
     known.queued_at = in().now();
+    known.knows_its_ticket = false;
+  }
+
+  void note_look(const script_run& run) {
+    for (auto& [label, known] : entries_) {
+      if (known.owner == run.owner()) known.knows_its_ticket = true;
+    }
   }
 
   void judge(const script_run& run, const std::string& granted) {

@@ -64,4 +64,24 @@ TEST(found_by_seed, seed_1010377_a_dead_waiter_that_looked_in_the_future_does_no
   });
 }
 
+TEST(found_by_seed, seed_6074170_whom_nobody_looks_for_does_not_stop_the_line_while_its_process_lives_P5) {
+  const rule about{.opposite = "a waiter is there while its process looks for another",
+                   .broken = "expected",
+                   .texts = {{with_line, "entry.told ~= 's' and entry.looked or call", "call"}}};
+  play(about, [](story& s) {
+    s.b.tries();
+    s.within(1s, "B holds the lock", [&] { return s.b.holds(); });
+    s.server().deny_subscribe(true);
+    s.a.waits({.ttl = 1s});
+    s.within(1s, "A stands in line, and cannot be told", [&] { return s.line() == "A"; });
+    s.server_restarts(s.all_data(), 20s);
+    s.passes(100ms);
+    s.a.gives_up();
+    s.passes(20s);
+    s.expect(s.line() == "A", "nobody could tell the server that A has left");
+    s.other_thread_of_a.waits();
+    s.within(90s, "A's process has the lock that nobody holds", [&] { return s.other_thread_of_a.holds(); });
+  });
+}
+
 }  // namespace holdfast::sim

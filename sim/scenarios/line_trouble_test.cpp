@@ -50,8 +50,8 @@ TEST(the_line, P4_a_slow_waiter_has_time_for_its_claim) {
   const rule about{.opposite = "a grant waits a second for its claim, whoever it is for",
                    .broken = "expected",
                    .texts = {{{id::wait},
-                              "local entry = {'v1', process, told, ttl, window,",
-                              "local entry = {'v1', process, told, ttl, '1000',"}}};
+                              "local entry = {'v1', process, ear_of(told), ttl, window,",
+                              "local entry = {'v1', process, ear_of(told), ttl, '1000',"}}};
   play(about, [](story& s) {
     a_holds(s);
     s.b.moves_away(240ms);

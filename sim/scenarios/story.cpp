@@ -156,9 +156,9 @@ void story::loses(const std::string& key) {
   world_.disturb(cause::keys_deleted, duration{0});
 }
 
-void story::server_restarts(model_redis::keyspace data) {
+void story::server_restarts(model_redis::keyspace data, duration down) {
   world_.say("the server restarts");
-  server().restart(world_.now(), std::move(data));
+  server().restart(world_.now() + down, std::move(data));
   world_.disturb(cause::data_lost, duration{0});
   world_.befall_all(5min);  // Places in line are kept by who comes back, and that takes its time.
 }

@@ -115,8 +115,8 @@ public:
   // An operator's redis-cli: which invariants do not watch.
   resp::value operate(std::initializer_list<std::string> words) { return server().operate(words); }
   void loses(const std::string& key);
-  // At once, with this data.
-  void server_restarts(model_redis::keyspace data);
+  // It is back so much later, with this data.
+  void server_restarts(model_redis::keyspace data, duration down = {});
   model_redis::keyspace all_data() { return server().redis().all(); }
   // The lock that is held: at its expiry.
   void operator_breaks();

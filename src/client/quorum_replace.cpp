@@ -90,7 +90,8 @@ private:
   void leave_out(member& at, const error& e) const;
   std::size_t count(bool member::*list, std::initializer_list<standing> which) const;
   std::vector<std::string> names(bool member::*list, std::initializer_list<standing> which) const;
-  [[noreturn]] void fail_for_other(const member& at) const;
+  const member& most_telling(const member& first) const;
+  [[noreturn]] void fail_for_other(const member& first) const;
   void tell(const replace_progress& what) const {
     if (how_.tell) how_.tell(what);
   }
@@ -201,7 +202,18 @@ std::vector<std::string> replacement::names(bool member::*list, std::initializer
   return out;
 }
 
-void replacement::fail_for_other(const member& at) const {
+// Who was left out by a replacement that is through stays closed. Of several that belong elsewhere, one that is open
+// says more.
+const member& replacement::most_telling(const member& first) const {
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& one) {
+    const auto kept = script::parse_quorum_record(one.kept);
+    return of(one) == standing::other && kept && kept->is_open;
+  });
+  return found == members_.end() ? first : *found;
+}
+
+void replacement::fail_for_other(const member& first) const {
+  const auto& at = most_telling(first);
   const auto found = script::parse_quorum_record(at.kept);
   error_detail detail;
   detail.endpoint = from_;

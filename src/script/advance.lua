@@ -4,14 +4,16 @@
 -- KEYS[1] holder, [2] fence, [3] line, [4] waiters.
 --
 --   line     sorted set: owner id, scored by its ticket, a stamp
---   waiters  hash: owner id -> `v1|process|s or -|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`
+--   waiters  hash: owner id -> `v1|process|ear|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`
 --                  process  -> the server's time of its last look: its heartbeat
 --                  deaf     -> when a PUBLISH was refused: nobody here can be told anything
---                  standby  -> `now_us|owner id|at_us|owner id|at_us`: who was told to look when, at the last grant
+--                  standby  -> `now_us|owner id|at_us|owner id|at_us|owner id`: who was told to look when, at the
+--                              last grant, and whose grant that was
 --
--- A process is named by its channel; `s`: it has subscribed to it and the server said so (P1). A member of one key
--- without its entry in the other is dead. Both live a minute after the last touch. The mode is `x` and perhaps a block
--- of tokens (acquire.lua), or `r`, `w` or `p` and the permits that it takes (counted.lua).
+-- A process is named by its channel. The ear is `s`: it has subscribed to it and the server said so (P1); or `-` and
+-- the server's time of this waiter's own last look. A member of one key without its entry in the other is dead. Both
+-- live a minute after the last touch. The mode is `x` and perhaps a block of tokens (acquire.lua), or `r`, `w` or `p`
+-- and the permits that it takes (counted.lua).
 --
 -- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only its expiry is
 -- the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
@@ -103,20 +105,21 @@ end
 
 -- `text`: what the waiters key has of it. Nil for an entry that is dead: half lost, or its own wait is over.
 local function entry_of(id, text)
-  local process, told, ttl, window, wait_until, min_fence, _, mode, permits, label = string.match(text or '',
-    '^v1|([^|]+)|([s-])|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%a)(%d*)|([^|]*)$')
+  local process, told, looked, ttl, window, wait_until, min_fence, _, mode, permits, label = string.match(text or '',
+    '^v1|([^|]+)|([s-])(%d*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%a)(%d*)|([^|]*)$')
   if not process or wait_until ~= '0' and now > wait_until then
     return nil
   end
-  return {id = id, process = process, told = told, ttl = ttl, window = window, min_fence = min_fence, mode = mode,
-    permits = tonumber(permits) or 0, label = label}
+  return {id = id, process = process, told = told, looked = looked, ttl = ttl, window = window, min_fence = min_fence,
+    mode = mode, permits = tonumber(permits) or 0, label = label}
 end
 
--- How long its process has not looked. A look finds room behind a grant that lapsed: whoever was told to stand by for
--- that and did not look is silent too, and need not cost a window of its own (P3). A tenth of a second is for the
--- network.
+-- How long its process has not looked; of one who cannot be told, how long nobody has looked for it: its process may
+-- know nothing of it any more and look for others, and nothing would ever call it (P5). A look finds room behind a
+-- grant that lapsed: whoever was told to stand by for that and did not look is silent too, and need not cost a window
+-- of its own (P3). A tenth of a second is for the network.
 local function silence_of(entry, standby)
-  local looked = call('HGET', KEYS[4], entry.process)
+  local looked = entry.told ~= 's' and entry.looked or call('HGET', KEYS[4], entry.process)
   local silence = looked and tonumber(now) - tonumber(looked) or dead_us + 1
   -- It looked in the future: the clock went back, and nobody knows how long it has been silent (H5). Whoever lives
   -- looks soon; until then those who have looked since go first, or a dead one would be first for all of the step.
@@ -165,7 +168,7 @@ local function stand_by(offered, rank)
     end
   end
   if told > 0 then
-    call('HSET', KEYS[4], 'standby', standby)
+    call('HSET', KEYS[4], 'standby', standby .. '|' .. offered.id)
   end
 end
 

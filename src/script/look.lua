@@ -96,11 +96,7 @@ if asked and tonumber(string.match(entry, '|%a(%d+)|[^|]*$')) > size then
   return {16, now, size}
 end
 
--- Whether it can be told may have changed since.
-local renamed = string.gsub(entry, '^v1|[^|]+|[s-]|', function() return 'v1|' .. process .. '|' .. told .. '|' end)
-if renamed ~= entry then
-  call('HSET', KEYS[4], owner, renamed)
-end
+hear(owner, entry, process, told)
 
 if is_free() and not is_quarantine then
   local token = advance(owner)
@@ -119,7 +115,7 @@ end
 
 -- The heartbeat above is that of the whole process. Whoever is still in line as it was needs nothing else; but the
 -- first four of the line look at an expiry that is near, and have to be told when.
-local as_they_are = 'v1|' .. process .. '|' .. told .. '|'
+local as_they_are = 'v1|' .. process .. '|' .. told .. (told == 's' and '|' or '')
 local is_near = answer[5] < 5000 and not is_quarantine
 local missing = {}
 for i = 7, math.min(#ARGV, 262) do
@@ -129,6 +125,8 @@ for i = 7, math.min(#ARGV, 262) do
     asked and tonumber(string.match(other, '|%a(%d+)|[^|]*$')) > size or
     is_near and call('ZRANK', KEYS[3], id) < 4 then
     missing[#missing + 1] = i - 6
+  elseif told ~= 's' then
+    hear(id, other, process, told)
   end
 end
 answer[8] = missing

@@ -1,11 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- place: what wait and look share (`-- include: place.lua`, behind advance.lua): the claim, and what a waiter is told
 -- about its place in line.
-local mine, place
+local mine, ear_of, hear, place
 
 -- It is ours already: a grant of the line that we take now, or an earlier copy of this request. It lives its whole ttl
--- from now on.
+-- from now on; and nobody had to stand by for it.
 mine = function(owner, token)
+  local standby = pcall('HGET', KEYS[4], 'standby')
+  if type(standby) == 'string' and sub(standby, -32) == owner then
+    call('HDEL', KEYS[4], 'standby')
+  end
   return {1, now, token, tonumber(claim(owner))}
 end
 
@@ -25,6 +29,18 @@ local function live_ahead(ahead)
     end
   end
   return live, first
+end
+
+ear_of = function(told)
+  return told == 's' and told or '-' .. now
+end
+
+-- Whether it can be told may have changed since it came; and that somebody looks for one who cannot is written down.
+hear = function(owner, entry, process, told)
+  local ear = 'v1|' .. process .. '|' .. ear_of(told) .. '|'
+  if sub(entry, 1, #ear) ~= ear then
+    call('HSET', KEYS[4], owner, (string.gsub(entry, '^v1|[^|]+|[s-]%d*|', function() return ear end)))
+  end
 end
 
 -- Touches everything of the line and answers {7, now, ticket, ahead, look_ms, value, pttl}. When to look again is the

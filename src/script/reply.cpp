@@ -175,7 +175,7 @@ std::pair<hold_mode, int> taken(char mode, std::string_view permits) {
   return {hold_mode::exclusive, 1};
 }
 
-// `v1|process|s or -|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`; nullopt for one that is not ours.
+// `v1|process|ear|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`; nullopt for one that is not ours.
 std::optional<waiter_info> parse_entry(std::string_view text, server_time now) {
   if (!text.starts_with(our_version)) return std::nullopt;
   text.remove_prefix(our_version.size());

@@ -143,7 +143,10 @@ if told == 't' then
   return {2, now, value, pttl}
 end
 
-if not call('ZSCORE', KEYS[3], owner) or call('HEXISTS', KEYS[4], owner) == 0 then
+local before = call('HGET', KEYS[4], owner)
+if before and call('ZSCORE', KEYS[3], owner) then
+  hear(owner, before, process, told)
+else
   local stamp = next_stamp('0')
   if ticket == '0' or ticket > stamp then
     ticket = stamp
@@ -151,7 +154,7 @@ if not call('ZSCORE', KEYS[3], owner) or call('HEXISTS', KEYS[4], owner) == 0 th
   -- The owner id beside the stamp stays: it is the last that was granted.
   local granted_last = last and #last >= 49 and sub(last, 18, 49) or string.rep('0', 32)
   call('ZADD', KEYS[3], ticket, owner)
-  local entry = {'v1', process, told, ttl, window, wait_until, min_fence, now, mode .. permits, label}
+  local entry = {'v1', process, ear_of(told), ttl, window, wait_until, min_fence, now, mode .. permits, label}
   call('HSET', KEYS[4], owner, table.concat(entry, '|'))
   write_fence(stamp, granted_last, true)
 end

@@ -164,6 +164,13 @@ std::vector<script_case> semaphore_cases() {
       {"tokens_increase_from_holder_to_holder_C2",
        {wait("<A>", granted("ta")), wait("<B>", granted("tb")),
         send({"EVAL", "return ARGV[2] > ARGV[1] and 1 or 0", "0", "<ta>", "<tb>"}, number(1))}},
+      // C needs more room than there is, and has it when B is done. Nobody had to take B's place.
+      {"whoever_stood_by_keeps_its_turn_when_the_grant_was_claimed_P3",
+       {listen(ear), listen(other_ear), wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0)),
+        wait("<C>", queued(1), {.permits = "3", .process = other_ear}), wait("<D>", queued(2)),
+        release_part("<A>", "<ta>"), holding(1),
+        send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-500000>|<B>", other_ear, "<now-2000000>"}, number(0)),
+        look("<B>", claimed()), wait("<E>", busy, as_try({})), holding(1), waiting(2)}},
       {"an_unclaimed_grant_ends_with_its_window",
        {listen(ear), wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0), {.window = "100"}),
         send({"SET", "hf:{t}", "1", "PX", "150"}), release_part("<A>", "<ta>"), hears({shape::kind::anything}),

@@ -38,8 +38,9 @@ step look(const std::string& who, shape expected, const std::string& process = e
           const std::string& not_after = "0") {
   return run(id::look, {holder, fence, line, waiters}, {who, not_after, "60000", process, told}, std::move(expected));
 }
-step look_for(const std::string& who, const std::vector<std::string>& others, shape expected) {
-  std::vector<std::string> args{who, "0", "60000", ear, "s", ""};
+step look_for(const std::string& who, const std::vector<std::string>& others, shape expected,
+              const std::string& told = "s") {
+  std::vector<std::string> args{who, "0", "60000", ear, told, ""};
   args.insert(args.end(), others.begin(), others.end());
   return run(id::look, {holder, fence, line, waiters}, std::move(args), std::move(expected));
 }
@@ -53,6 +54,10 @@ shape queued(const std::string& name, std::int64_t ahead, std::int64_t look_leas
 shape still_queued(const std::string& ticket, std::int64_t ahead) {
   return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 5000),
                text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000)});
+}
+shape looked_for(const std::string& ticket, std::int64_t ahead) {
+  return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 5000),
+               text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000), list({})});
 }
 // The same of the first in line, who looked for others, too.
 shape queued_for(const std::string& ticket, std::vector<shape> missing, std::int64_t look_most = 5000) {
@@ -126,11 +131,19 @@ step wait_silently(const std::string& who, shape expected) {
   e.process = silent_ear;
   return wait(who, std::move(expected), e);
 }
-step wait_deaf(const std::string& who, shape expected) {
+entry deaf(const std::string& process = ear) {
   entry e;
-  e.process = silent_ear;
+  e.process = process;
   e.told = "-";
-  return wait(who, std::move(expected), e);
+  return e;
+}
+// One who cannot be told: so it stands in its entry.
+step last_looked_for(const std::string& who, const std::string& at) {
+  return send({"EVAL",
+               "local entry = redis.call('HGET', KEYS[1], ARGV[1])\n"
+               "return redis.call('HSET', KEYS[1], ARGV[1], (string.gsub(entry, '|%-%d+|', '|-' .. ARGV[2] .. '|')))",
+               "1", waiters, who, at},
+              number(0));
 }
 
 std::vector<script_case> order_cases() {
@@ -171,8 +184,9 @@ std::vector<script_case> order_cases() {
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), memory_full(),
         release_with_line("<A>", "<t>"), held_by("<B>")}},
       {"acquire_does_not_go_before_those_who_wait_P2",
-       {acquire("<A>", now("t")), listen(ear), wait_deaf("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
-        is_absent(holder), acquire("<C>", lined), wait_try("<C>", lined), is_absent(holder)}},
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf(silent_ear)),
+        release_with_line("<A>", "<t>"), is_absent(holder), acquire("<C>", lined), wait_try("<C>", lined),
+        is_absent(holder)}},
       {"a_try_takes_a_free_lock_whose_line_has_only_dead_in_it_P2",
        {acquire("<A>", now("t")), wait_silently("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
         is_absent(holder), acquire("<C>", lined), wait_try("<C>", granted()), held_by("<C>")}},
@@ -196,9 +210,10 @@ std::vector<script_case> absent_cases() {
        {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         release_with_line("<A>", "<t>"), held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
       {"whoever_cannot_be_told_is_waited_for_P1",
-       {acquire("<A>", now("t")), listen(ear), wait_deaf("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
-        release_with_line("<A>", "<t>"), is_absent(holder), look("<C>", queued_free("c", 1)),
-        look("<B>", granted(), silent_ear, "-"), held_by("<B>"), left_is(holder, 9000, 10000)}},
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf(silent_ear)),
+        wait("<C>", queued("c", 1)), release_with_line("<A>", "<t>"), is_absent(holder),
+        look("<C>", queued_free("c", 1)), look("<B>", granted(), silent_ear, "-"), held_by("<B>"),
+        left_is(holder, 9000, 10000)}},
       {"publish_denied_keeps_the_lock_free_for_the_first_P1",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         deny("PUBLISH"), release_with_line("<A>", "<t>"), allow_all(), is_absent(holder),
@@ -212,9 +227,28 @@ std::vector<script_case> absent_cases() {
         release_with_line("<A>", "<t>"), held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
       // The clock went back by an hour behind the look of one that died: it is not there for an hour more.
       {"who_looked_in_the_future_is_passed_over_while_a_fresher_one_waits_H5",
-       {listen(ear), acquire("<A>", now("t")), wait("<B>", queued("b", 0), {.process = other_ear, .told = "-"}),
+       {listen(ear), listen(other_ear), acquire("<A>", now("t")), wait("<B>", queued("b", 0), from(other_ear)),
         wait("<C>", queued("c", 1)), send({"HSET", waiters, other_ear, "<now+3600000000>"}, number(0)),
         release_with_line("<A>", "<t>"), held_by("<C>")}},
+      // Its process looks for others, and nothing would call it.
+      {"whom_nobody_looks_for_is_passed_over_when_it_cannot_be_told_P5",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf()), wait("<C>", queued("c", 1)),
+        last_looked_for("<B>", "<now-7000000>"), look("<C>", still_queued("c", 1)), release_with_line("<A>", "<t>"),
+        held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+      {"whom_nobody_looked_for_three_times_is_out_of_the_line_when_it_cannot_be_told_P5",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf()), wait("<C>", queued("c", 1)),
+        last_looked_for("<B>", "<now-17000000>"), look("<C>", still_queued("c", 1)), release_with_line("<A>", "<t>"),
+        held_by("<C>"), nobody_waits()}},
+      {"a_look_for_others_is_a_look_for_those_who_cannot_be_told_P5",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        wait("<D>", queued("d", 2)), wait("<E>", queued("e", 3), deaf()), wait("<F>", queued("f", 4), deaf()),
+        last_looked_for("<F>", "<now-17000000>"), look_for("<E>", {"<F>"}, looked_for("e", 3), "-"),
+        leave("<B>", now()), leave("<C>", now()), leave("<D>", now()), leave("<E>", now()),
+        release_with_line("<A>", "<t>"), is_absent(holder), send({"ZRANGE", line, "0", "-1"}, list({text("<F>")}))}},
+      {"a_wait_that_is_repeated_is_a_look_P5",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf()), wait("<C>", queued("c", 1)),
+        last_looked_for("<B>", "<now-7000000>"), wait("<B>", still_queued("b", 0), deaf()),
+        release_with_line("<A>", "<t>"), is_absent(holder)}},
       {"who_was_silent_is_better_than_nobody_P3",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
         send({"HSET", waiters, ear, "<now-7000000>"}, number(0)), release_with_line("<A>", "<t>"), held_by("<B>")}},
@@ -292,8 +326,9 @@ std::vector<script_case> leave_and_look_cases() {
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         release_with_line("<A>", "<t>"), leave("<B>", now()), held_by("<C>")}},
       {"leave_of_the_first_lets_the_next_have_a_free_lock_P2",
-       {acquire("<A>", now("t")), listen(ear), wait_deaf("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
-        release_with_line("<A>", "<t>"), is_absent(holder), leave("<B>", now()), held_by("<C>")}},
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf(silent_ear)),
+        wait("<C>", queued("c", 1)), release_with_line("<A>", "<t>"), is_absent(holder), leave("<B>", now()),
+        held_by("<C>")}},
       {"leave_before_its_wait_arrives_leaves_no_ghost_P5_P9",
        {acquire("<A>", now("t")), leave("<B>", not_mine), wait("<B>", list({number(4), now()})), nobody_waits()}},
       {"leave_twice_is_nothing_the_second_time",
