@@ -332,9 +332,9 @@ TEST(line_reply, are_no_answers_to_other_questions_H73) {
 }
 
 TEST(inspect_reply, the_line_with_labels_and_ages) {
-  const auto r = parse_inspect(inspected(
-      ours, 1, resp::nil{}, 3,
-      {"v1|hf:wake:p|s|10000|1000|0|0|1795212799000042|x|ann%7C"s, "v2|later"s, "v1|hf:wake:q|-1795212799000040|1|1|0|0|17|x|bob"s}));
+  const auto r = parse_inspect(inspected(ours, 1, resp::nil{}, 3,
+                                         {"v1|hf:wake:p|s|10000|1000|0|0|1795212799000042|x|ann%7C"s, "v2|later"s,
+                                          "v1|hf:wake:q|-1795212799000040|1|1|0|0|17|x|bob"s}));
   ASSERT_TRUE(r);
   EXPECT_EQ(r->waiting, 3);
   ASSERT_EQ(r->waiters.size(), 1u);
