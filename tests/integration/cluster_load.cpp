@@ -120,11 +120,12 @@ protected:
   void await_gossip() {
     for (const auto& [name, to] : std::exchange(moved_, {})) {
       const auto key = "hf:{" + name + "}";
+      const auto& address = to;  // clang 14 captures no structured binding.
       const auto port = to.substr(to.find(':'));
       for (const auto& node : lab_.nodes()) {
         const auto names_it = [&] {
           const auto answer = ask(node, {"TYPE", key.c_str()});
-          return answer.starts_with("MOVED") ? answer.ends_with(port) : node.address == to;
+          return answer.starts_with("MOVED") ? answer.ends_with(port) : node.address == address;
         };
         ASSERT_TRUE(eventually(names_it, long_enough)) << node.address << " on " << name;
       }
