@@ -22,7 +22,8 @@ class lease_set_handle;
 
 // All of it holds or none of it does: one deadline, the earliest of its locks'; one renewal, which sends for all of
 // them in one write and moves the deadline when the last of them was renewed; and one loss, when the server refuses any
-// of them. Each lock has a fencing token of its own. Otherwise as holdfast::lease, also in what threads may do with it.
+// of them. On a Redis Cluster and of a quorum each is kept by itself, and what they share is the loss. Each lock has a
+// fencing token of its own. Otherwise as holdfast::lease, also in what threads may do with it.
 class HOLDFAST_EXPORT lease_set {
 public:
   // An empty handle: valid() is false, release() throws errc::empty_handle.
@@ -63,8 +64,9 @@ public:
   // Why it was lost, a lease_* code; no error while it is not.
   std::error_code lost_reason() const noexcept;
 
-  // Gives all of it back, in one write, and waits for the answers, at most client_options::timeout or until the ttl is
-  // over. `released` when each was; else `unknown` when one is; else `already_lost`. Throws as lease::release does.
+  // Gives all of it back, in one write (of a quorum one after the other), and waits for the answers, at most
+  // client_options::timeout or until the ttl is over. `released` when each was; else `unknown` when one is; else
+  // `already_lost`. Throws as lease::release does.
   release_outcome release();
 
   // Implementation detail.

@@ -20,8 +20,7 @@ void client_state::refuse_on_quorum(const std::string& what) const {
   error_detail detail;
   detail.subject = what + " on a quorum";
   detail.why =
-      "a quorum has locks, shared locks and semaphores, one at a time and by blocking calls; one Redis, or one with "
-      "Sentinels, has it";
+      "a quorum has locks, shared locks and semaphores, by blocking calls; one Redis, or one with Sentinels, has it";
   throw error{errc::invalid_option, std::move(detail)};
 }
 
@@ -56,6 +55,16 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
   if (detail.subject.empty()) detail.subject = "'" + wish.name + "'";
   fail(end.code, std::move(detail));
+}
+
+// One after the other: each is asked of all servers at once.
+release_outcome client_state::release_all_of_quorum(const records& several) {
+  auto worst = release_outcome::released;
+  for (const auto& one : several) {
+    one->is_let_go = true;
+    worst = worse(worst, release_of_quorum(one));
+  }
+  return worst;
 }
 
 release_outcome client_state::release_of_quorum(const std::shared_ptr<lease_record>& record) {

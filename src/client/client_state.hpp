@@ -30,6 +30,11 @@ class quorum;
 // What the end of an acquire is to an observer.
 acquire_result result_of(errc code);
 
+// What several have come to that were released as one: the worst that is known.
+inline release_outcome worse(release_outcome before, release_outcome next) {
+  return next == release_outcome::unknown || before == release_outcome::released ? next : before;
+}
+
 // Why nothing is granted, for people.
 std::string quarantine_sentence(bool is_promotion, duration began_ago, duration remaining);
 
@@ -175,6 +180,7 @@ private:
   std::optional<lease> acquire_of_quorum(std::string_view name, const acquire_options& what, patience how,
                                          const script::part& part);
   release_outcome release_of_quorum(const std::shared_ptr<lease_record>& record);
+  release_outcome release_all_of_quorum(const records& several);
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);

@@ -62,6 +62,10 @@ public:
   release_outcome release(const std::shared_ptr<lease_record>& record, time_point give_up_at);
   // In the background.
   void drop(lease_record& record);
+  // Several that are lost together from now on; each is still kept by its own votes. As quorum_keeper_thread::join.
+  std::optional<std::size_t> join(const engine::keeper::leases& several, const engine::keeper::leases& joined) {
+    return keeper_->join(several, joined);
+  }
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose) {
     return keeper_->renew_now(lease, give_up_at, std::move(whose));
   }

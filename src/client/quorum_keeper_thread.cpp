@@ -59,6 +59,20 @@ std::vector<engine::quorum_vote> quorum_keeper_thread::let_go(const engine::held
   return keeper_.let_go(lease);
 }
 
+std::optional<std::size_t> quorum_keeper_thread::join(const engine::keeper::leases& several,
+                                                      const engine::keeper::leases& joined) {
+  const std::lock_guard held{mutex_};
+  const auto gone =
+      std::find_if(several.begin(), several.end(), [&](const auto& one) { return !keeper_.is_kept(*one); });
+  if (gone != several.end()) return static_cast<std::size_t>(gone - several.begin());
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    // It may have been renewed since it was copied.
+    joined[i]->deadline.extend(net::boottime_now(), several[i]->deadline.at());
+    keeper_.go_on_as(*several[i], joined[i]);
+  }
+  return std::nullopt;
+}
+
 bool quorum_keeper_thread::renew_now(const engine::held_lease& lease, time_point give_up_at,
                                      std::shared_ptr<engine::renewal_wish> whose) {
   const std::lock_guard held{mutex_};

@@ -30,6 +30,9 @@ public:
   void keep(std::shared_ptr<engine::held_lease> lease, std::string label, std::vector<engine::quorum_vote> votes,
             time_point sent_at, renewal mode, const script::part& what, const std::vector<core::server_clock>& seen);
   std::vector<engine::quorum_vote> let_go(const engine::held_lease& lease);
+  // Each of `several` is kept as the one of `joined` in its place from now on; or none of them, when one is not kept
+  // any more: its index.
+  std::optional<std::size_t> join(const engine::keeper::leases& several, const engine::keeper::leases& joined);
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void release_later(std::size_t node, engine::keeper::background_release what);
 

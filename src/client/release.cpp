@@ -93,6 +93,7 @@ void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
 
 std::optional<std::size_t> client_state::keep_as_one(const records& several, engine::keeper::leases joined,
                                                      time_point deadline) {
+  if (quorum_) return quorum_->join({several.begin(), several.end()}, joined);
   return node_->keeper().join({several.begin(), several.end()}, std::move(joined), deadline, several.front()->mode);
 }
 
@@ -161,6 +162,7 @@ std::optional<time_point> client_state::let_go_all(const records& several) {
 
 release_outcome client_state::release_all(const records& several) {
   const uncancelled until_done;
+  if (quorum_) return release_all_of_quorum(several);
   const auto deadline = let_go_all(several);
   std::deque<engine::release> calls;  // They must not move.
   std::vector<engine::call*> all;
@@ -177,7 +179,7 @@ release_outcome client_state::release_all(const records& several) {
   for (std::size_t i = 0; i < several.size(); ++i) {
     const auto outcome = deadline ? calls[i].end() : release_outcome::already_lost;
     conclude(*several[i], outcome);
-    if (outcome == release_outcome::unknown || worst == release_outcome::released) worst = outcome;
+    worst = worse(worst, outcome);
   }
   return worst;
 }
@@ -185,6 +187,13 @@ release_outcome client_state::release_all(const records& several) {
 void client_state::drop_all(const records& several) noexcept {
   const uncancelled until_done;
   try {
+    if (quorum_) {
+      for (const auto& one : several) {
+        one->is_let_go = true;
+        quorum_->drop(*one);
+      }
+      return;
+    }
     if (let_go_all(several)) {
       for (const auto& one : several) release_in_background(*one);
     }

@@ -51,6 +51,13 @@ std::vector<quorum_vote> quorum_keeper::let_go(const held_lease& lease) {
   return votes;
 }
 
+void quorum_keeper::go_on_as(const held_lease& lease, std::shared_ptr<held_lease> next) {
+  auto node = leases_.extract(&lease);
+  node.key() = next.get();
+  node.mapped()->go_on_as(std::move(next));
+  leases_.insert(std::move(node));
+}
+
 bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,
                               std::shared_ptr<renewal_wish> whose) {
   const auto found = leases_.find(&lease);

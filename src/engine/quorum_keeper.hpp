@@ -63,6 +63,9 @@ public:
   // Ends the keeping: nothing is renewed and nothing is reported any more. What each server may have had by then; empty
   // when the lease was lost before.
   std::vector<quorum_vote> let_go(const held_lease& lease);
+  bool is_kept(const held_lease& lease) const { return leases_.contains(&lease); }
+  // What is kept as `lease` is kept as `next` from now on, which has its keys, owner id and token. It must be kept.
+  void go_on_as(const held_lease& lease, std::shared_ptr<held_lease> next);
   // As keeper::renew_now: renewed is what so many have renewed as are needed.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   void release_later(time_point now, std::size_t node, keeper::background_release what);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several locks of a quorum held as one: client::acquire_all.
+#include "integration/quorum_fixture.hpp"
+
+#include <holdfast/lease_set.hpp>
+
+#include <atomic>
+#include <future>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+constexpr std::array both{"hf:{a}", "hf:{b}"};
+const acquire_options brief{.ttl = 4s, .wait = 60s};
+
+class set_of_quorum : public with_quorum {
+protected:
+  int votes_for(const char* key) const {
+    int n = 0;
+    for (int i = 0; i < size(); ++i) n += value(i, key).empty() ? 0 : 1;
+    return n;
+  }
+  bool all_is_free() const {
+    return eventually([&] { return votes_for(both[0]) + votes_for(both[1]) == 0; }, long_enough);
+  }
+  // On as many servers as it takes.
+  void another_takes(const char* key) const {
+    for (int i = 0; i < 2; ++i)
+      ask(i, {"SET", key, "v1|00000000000000000000000000000000|9|60000|1|another", "PX", "3000"});
+  }
+};
+
+TEST_F(set_of_quorum, is_all_of_it_and_each_has_a_token_of_its_own) {
+  auto locks = make();
+  auto other = make();
+  auto set = locks.acquire_all({"b", "a"}, brief);
+  EXPECT_TRUE(set.valid());
+  EXPECT_EQ(set.names(), (std::vector<std::string>{"b", "a"}));
+  EXPECT_GE(votes_for(both[0]), 2);
+  EXPECT_GE(votes_for(both[1]), 2);
+  EXPECT_LT(set.token("a"), set.token("b"));  // In the order of their names.
+  EXPECT_FALSE(other.try_acquire("a", {.ttl = ttl}));
+  EXPECT_FALSE(other.try_acquire("b", {.ttl = ttl}));
+  EXPECT_EQ(set.release(), release_outcome::released);
+  EXPECT_TRUE(all_is_free());
+  EXPECT_TRUE(other.try_acquire("b", {.ttl = ttl}));
+}
+
+TEST_F(set_of_quorum, that_cannot_be_had_leaves_nothing) {
+  auto locks = make();
+  auto other = make();
+  const auto held = other.acquire("b", brief);
+  EXPECT_EQ(code_of([&] { (void)locks.acquire_all({"a", "b"}, {.ttl = ttl, .wait = 200ms}); }), errc::timed_out);
+  EXPECT_TRUE(eventually([&] { return votes_for(both[0]) == 0; }, long_enough));
+  EXPECT_TRUE(held.valid());
+}
+
+TEST_F(set_of_quorum, is_renewed_for_longer_than_its_ttl) {
+  auto locks = make();
+  const auto set = locks.acquire_all({"a", "b"}, {.ttl = 2s, .wait = 60s});
+  std::this_thread::sleep_for(5s);
+  EXPECT_TRUE(set.valid());
+  EXPECT_GE(votes_for(both[0]), 2);
+  EXPECT_GE(votes_for(both[1]), 2);
+}
+
+TEST_F(set_of_quorum, is_lost_with_any_of_its_locks_and_what_is_left_goes_with_the_set_B57) {
+  auto locks = make();
+  auto set = std::make_unique<lease_set>(locks.acquire_all({"a", "b"}, brief));
+  another_takes(both[1]);
+  EXPECT_TRUE(eventually([&] { return set->lost().stop_requested(); }, long_enough));
+  EXPECT_FALSE(set->valid());
+  const auto e = error_of([&] { set->check(); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->detail().subject, "'b'");
+  EXPECT_EQ(set->lost_reason(), e->code());
+  set.reset();
+  EXPECT_TRUE(all_is_free());
+}
+
+TEST_F(set_of_quorum, that_is_dropped_is_released_in_the_background) {
+  auto locks = make();
+  { const auto set = locks.acquire_all({"a", "b"}, brief); }
+  EXPECT_TRUE(all_is_free());
+}
+
+TEST_F(set_of_quorum, of_many_who_name_the_same_in_any_order_one_at_a_time_has_it_C1) {
+  std::atomic<int> inside{0};
+  std::atomic<int> holds{0};
+  const auto work = [&](const std::vector<std::string>& names) {
+    auto locks = make();
+    for (int i = 0; i < 10; ++i) {
+      auto set = locks.acquire_all(names, brief);
+      EXPECT_EQ(inside.fetch_add(1), 0);
+      ++holds;
+      --inside;
+      EXPECT_EQ(set.release(), release_outcome::released);
+    }
+  };
+  {
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 3; ++i) {
+      all.emplace_back([&] { work({"a", "b"}); });
+      all.emplace_back([&] { work({"b", "a"}); });
+    }
+  }
+  EXPECT_EQ(holds, 60);
+}
+
+}  // namespace
+}  // namespace holdfast::test
