@@ -30,9 +30,8 @@ struct acquire_target;
 // A name that is used as a lock or as a semaphore is errc::wrong_kind. naming::holdfast only. `locks` must outlive it.
 // Tokens increase over readers and writers alike; the guard of docs/fencing.md is for what writers write.
 //
-// On a quorum readers and writers need a majority each, and there is no downgrade; the tokens of readers that hold
-// it together say nothing. A try that is made while a writer waits is busy, for a second even if the writer has given
-// up.
+// On a quorum readers and writers need a majority each; the tokens of readers that hold it together say nothing. A try
+// that is made while a writer waits is busy, for a second even if the writer has given up.
 //
 // Two faces: the guards acquire and acquire_shared, which give leases and are safe from any thread; and the std façade
 // (SharedTimedLockable, for std::unique_lock and std::shared_lock), which cannot carry the token or the loss. As in std
@@ -58,10 +57,11 @@ public:
   [[nodiscard]] std::optional<lease> acquire_shared(const acquire_options& options, std::error_code& ec);
 
   // Makes a writer a reader in one step: no writer comes in between, and readers that are first in line enter. The
-  // lease stays the same, with its token. On a reader's lease it does nothing; on a quorum it is errc::invalid_option.
-  // Waits for the answer; throws errc::lease_gone when the lease does not stand any more, errc::empty_handle for an
-  // empty one, errc::wrong_kind for the lease of another kind of lock, and other holdfast::errors; after
-  // errc::reply_lost it may write or read: treat it as a reader, and release it.
+  // lease stays the same, with its token. On a reader's lease it does nothing. Of a quorum it is done when a majority
+  // has done it; errc::no_quorum when too few answer: what has taken effect stays, so call it again. Waits for the
+  // answer; throws errc::lease_gone when the lease does not stand any more, errc::empty_handle for an empty one,
+  // errc::wrong_kind for the lease of another kind of lock, and other holdfast::errors; after errc::reply_lost it may
+  // write or read: treat it as a reader, and release it.
   void downgrade(lease& held);
   void downgrade(lease& held, std::error_code& ec);
 

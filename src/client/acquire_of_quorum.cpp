@@ -57,6 +57,10 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
   fail(end.code, std::move(detail));
 }
 
+void client_state::downgrade_on_majority(lease_record& record) const {
+  quorum_->downgrade(record, plan_downgrade(record), boottime_now() + options_.timeout);
+}
+
 // One after the other: each is asked of all servers at once.
 release_outcome client_state::release_all_of_quorum(const records& several) {
   auto worst = release_outcome::released;

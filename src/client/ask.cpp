@@ -118,7 +118,6 @@ std::optional<std::chrono::milliseconds> client_state::quarantine() {
 }
 
 script::command client_state::plan_downgrade(lease_record& record) const {
-  refuse_on_quorum("downgrade");
   require_standing(record);
   if (record.kind != lock_kind::shared) {
     fail_wrong_kind(record.keys, record.kind == lock_kind::semaphore ? "semaphore" : "lock");

@@ -320,6 +320,7 @@ private:
 
 void start_downgrade(const lease_reference& what, code_receiver to) {
   const auto of = what.owner();
+  of->refuse_on_quorum("a call that no thread waits for");
   const auto call = std::make_shared<async_downgrade>(of, what.record(), std::move(to));
   of->start(call->at(), call);
 }

@@ -140,6 +140,9 @@ public:
   // The halves of a downgrade: the question, and what its answer means. Each throws unless the lease stands; the second
   // unless it reads now.
   script::command plan_downgrade(lease_record& record) const;
+  bool is_of_quorum() const { return quorum_ != nullptr; }
+  // As the two together; of a quorum.
+  void downgrade_on_majority(lease_record& record) const;
   void conclude_downgrade(const lease_record& record, const resp::value& reply) const;
 
   // For calls that no thread waits for: somebody must be there to drive them.

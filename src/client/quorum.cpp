@@ -2,7 +2,9 @@
 #include "client/quorum.hpp"
 
 #include "client/client_state.hpp"
+#include "client/part.hpp"
 #include "client/turn_watch.hpp"
+#include "engine/quorum_question.hpp"
 #include "engine/quorum_release.hpp"
 #include "net/clock.hpp"
 
@@ -24,6 +26,12 @@ std::vector<std::string> names_of(const settings& from) {
 }
 
 }  // namespace
+
+duration patience_of(std::chrono::milliseconds ttl, std::chrono::milliseconds timeout) {
+  using namespace std::chrono_literals;
+  const auto wanted = std::clamp<duration>(duration{ttl} / 20, 50ms, 300ms);
+  return std::min<duration>({wanted, duration{ttl} / 4, timeout});
+}
 
 // The list's order is that of the URI as it is read, which is sorted.
 script::quorum_record record_of(const settings& of_quorum) {
@@ -164,6 +172,35 @@ release_outcome quorum::release(const std::shared_ptr<lease_record>& record, tim
   let_go_in_background(*record, votes, is_settled);
   tell_released();
   return call.end();
+}
+
+// ---- downgrade ----
+
+void quorum::downgrade(const lease_record& record, const script::command& what, time_point give_up_at) {
+  keeper_->narrow(record, reading);
+  engine::quorum_question call{votes_.all(), what, patience_of(record.ttl, from_.options.timeout), give_up_at};
+  votes_.run(call);
+  std::size_t done = 0;
+  std::size_t gone = 0;
+  std::vector<std::string> troubles(size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    troubles[i] = call.trouble(i);
+    if (!call.reply(i)) continue;
+    const auto said = script::parse_release(*call.reply(i));
+    const bool is_done = said && said->what == script::release_answer::released;
+    done += is_done ? 1 : 0;
+    gone += said && !is_done ? 1 : 0;
+    if (is_done) continue;
+    const auto* text = call.reply(i)->as_error();
+    troubles[i] = text ? text->text : "has nothing of it";
+  }
+  tell_released();
+  if (done > size() / 2) return;
+  error_detail detail;
+  detail.subject = "'" + record.name + "'";
+  if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
+  detail.why = report(troubles) + "; what has taken effect stays: call again";
+  throw error{errc::no_quorum, std::move(detail)};
 }
 
 void quorum::drop(lease_record& record) {

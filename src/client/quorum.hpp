@@ -29,6 +29,9 @@ class client_state;
 script::quorum_record record_of(const settings& of_quorum);
 settings single_server(const settings& of_quorum, std::size_t node);
 
+// How long one server is waited for when the others have not decided it.
+duration patience_of(std::chrono::milliseconds ttl, std::chrono::milliseconds timeout);
+
 class quorum {
 public:
   // `commands`, `keeper`: what a channel to each of the servers is told. `tell`: who hears of leases.
@@ -60,6 +63,9 @@ public:
   end acquire(const wish& what);
 
   release_outcome release(const std::shared_ptr<lease_record>& record, time_point give_up_at);
+  // `what`: the script that does it on a server. A majority of those that say so is enough, and those that do not count
+  // it as a writer until its next try or its end.
+  void downgrade(const lease_record& record, const script::command& what, time_point give_up_at);
   // In the background.
   void drop(lease_record& record);
   // Several that are lost together from now on; each is still kept by its own votes. As quorum_keeper_thread::join.
@@ -92,6 +98,7 @@ private:
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
   std::string report(const round& of, const wish& what) const;
+  std::string report(const std::vector<std::string>& troubles) const;
   void wait_for_release(duration at_most, const std::stop_token& cancel);
   void tell_released();
 

@@ -21,16 +21,6 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-namespace {
-
-// How long one server is waited for when the others have not decided it.
-duration patience_of(milliseconds ttl, milliseconds timeout) {
-  const auto wanted = std::clamp<duration>(duration{ttl} / 20, 50ms, 300ms);
-  return std::min<duration>({wanted, duration{ttl} / 4, timeout});
-}
-
-}  // namespace
-
 // One acquire. What was heard last says what the end means when the time is over.
 class quorum::search {
 public:
@@ -240,16 +230,21 @@ std::optional<quorum::end> quorum::search::pause(duration at_most, errc if_over)
 }
 
 // "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ..."
-std::string quorum::report(const round& of, const wish& what) const {
+std::string quorum::report(const std::vector<std::string>& troubles) const {
   std::string out;
   std::size_t without = 0;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const auto& trouble = of.trouble(i);
-    if (trouble.empty()) continue;
+    if (troubles[i].empty()) continue;
     ++without;
-    out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", names_[i], trouble);
+    out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", names_[i], troubles[i]);
   }
-  out = fmt::format("{} of {} servers gave no vote: {}", without, names_.size(), out);
+  return fmt::format("{} of {} servers gave no vote: {}", without, names_.size(), out);
+}
+
+std::string quorum::report(const round& of, const wish& what) const {
+  std::vector<std::string> troubles;
+  for (std::size_t i = 0; i < names_.size(); ++i) troubles.push_back(of.trouble(i));
+  auto out = report(troubles);
   const int needed = engine::votes_needed(names_.size(), what.part);
   if (what.part.mode == 'p' && what.part.size > 1) {
     out += fmt::format("; a semaphore of {} takes {} votes", what.part.size, needed);

@@ -64,6 +64,7 @@ void shared_mutex::downgrade(lease& held) {
   state.require_ours();
   if (!held) throw error{errc::empty_handle};
   auto& record = *held.handle_->record;
+  if (state.is_of_quorum()) return state.downgrade_on_majority(record);
   const auto reply = state.ask(record.keys, state.plan_downgrade(record), engine::question::repeat::allowed);
   state.conclude_downgrade(record, reply);
 }

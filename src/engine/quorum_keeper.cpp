@@ -58,6 +58,11 @@ void quorum_keeper::go_on_as(const held_lease& lease, std::shared_ptr<held_lease
   leases_.insert(std::move(node));
 }
 
+void quorum_keeper::narrow(const held_lease& lease, const script::part& to) {
+  const auto found = leases_.find(&lease);
+  if (found != leases_.end()) found->second->narrow(to);
+}
+
 bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,
                               std::shared_ptr<renewal_wish> whose) {
   const auto found = leases_.find(&lease);

@@ -16,6 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 
 const acquire_options brief{.ttl = 4s};
 
@@ -242,15 +243,67 @@ TEST_F(with_quorum, one_reader_is_broken_and_the_other_goes_on) {
   EXPECT_TRUE(second.valid());
 }
 
-TEST_F(with_quorum, a_writer_cannot_become_a_reader_there_and_is_told_why) {
+TEST_F(with_quorum, a_writer_that_is_downgraded_lets_readers_in_and_no_writer_H63) {
   auto locks = make();
+  auto other = make();
   shared_mutex both{locks, "x"};
+  shared_mutex theirs{other, "x"};
   auto held = both.acquire(brief);
-  const auto e = error_of([&] { both.downgrade(held); });
-  ASSERT_TRUE(e);
-  EXPECT_EQ(e->code(), errc::invalid_option);
-  EXPECT_THAT(e->detail().subject, HasSubstr("downgrade"));
+  const auto token = held.token();
+  EXPECT_FALSE(theirs.try_acquire_shared(brief));
+  auto waiting =
+      std::async(std::launch::async, [&] { return theirs.acquire_shared({.ttl = ttl, .wait = long_enough}); });
+  let_pass(300ms);
+  both.downgrade(held);
+  const auto reader = waiting.get();
+  EXPECT_LT(token, reader.token());
+  EXPECT_EQ(held.token(), token);
+  EXPECT_FALSE(theirs.try_acquire(brief));
+  both.downgrade(held);  // A reader already.
+  let_pass(2 * ttl);
   EXPECT_TRUE(held.valid());
+  EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+TEST_F(with_quorum, a_writer_is_downgraded_by_a_majority) {
+  lab_.kill(node(1));
+  auto locks = make();
+  auto held = shared_mutex{locks, "x"}.acquire(brief);
+  shared_mutex{locks, "x"}.downgrade(held);
+  EXPECT_TRUE((shared_mutex{locks, "x"}.try_acquire_shared(brief)));
+}
+
+TEST_F(with_quorum, where_a_majority_does_not_answer_a_downgrade_says_so_and_can_be_repeated) {
+  auto locks = make(500ms);
+  shared_mutex both{locks, "x"};
+  auto held = both.acquire({.ttl = max_ttl});
+  lab_.pause(node(1));
+  lab_.pause(node(2));
+  const auto e = error_of([&] { both.downgrade(held); });
+  lab_.resume(node(1));
+  lab_.resume(node(2));
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_quorum);
+  EXPECT_THAT(e->detail().why, HasSubstr("call again"));
+  EXPECT_TRUE(eventually([&] { return !code_of([&] { both.downgrade(held); }); }, max_ttl));
+  EXPECT_TRUE(both.try_acquire_shared(brief));
+}
+
+TEST_F(with_quorum, the_lease_of_a_writer_that_is_lost_cannot_be_downgraded) {
+  auto locks = make();
+  auto held = shared_mutex{locks, "x"}.acquire(brief);
+  for (int i = 0; i < size(); ++i) ask(i, {"DEL", "hf:{x}", "hf:{x}:holders"});
+  EXPECT_EQ(code_of([&] { shared_mutex{locks, "x"}.downgrade(held); }), errc::lease_gone);
+}
+
+// As a writer's it would keep readers out of that server for as long as the reader reads.
+TEST_F(with_quorum, what_a_downgraded_writer_lost_is_asked_for_again_as_a_reader_s_R18) {
+  auto locks = make();
+  auto held = shared_mutex{locks, "x"}.acquire(brief);
+  shared_mutex{locks, "x"}.downgrade(held);
+  ask(0, {"DEL", "hf:{x}", "hf:{x}:holders"});
+  ASSERT_TRUE(eventually([&] { return ask_number(node(0), {"ZCARD", "hf:{x}"}) == "1"; }, long_enough));
+  EXPECT_THAT(ask(0, {"EVAL", "return redis.call('HVALS', KEYS[1])[1]", "1", "hf:{x}:holders"}), StartsWith("1|r|"));
 }
 
 }  // namespace
