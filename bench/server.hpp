@@ -22,8 +22,12 @@ inline void must(bool fact, const std::string& what) {
 
 inline bool is_port(const std::string& where) { return where.front() != '/'; }
 
+inline std::string uri_of(const std::string& where) {
+  return (is_port(where) ? "redis://127.0.0.1:" : "redis+unix://") + where;
+}
+
 inline holdfast::client make_client(const std::string& where, const holdfast::client_options& how = {}) {
-  return holdfast::client{is_port(where) ? "redis://127.0.0.1:" + where : "redis+unix://" + where, how};
+  return holdfast::client{uri_of(where), how};
 }
 
 class hiredis {
