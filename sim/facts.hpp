@@ -75,6 +75,7 @@ struct line_place {
 };
 
 // One run of a script in the server.
+inline constexpr int nobody = -1;  // The process that an operator is.
 struct script_run {
   script::id which;
   words_t keys;
@@ -95,14 +96,14 @@ struct script_run {
 
 // What is outside of the contract's assumptions, and so may be the reason for an overlap.
 // A server that restarts without its data is none: the quarantine is for that.
-enum class cause { clock_stepped, clock_rate, data_lost, data_went_back, keys_deleted };
+enum class cause { clock_stepped, clock_rate, data_lost, keys_deleted, broken_at_once };
 constexpr const char* to_string(cause what) {
   switch (what) {
     case cause::clock_stepped: return "the server's clock stepped";
     case cause::clock_rate: return "the server's clock ran at a rate beyond rho";
     case cause::data_lost: return "the server lost data";
-    case cause::data_went_back: return "the server came back with what it had before";
     case cause::keys_deleted: return "keys were deleted while the server ran";
+    case cause::broken_at_once: return "an operator broke it without waiting for its expiry";
   }
   return "";
 }

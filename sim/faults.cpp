@@ -39,6 +39,7 @@ void trouble::strike(fault what) {
   if (what <= fault::host_deaths) return strike_process(what);
   if (what <= fault::script_flushes) return strike_server(what);
   if (what >= fault::clock_steps && what <= fault::clock_rates) return strike_clock(what);
+  if (what == fault::breaks) return break_something();
   strike_rights(what);
 }
 
@@ -126,7 +127,6 @@ void trouble::strike_server(fault what) {
       // It comes back with what it had at the last fault of this kind.
       server.restart(up_at, std::exchange(snapshot_, server.redis().all()));
       in_->disturb(cause::data_lost, duration{0});
-      in_->disturb(cause::data_went_back, duration{0});
       break;
     case fault::server_stalls: server.be_stuck_until(up_at); break;
     case fault::full_memory:
@@ -185,6 +185,17 @@ void trouble::strike_rights(fault what) {
     default: return;
   }
   in_->befall_all(time + 2s);
+}
+
+// As C1 has it: whoever breaks a lock at once may let two in; at its expiry nobody may.
+void trouble::break_something() {
+  auto& server = in_->server();
+  const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
+  const auto all = holders_of(server.redis(), about);
+  if (!server.is_up() || all.empty()) return;
+  const bool is_at_once = rng_.chance(30);
+  if (is_at_once) in_->disturb(cause::broken_at_once, duration{0});
+  server.break_lock(about, all[rng_.below(all.size())], is_at_once);
 }
 
 void trouble::strike_clock(fault what) {

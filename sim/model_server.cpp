@@ -63,6 +63,21 @@ resp::value model_server::operate(std::initializer_list<std::string> words) {
   return redis_.execute(words);
 }
 
+void model_server::break_lock(const lock& of, const holder& whose, bool at_once) {
+  const auto& keys = of.keys;
+  const auto& source = script::find(keys.is_counted ? script::id::break_counted : script::id::break_lock);
+  std::vector<std::string> words{
+      "EVAL",        std::string{source.text}, keys.is_counted ? "6" : "5", keys.holder, keys.fence(), keys.line(),
+      keys.waiters()};
+  if (keys.is_counted) words.push_back(keys.holders());
+  // A script runs as the server has learned it: the canary's text under the digest of ours.
+  words.insert(words.end(), {keys.broken(), whose.token, at_once ? "now" : "expiry", "an operator", "why"});
+  now();
+  answer_script(nobody, of, source.which, words, events_->now());
+  spread_messages();
+  flush();
+}
+
 void model_server::forge(const std::string& channel, const std::string& text) {
   operate({"PUBLISH", channel, text});
   spread_messages();
@@ -136,19 +151,18 @@ resp::value model_server::answer(connection& from, words_t words, instant sent_a
                               "QUIT / RESET are allowed in this context"};
   }
   if (const auto* source = source_of(words)) {
-    if (const auto* of = tell_.find_lock(words[3])) return answer_script(from, *of, source->which, words, sent_at);
+    if (const auto* of = tell_.find_lock(words[3])) {
+      return answer_script(tell_.process_of(from.host), *of, source->which, words, sent_at);
+    }
   }
   auto reply = redis_.execute(words);
   tell_.on_command(words[0], reply);
   return reply;
 }
 
-resp::value model_server::answer_script(connection& from, const lock& of, script::id which, words_t words,
-                                        instant sent_at) {
+resp::value model_server::answer_script(int process, const lock& of, script::id which, words_t words, instant sent_at) {
   const auto keys = static_cast<std::size_t>(std::stoi(words[2]));
-  script_run run{
-      which,       words.subspan(3, keys), words.subspan(3 + keys), tell_.process_of(from.host), sent_at, of.number,
-      redis_.now()};
+  script_run run{which, words.subspan(3, keys), words.subspan(3 + keys), process, sent_at, of.number, redis_.now()};
   run.before = holders_of(redis_, of);
   run.line_before = line_of(redis_, of);
   auto reply = redis_.execute(words);

@@ -49,6 +49,8 @@ public:
   void deny_subscribe(bool is_denied) { denies_subscribe_ = is_denied; }
   // Somebody in a redis-cli.
   resp::value operate(std::initializer_list<std::string> words);
+  // Somebody breaks a lock.
+  void break_lock(const lock& of, const holder& whose, bool at_once);
   // Somebody publishes what he likes.
   void forge(const std::string& channel, const std::string& text);
 
@@ -67,7 +69,7 @@ private:
   };
 
   resp::value answer(connection& from, words_t words, instant sent_at);
-  resp::value answer_script(connection& from, const lock& of, script::id which, words_t words, instant sent_at);
+  resp::value answer_script(int process, const lock& of, script::id which, words_t words, instant sent_at);
   void subscribe(connection& from, words_t words);
   void drop(int id);
   void spread_messages();

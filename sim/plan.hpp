@@ -45,8 +45,9 @@ enum class fault {
   clock_stops,
   clock_rates,
   forged_messages,
+  breaks,
 };
-inline constexpr std::size_t fault_count = 28;
+inline constexpr std::size_t fault_count = 29;
 std::string_view to_string(fault what);
 std::optional<fault> fault_of(std::string_view name);
 

@@ -126,6 +126,7 @@ private:
   void strike_process(fault what);
   void strike_server(fault what);
   void strike_rights(fault what);
+  void break_something();
   void strike_clock(fault what);
   int some_connection();
   process* somebody();

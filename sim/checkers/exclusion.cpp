@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // C1: two exclusive leases on one name are never both valid; a semaphore never has more valid permits than its size; a
-// writer is never valid beside a reader. An overlap whose older lease was cut short by a step of the server's clock or
-// by a deletion of its keys while it ran is put down to that; every other one is a violation, also behind a restart
-// that lost data: the quarantine is for that.
+// writer is never valid beside a reader. An overlap whose older lease was cut short by a step of the server's clock, by
+// a deletion of its keys while it ran or by an operator who broke it at once is put down to that; every other one is a
+// violation, also behind a restart that lost data: the quarantine is for that.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +40,8 @@ private:
   void judge(const hold& one, const std::vector<hold>& others) {
     instant since = one.counted_from;
     for (const auto& h : others) since = std::min(since, h.counted_from);
-    const auto* why = in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted}, since);
+    const auto* why =
+        in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, since);
     if (why) return in().attribute(why->what);
     const auto& first = others.front();
     in().complain("C1",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C9: nobody who does not own a lock can release or renew it, and only those scripts grant that are there for it.
+// C9: nobody who does not own a lock can release or renew it, and only those scripts grant that are there for it. An
+// operator may break it, and that is all.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ bool may_grant(script::id which) {
   return which != script::id::renew && which != script::id::renew_counted && which != script::id::inspect;
 }
 
+bool is_break(script::id which) { return which == script::id::break_lock || which == script::id::break_counted; }
+
 class only_the_owner final : public checker {
 public:
   using checker::checker;
@@ -27,7 +30,8 @@ public:
     for (const auto& was : run.before) {
       if (was.owner == run.owner()) continue;
       const auto* is = find(run.after, was.owner);
-      if (!is && was.expires_at > run.at.time_since_epoch()) say(run, was.owner, "ended the lease of");
+      if (!is && !is_break(run.which) && was.expires_at > run.at.time_since_epoch())
+        say(run, was.owner, "ended the lease of");
       if (is && is->expires_at > was.expires_at) say(run, was.owner, "renewed the lease of");
     }
     if (may_grant(run.which)) return;

@@ -167,12 +167,7 @@ void story::operator_breaks() {
   world_.say("an operator breaks the lock");
   const auto held = holders_of(world_.redis(), subject());
   if (held.empty()) return expect(false, "there is a holder to break");
-  const auto& keys = subject().keys;
-  const auto& break_lock = script::find(script::id::break_lock);
-  // A script runs as the server has learned it: the canary's text under the digest of ours.
-  operate({"EVAL", std::string{break_lock.text}, "5", keys.holder, keys.fence(), keys.line(), keys.waiters(),
-           keys.broken(), held.front().token, "expiry", "an operator", "why"});
-  server().forge("hf:wake:nobody", "");  // What the script said goes out.
+  server().break_lock(subject(), held.front(), false);
 }
 
 std::string story::line() {
