@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/quorum_question.hpp"
+
+#include "engine/quorum_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace quorum_testing;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+
+class quorum_question_test : public quorum_test {
+protected:
+  explicit quorum_question_test(const channel::settings& how = {}) : quorum_test{3, how} {}
+
+  void start() {
+    question.emplace(all, script::inspect(keys), patience, now() + 1s);
+    run(*question);
+  }
+  std::string answer(std::size_t i) { return stamp(servers[i].clock); }
+
+  std::optional<quorum_question> question{};
+};
+
+TEST_F(quorum_question_test, is_asked_of_all_and_waits_for_all) {
+  connect_all();
+  start();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(asked(i), ElementsAre("inspect"));
+  say(0, answer(0));
+  say(1, answer(1));
+  EXPECT_FALSE(question->is_over());
+  say(2, refusal("NOPERM no permissions"));
+  ASSERT_TRUE(question->is_over());
+  EXPECT_TRUE(question->reply(0)->as_bulk());
+  EXPECT_TRUE(question->reply(2)->as_error()) << "what it means is its asker's to say";
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(question->trouble(i), "");
+}
+
+TEST_F(quorum_question_test, waits_for_the_rest_for_a_moment_behind_a_majority_B56) {
+  connect_all();
+  start();
+  pass(200ms);
+  say(0, answer(0));
+  say(2, answer(2));
+  pass(patience - 1ns);
+  EXPECT_FALSE(question->is_over());
+  pass(1ns);
+  ASSERT_TRUE(question->is_over());
+  EXPECT_FALSE(question->reply(1));
+  EXPECT_EQ(question->trouble(1), "did not answer in time");
+  EXPECT_EQ(question->trouble(0), "");
+}
+
+TEST_F(quorum_question_test, gives_up_without_a_majority_and_says_what_each_server_lacks) {
+  connect(0);
+  start();
+  servers[1].refuse();
+  drive();
+  say(0, answer(0));
+  pass(1s - 1ns);
+  EXPECT_FALSE(question->is_over());
+  pass(1ns);
+  ASSERT_TRUE(question->is_over());
+  EXPECT_TRUE(question->reply(0));
+  EXPECT_EQ(question->trouble(1), "Connection refused");
+  EXPECT_EQ(question->trouble(2), "no connection yet");
+}
+
+TEST_F(quorum_question_test, does_not_wait_behind_a_majority_for_longer_than_it_would_have) {
+  connect_all();
+  start();
+  for (auto& one : all) one->wire().set_least_silence(1h);
+  pass(900ms);
+  say(0, answer(0));
+  say(1, answer(1));
+  pass(100ms);
+  EXPECT_TRUE(question->is_over());
+}
+
+TEST_F(quorum_question_test, is_asked_of_who_connects_meanwhile_and_again_of_who_was_cut_off) {
+  connect(0);
+  start();
+  connect(1);
+  drive();
+  EXPECT_THAT(asked(1), ElementsAre("inspect"));
+  servers[0].take();
+  servers[0].cut();
+  drive();
+  connect(0);
+  drive();
+  EXPECT_THAT(asked(0), ElementsAre("inspect"));
+}
+
+class quorum_question_quarantine : public quorum_question_test {
+protected:
+  quorum_question_quarantine() : quorum_question_test{watching()} {}
+};
+
+TEST_F(quorum_question_quarantine, tells_which_servers_may_have_forgotten) {
+  servers[1].epoch = in_quarantine(servers[1], 7000);
+  connect_all();
+  start();
+  for (std::size_t i = 0; i < 3; ++i) say(i, answer(i));
+  ASSERT_TRUE(question->is_over());
+  EXPECT_FALSE(question->quarantine_of(0));
+  ASSERT_TRUE(question->quarantine_of(1));
+  EXPECT_EQ(question->quarantine_of(1)->ends_at, now() + 7072ms);
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

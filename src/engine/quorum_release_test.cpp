@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/quorum_release.hpp"
+
+#include "engine/quorum_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace quorum_testing;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr fencing_token token{1'795'212'800'000'042};
+
+// Of three servers the first two have a vote, and the third may have one.
+class quorum_release_test : public quorum_test {
+protected:
+  explicit quorum_release_test(std::size_t nodes = 3) : quorum_test{nodes} {}
+
+  void start() {
+    release.emplace(all, keys, somebody, votes, now() + 1s);
+    run(*release);
+  }
+  void start_connected() {
+    connect_all();
+    start();
+    for (auto& one : servers) one.take();
+  }
+  bool is_over(release_outcome how) const { return release->is_over() && release->end() == how; }
+  // A request for its vote is unanswered.
+  quorum_vote asked_for(std::uint64_t over) const { return {{}, servers[0].clock + 400ms, now() + 400ms, over}; }
+
+  std::vector<quorum_vote> votes{{token}, {token}, asked_for(1)};
+  std::optional<quorum_release> release{};
+};
+
+class quorum_release_of_five : public quorum_release_test {
+protected:
+  quorum_release_of_five() : quorum_release_test{5} { votes = {{token}, {token}, {token}, {}, {}}; }
+};
+
+// ---- how it ends ----
+
+TEST_F(quorum_release_test, all_are_asked_at_once_also_where_no_vote_is_known_B55) {
+  connect_all();
+  start();
+  for (const std::size_t i : {0u, 1u}) {
+    const auto said = servers[i].take();
+    ASSERT_EQ(said.size(), 1u);
+    EXPECT_EQ(named(said[0]), "release");
+    EXPECT_EQ(said[0].at(8), token.to_string());
+  }
+  EXPECT_THAT(asked(2), ElementsAre("leave"));
+}
+
+TEST_F(quorum_release_test, a_majority_is_enough_and_nobody_waits_for_the_rest_B56) {
+  start_connected();
+  say(0, done(servers[0]));
+  EXPECT_FALSE(release->is_over());
+  say(1, done(servers[1]));
+  ASSERT_TRUE(is_over(release_outcome::released));
+  EXPECT_TRUE(release->is_settled(0));
+  EXPECT_TRUE(release->is_settled(1));
+  EXPECT_FALSE(release->is_settled(2)) << "that is for the background";
+}
+
+TEST_F(quorum_release_test, a_majority_that_had_nothing_says_that_it_was_lost_B47) {
+  start_connected();
+  say(0, not_mine(servers[0]));
+  say(1, not_mine(servers[1]));
+  EXPECT_FALSE(release->is_over()) << "the third may have had it";
+  say(2, not_mine(servers[2]));
+  ASSERT_TRUE(is_over(release_outcome::already_lost));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(release->is_settled(i));
+}
+
+TEST_F(quorum_release_of_five, one_of_a_majority_that_had_it_is_enough_B47) {
+  start_connected();
+  for (const std::size_t i : {0u, 3u, 4u}) say(i, not_mine(servers[i]));
+  EXPECT_FALSE(release->is_over());
+  say(1, done(servers[1]));
+  EXPECT_TRUE(is_over(release_outcome::released));
+}
+
+TEST_F(quorum_release_test, a_majority_that_had_nothing_waits_for_the_rest_until_it_gives_up) {
+  start_connected();
+  say(0, not_mine(servers[0]));
+  say(1, not_mine(servers[1]));
+  all[2]->wire().set_least_silence(1h);
+  pass(1s - 1ns);
+  EXPECT_FALSE(release->is_over());
+  pass(1ns);
+  EXPECT_TRUE(is_over(release_outcome::already_lost));
+}
+
+TEST_F(quorum_release_test, without_a_majority_it_is_unknown_B48_B49) {
+  start_connected();
+  for (auto& one : all) one->wire().set_least_silence(1h);
+  say(0, done(servers[0]));
+  pass(1s - 1ns);
+  EXPECT_FALSE(release->is_over());
+  pass(1ns);
+  ASSERT_TRUE(is_over(release_outcome::unknown));
+  EXPECT_TRUE(release->is_settled(0));
+  EXPECT_FALSE(release->is_settled(1));
+}
+
+TEST_F(quorum_release_test, too_few_that_can_be_reached_are_not_waited_for_H55) {
+  connect(0);
+  start();
+  EXPECT_THAT(asked(0), ElementsAre("release")) << "what can be released is";
+  EXPECT_TRUE(is_over(release_outcome::unknown));
+}
+
+TEST_F(quorum_release_test, a_connection_that_ends_is_not_waited_for_H55) {
+  start_connected();
+  servers[1].cut();
+  drive();
+  EXPECT_FALSE(release->is_over());
+  servers[2].cut();
+  drive();
+  ASSERT_TRUE(is_over(release_outcome::unknown));
+  EXPECT_FALSE(release->is_settled(1));
+}
+
+TEST_F(quorum_release_test, an_error_is_no_answer_B48) {
+  start_connected();
+  say(0, done(servers[0]));
+  say(1, refusal("MISCONF Errors writing to the AOF file"));
+  EXPECT_FALSE(release->is_over());
+  say(2, refusal("MISCONF Errors writing to the AOF file"));
+  ASSERT_TRUE(is_over(release_outcome::unknown));
+  EXPECT_FALSE(release->is_settled(1));
+}
+
+// ---- what is left for the background ----
+
+TEST_F(quorum_release_of_five, a_server_that_was_never_asked_has_nothing) {
+  for (const std::size_t i : {0u, 1u, 2u}) connect(i);
+  start();
+  EXPECT_TRUE(release->is_settled(3));
+  EXPECT_FALSE(release->is_settled(0));
+}
+
+TEST_F(quorum_release_test, a_vote_that_was_asked_for_over_this_connection_is_settled_by_any_answer_R17) {
+  start_connected();
+  say(2, not_mine(servers[2]));
+  EXPECT_TRUE(release->is_settled(2));
+}
+
+TEST_F(quorum_release_test, a_vote_that_was_asked_for_over_another_connection_is_not_settled_R17) {
+  connect(2);
+  servers[2].cut();
+  start_connected();
+  say(2, not_mine(servers[2]));
+  EXPECT_FALSE(release->is_settled(2)) << "its request may be read behind this";
+}
+
+TEST_F(quorum_release_test, nor_is_one_that_the_keeper_asked_for_P27) {
+  votes[2] = asked_for(0);
+  start_connected();
+  say(2, done(servers[2]));
+  EXPECT_FALSE(release->is_settled(2));
+}
+
+TEST_F(quorum_release_test, a_vote_that_can_be_given_no_more_is_settled_R17) {
+  votes[2] = asked_for(0);
+  start_connected();
+  pass(400ms);
+  say(2, not_mine(servers[2]));
+  EXPECT_TRUE(release->is_settled(2));
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine
