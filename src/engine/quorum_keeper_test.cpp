@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a majority of servers has granted: until when it is held, how it is lost, and who hears of it. What is done
+// about votes that are missing: quorum_mend_test.cpp.
+#include "engine/quorum_keeper.hpp"
+
+#include "engine/quorum_keeper_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace quorum_testing;
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// ---- renewing ----
+
+TEST_F(quorum_keeper_test, each_vote_is_renewed_on_its_server_with_the_list_that_it_belongs_to) {
+  const auto lease = held({0, 1, 2});
+  wake_after(3s);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(wants_connection(i));
+    servers[i].connect();
+    const auto said = servers[i].take();
+    ASSERT_EQ(said.size(), 1u);
+    EXPECT_EQ(named(said[0]), "renew");
+    EXPECT_THAT(said[0], testing::Contains(token.to_string()));
+    EXPECT_EQ(said[0].back(), text_of(record));
+  }
+}
+
+TEST_F(quorum_keeper_test, a_renewal_that_reaches_a_minority_moves_nothing_H58) {
+  const auto lease = renewing({0, 1, 2});
+  const auto had = lease->deadline.at();
+  renewed(0);
+  EXPECT_EQ(lease->deadline.at(), had);
+  EXPECT_THAT(listens.take(), IsEmpty());
+  const auto sent_at = now();
+  renewed(2);
+  EXPECT_EQ(lease->deadline.at(), core::deadline_of(sent_at, ttl, drift));
+  EXPECT_THAT(listens.take(), ElementsAre("renewed"));
+  EXPECT_EQ(listens.last_margin, had - now());
+}
+
+TEST_F(quorum_keeper_test, a_semaphore_is_held_until_the_last_vote_that_is_needed_ends_H59) {
+  auto counted = keys;
+  counted.is_counted = true;
+  const auto lease = held({0, 1, 2}, renewal::automatic, counted, {'p', 1, 2});
+  wake_after(3s);
+  for (auto& one : servers) one.connect();
+  be_patient();
+  const auto had = lease->deadline.at();
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(lease->deadline.at(), had);
+  renewed(2);
+  EXPECT_GT(lease->deadline.at(), had);
+}
+
+TEST_F(quorum_keeper_test, who_loses_a_vote_goes_by_those_that_are_left_B57_H58) {
+  const auto lease = renewing({0, 1, 2});
+  const auto had = lease->deadline.at();
+  renewed(0);
+  renewed(1);
+  EXPECT_GT(lease->deadline.at(), had);
+  wake_after(3300ms);
+  say(1, lost(servers[1], "gone"));
+  EXPECT_EQ(lease->deadline.at(), had) << "the third has not been renewed";
+  EXPECT_TRUE(keeps.is_kept(*lease));
+}
+
+// ---- losing ----
+
+TEST_F(quorum_keeper_test, a_bare_majority_that_loses_a_vote_is_lost_at_once_with_the_servers_reason_B57) {
+  const struct {
+    std::string said;
+    const char* told;
+  } table[] = {{lost(servers[0], "gone"), "lost lease_gone"},
+               {lost(servers[0], "taken"), "lost lease_taken"},
+               {list({integer(6), stamp(servers[0].clock)}), "lost lease_broken"}};
+  for (const auto& row : table) {
+    const auto lease = held({0, 1});
+    wake_after(3s);
+    for (const std::size_t i : {0u, 1u}) {
+      if (keeps.wire(i).is_closed()) servers[i].connect();
+    }
+    be_patient();
+    renewed(0);
+    say(1, row.said);
+    EXPECT_THAT(listens.take(), ElementsAre(row.told));
+    EXPECT_FALSE(lease->deadline.is_ahead(now() - 1h));
+    EXPECT_FALSE(keeps.is_kept(*lease));
+    EXPECT_THAT(keeps.let_go(*lease), IsEmpty());
+    servers[0].take();
+    servers[1].take();
+  }
+}
+
+TEST_F(quorum_keeper_test, a_loss_that_leaves_a_majority_is_told_nobody_B57) {
+  const auto lease = renewing({0, 1, 2});
+  say(2, lost(servers[2], "gone"));
+  EXPECT_THAT(listens.take(), IsEmpty());
+  renewed(0);
+  renewed(1);
+  EXPECT_THAT(listens.take(), ElementsAre("renewed"));
+}
+
+TEST_F(quorum_keeper_test, cut_off_it_is_warned_of_once_and_then_lost_in_time_C4) {
+  const auto lease = held({0, 1, 2});
+  const auto ends = deadline_of_a_grant_now();
+  wake_after(ends - 1500ms - now());
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+  wake_after(ends - 450ms - 1ns - now());
+  EXPECT_TRUE(lease->deadline.is_ahead(now()));
+  EXPECT_THAT(listens.take(), IsEmpty());
+  wake_after(1ns);
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_expired"));
+  EXPECT_FALSE(lease->deadline.is_ahead(now()));
+}
+
+TEST_F(quorum_keeper_test, is_warned_of_again_when_it_was_renewed_in_between) {
+  const auto lease = held({0, 1, 2});
+  wake_after(3s);
+  for (auto& one : servers) one.connect();
+  be_patient();
+  const auto first = lease->deadline.at();
+  wake_after(first - 1500ms - now());
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+  renewed(0);
+  renewed(1);
+  EXPECT_THAT(listens.take(), ElementsAre("renewed"));
+  wake_after(lease->deadline.at() - 1500ms - now());
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+}
+
+// P13c: valid() said no on some thread.
+TEST_F(quorum_keeper_test, a_renewal_behind_the_deadline_that_a_reader_saw_is_a_loss_P13c) {
+  const auto lease = renewing({0, 1, 2});
+  EXPECT_FALSE(lease->deadline.is_ahead(now() + 1h));
+  renewed(0);
+  renewed(1);
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_expired"));
+}
+
+TEST_F(quorum_keeper_test, a_lease_without_renewal_costs_nothing_and_ends) {
+  const auto lease = held({0, 1}, renewal::none);
+  const auto ends = deadline_of_a_grant_now();
+  wake_after(ends - 450ms - 1ns - now());
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_FALSE(wants_connection(i)) << "nor is the third vote asked for";
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+  wake_after(1ns);
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_expired"));
+}
+
+// ---- letting go ----
+
+TEST_F(quorum_keeper_test, letting_go_tells_what_each_server_may_have_and_ends_the_renewals_C6) {
+  const auto lease = held({0, 1});
+  const auto votes = keeps.let_go(*lease);
+  ASSERT_EQ(votes.size(), 3u);
+  EXPECT_EQ(votes[0].token, token);
+  EXPECT_EQ(votes[1].token, token);
+  EXPECT_FALSE(votes[2].token);
+  EXPECT_EQ(votes[2].not_after, servers[2].clock + 2 * patience);
+  wake_after(3s);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_FALSE(wants_connection(i));
+  wake_after(1h);
+  EXPECT_THAT(listens.take(), IsEmpty());
+}
+
+TEST_F(quorum_keeper_test, what_is_kept_goes_on_as_another_record) {
+  const auto lease = renewing({0, 1, 2});
+  const auto next = std::make_shared<held_lease>(keys, somebody, token, ttl, lease->deadline.at());
+  keeps.go_on_as(*lease, next);
+  EXPECT_FALSE(keeps.is_kept(*lease));
+  EXPECT_TRUE(keeps.is_kept(*next));
+  const auto had = lease->deadline.at();
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(lease->deadline.at(), had);
+  EXPECT_GT(next->deadline.at(), had);
+  say(2, lost(servers[2], "gone"));
+  wake_after(3300ms);
+  say(1, lost(servers[1], "gone"));
+  EXPECT_THAT(listens.lost, ElementsAre(next.get()));
+}
+
+TEST_F(quorum_keeper_test, what_is_released_later_is_released_on_that_server) {
+  keeps.release_later(now(), 1, {keys, somebody, token, {}, {}, now() + 10s});
+  wake();
+  EXPECT_TRUE(keeps.has_background_releases());
+  EXPECT_FALSE(wants_connection(0));
+  ASSERT_TRUE(wants_connection(1));
+  servers[1].connect();
+  EXPECT_THAT(asked(1), ElementsAre("release"));
+  say(1, not_mine(servers[1]));
+  EXPECT_FALSE(keeps.has_background_releases());
+  EXPECT_THAT(of_nodes[1].take(), ElementsAre("up")) << "its connection is the server's news";
+}
+
+// ---- wishes ----
+
+struct noted_wish final : renewal_wish {
+  void on_end(errc how) noexcept override {
+    EXPECT_FALSE(end) << "told twice";
+    end = how;
+  }
+  std::optional<errc> end{};
+};
+
+class quorum_keeper_wish : public quorum_keeper_test {
+protected:
+  // The first thing that is asked on each server.
+  std::shared_ptr<noted_wish> wish(const held_lease& lease) {
+    auto made = std::make_shared<noted_wish>();
+    EXPECT_TRUE(keeps.renew_now(now(), lease, now() + 5s, made));
+    wake();
+    for (auto& one : servers) one.connect();
+    be_patient();
+    wake();
+    return made;
+  }
+};
+
+TEST_F(quorum_keeper_wish, is_fulfilled_by_a_majority) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto told = wish(*lease);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(asked(i), ElementsAre("renew"));
+  renewed(0);
+  EXPECT_FALSE(told->end);
+  renewed(2);
+  EXPECT_EQ(told->end, errc{});
+  renewed(1);
+}
+
+TEST_F(quorum_keeper_wish, fails_when_too_few_can_fulfil_it_and_the_lease_stands) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto told = wish(*lease);
+  say(0, refusal("NOPERM no permissions"));
+  EXPECT_FALSE(told->end);
+  say(1, refusal("NOPERM no permissions"));
+  EXPECT_EQ(told->end, errc::no_permission);
+  EXPECT_TRUE(lease->deadline.is_ahead(now()));
+}
+
+TEST_F(quorum_keeper_wish, ends_with_the_lease_and_its_reason) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto told = wish(*lease);
+  say(0, lost(servers[0], "gone"));
+  say(1, lost(servers[1], "gone"));
+  EXPECT_EQ(told->end, errc::lease_gone);
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
+}
+
+TEST_F(quorum_keeper_wish, of_what_is_let_go_ends_with_an_empty_handle) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto told = wish(*lease);
+  (void)keeps.let_go(*lease);
+  EXPECT_EQ(told->end, errc::empty_handle);
+  EXPECT_FALSE(keeps.renew_now(now(), *lease, now() + 5s, told));
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine

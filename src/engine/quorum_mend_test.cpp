@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Votes of a lease that are missing: when they are asked for, as what, and from when on they count.
+#include "engine/quorum_keeper.hpp"
+
+#include "engine/quorum_keeper_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace holdfast::engine {
+
+namespace {
+
+using namespace quorum_testing;
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+
+class quorum_mend_test : public quorum_keeper_test {
+protected:
+  using quorum_keeper_test::quorum_keeper_test;
+
+  // A bare majority, and the third server has just been asked for its vote.
+  std::shared_ptr<held_lease> mending() {
+    auto lease = held({0, 1});
+    wake_after(500ms);
+    servers[2].connect();
+    wake_after(500ms);
+    be_patient();
+    const auto said = servers[2].take();
+    EXPECT_EQ(said.size(), 1u);
+    if (!said.empty()) vote = said[0];
+    EXPECT_EQ(named(vote), "vote");
+    return lease;
+  }
+  // It is given a millisecond later.
+  std::shared_ptr<held_lease> mended() {
+    auto lease = mending();
+    wake_after(1ms);
+    say(2, granted(servers[2], token));
+    EXPECT_THAT(asked(2), ElementsAre("renew")) << "at once";
+    be_patient();
+    return lease;
+  }
+  // The others' next renewals.
+  void renew_others() {
+    for (const std::size_t i : {0u, 1u}) {
+      if (keeps.wire(i).is_closed()) servers[i].connect();
+      EXPECT_THAT(asked(i), ElementsAre("renew"));
+    }
+    be_patient();
+  }
+
+  request vote{};
+};
+
+// ---- asking ----
+
+TEST_F(quorum_mend_test, a_vote_that_was_not_given_is_asked_for_when_the_lease_has_lasted_a_while_B57) {
+  const auto lease = held({0, 1});
+  wake_after(500ms - 1ns);
+  EXPECT_FALSE(wants_connection(2)) << "what is released soon costs nothing";
+  wake_after(1ns);
+  EXPECT_TRUE(wants_connection(2));
+  EXPECT_FALSE(wants_connection(0)) << "nor is another server asked";
+}
+
+// C2: whoever comes next must find our token or a larger one on any majority.
+TEST_F(quorum_mend_test, a_vote_is_asked_for_under_no_smaller_token_C2_P23) {
+  const auto lease = mending();
+  EXPECT_EQ(vote.at(6), somebody.hex());
+  EXPECT_EQ(vote.at(11), fencing_token{token.value() - 1}.to_string());
+  EXPECT_EQ(proposal_of(vote), token);
+  EXPECT_EQ(not_after_of(vote), servers[2].clock + 1s);
+}
+
+TEST_F(quorum_mend_test, a_vote_that_is_lost_is_asked_for_at_once_B57) {
+  const auto lease = renewing({0, 1, 2});
+  renewed(0);
+  renewed(1);
+  say(2, lost(servers[2], "gone"));
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+}
+
+TEST_F(quorum_mend_test, who_does_not_give_it_is_asked_again_after_a_pause) {
+  const auto lease = mending();
+  say(2, busy(servers[2]));
+  EXPECT_THAT(asked(2), IsEmpty());
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), IsEmpty()) << "it has not answered yet";
+}
+
+TEST_F(quorum_mend_test, who_was_cut_off_is_connected_and_asked_again) {
+  const auto lease = mending();
+  servers[2].cut();
+  wake_after(500ms);
+  ASSERT_TRUE(wants_connection(2));
+  servers[2].connect();
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+}
+
+// ---- counting ----
+
+TEST_F(quorum_mend_test, a_vote_that_is_given_again_does_not_count_before_its_first_renewal_R18_B57) {
+  const auto lease = mended();
+  wake_after(2s);
+  renew_others();
+  renewed(0);
+  say(1, lost(servers[1], "gone"));
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
+}
+
+TEST_F(quorum_mend_test, a_vote_that_is_given_again_counts_from_its_first_renewal_on_R18_B57) {
+  const auto lease = mended();
+  renewed(2);
+  wake_after(2s);
+  renew_others();
+  renewed(0);
+  say(1, lost(servers[1], "gone"));
+  EXPECT_TRUE(keeps.is_kept(*lease));
+  EXPECT_TRUE(lease->deadline.is_ahead(now()));
+  EXPECT_THAT(asked(1), ElementsAre("vote")) << "and now that one is asked for";
+}
+
+TEST_F(quorum_mend_test, a_vote_that_is_given_again_is_renewed_under_its_own_token_and_released_under_it_C2) {
+  const auto lease = mending();
+  const fencing_token larger{token.value() + 7};
+  say(2, granted(servers[2], larger));
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], Contains(larger.to_string()));
+  EXPECT_EQ(keeps.let_go(*lease)[2].token, larger);
+}
+
+TEST_F(quorum_mend_test, a_vote_that_was_given_in_the_round_after_all_is_raised_before_it_is_kept_C2_P23) {
+  const auto lease = mending();
+  say(2, mine(servers[2], fencing_token{token.value() - 5}, 4000));
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(named(said[0]), "raise");
+  EXPECT_THAT(said[0], Contains(token.to_string()));
+  say(2, done(servers[2]));
+  EXPECT_THAT(asked(2), ElementsAre("renew"));
+}
+
+TEST_F(quorum_mend_test, a_vote_that_cannot_be_raised_is_not_kept_C2_P23) {
+  const auto lease = mending();
+  say(2, mine(servers[2], fencing_token{token.value() - 5}, 4000));
+  EXPECT_THAT(asked(2), ElementsAre("raise"));
+  say(2, not_mine(servers[2]));
+  EXPECT_THAT(asked(2), IsEmpty());
+  EXPECT_FALSE(keeps.let_go(*lease)[2].token);
+}
+
+TEST_F(quorum_mend_test, a_vote_that_it_has_under_our_token_is_renewed) {
+  const auto lease = mending();
+  say(2, mine(servers[2], token, 4000));
+  EXPECT_THAT(asked(2), ElementsAre("renew"));
+}
+
+// ---- what is in the way ----
+
+// Our own owner id is what the server remembers: another's leave is remembered instead.
+TEST_F(quorum_mend_test, a_server_that_remembers_our_end_is_made_to_forget_it) {
+  const auto lease = mending();
+  say(2, spent(servers[2]));
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(named(said[0]), "leave");
+  EXPECT_THAT(said[0], Not(Contains(std::string{somebody.hex()})));
+  servers[2].say(done(servers[2]));
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+}
+
+TEST_F(quorum_mend_test, a_server_where_our_list_is_not_open_yet_is_opened_P26) {
+  const auto lease = mending();
+  say(2, other_list(servers[2], "v1|1|closed|" + record.servers));
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(named(said[0]), "quorum_record");
+  EXPECT_EQ(said[0].at(4), text_of(record));
+}
+
+TEST_F(quorum_mend_test, a_server_of_a_later_list_is_left_alone_P26) {
+  const auto lease = mending();
+  say(2, other_list(servers[2], "v1|2|open|a:1,b:1,c:1"));
+  EXPECT_THAT(asked(2), IsEmpty());
+}
+
+TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place) {
+  auto counted = keys;
+  counted.is_counted = true;
+  const auto lease = held({0, 1}, renewal::automatic, counted, {'w', 100, 100});
+  keeps.narrow(*lease, {'r', 1, 100});
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(500ms);
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  ASSERT_EQ(named(said[0]), "vote_counted");
+  EXPECT_EQ(said[0].at(18), "r");
+  EXPECT_EQ(said[0].at(19), "1");
+  EXPECT_EQ(said[0].at(21), "k") << "it goes before whoever is first in line";
+}
+
+// ---- the end of what it is for ----
+
+TEST_F(quorum_mend_test, a_vote_that_may_be_given_behind_the_loss_is_withdrawn_until_it_cannot_be_P27) {
+  const auto lease = mending();
+  wake_after(400ms);
+  (void)keeps.let_go(*held({0, 1}));  // Another's end says nothing about it.
+  EXPECT_FALSE(keeps.has_background_releases());
+  wake_after(1600ms);
+  renew_others();
+  say(1, lost(servers[1], "gone"));
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
+  EXPECT_TRUE(keeps.has_background_releases());
+  EXPECT_THAT(asked(2), ElementsAre("leave"));
+  say(2, granted(servers[2], token));
+  EXPECT_THAT(asked(2), IsEmpty()) << "nobody wants it any more";
+  say(2, done(servers[2]));
+  EXPECT_FALSE(keeps.has_background_releases());
+}
+
+TEST_F(quorum_mend_test, letting_go_tells_of_a_vote_that_is_being_asked_for_P27) {
+  const auto lease = mending();
+  const auto votes = keeps.let_go(*lease);
+  EXPECT_FALSE(votes[2].token);
+  EXPECT_EQ(votes[2].not_after, servers[2].clock + 1s);
+  EXPECT_EQ(votes[2].not_after_local, now() + 1s);
+  EXPECT_EQ(votes[2].asked_over, 0u) << "over no connection of a voter";
+  say(2, granted(servers[2], token));
+  EXPECT_THAT(asked(2), IsEmpty());
+}
+
+// ---- quarantine ----
+
+class quorum_mend_quarantine : public quorum_mend_test {
+protected:
+  quorum_mend_quarantine() : quorum_mend_test{3, as_a_keeper()} {}
+  static channel::settings as_a_keeper() {
+    auto s = watching();
+    s.epoch.may_be_unknown = true;
+    return s;
+  }
+};
+
+TEST_F(quorum_mend_quarantine, a_server_that_may_have_forgotten_is_not_asked_for_a_vote_R7) {
+  servers[2].epoch = in_quarantine(servers[2], 7000);
+  const auto lease = held({0, 1});
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), ElementsAre("epoch by text")) << "is it over?";
+  say(2, done(servers[2]));
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), Contains("vote"));
+}
+
+TEST_F(quorum_mend_quarantine, a_vote_of_a_server_that_has_just_forgotten_is_not_kept_R7) {
+  const auto lease = held({0, 1});
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(500ms);
+  ASSERT_THAT(asked(2), ElementsAre("vote")) << "the greeting's answer is fresh";
+  say(2, busy(servers[2]));
+  wake_after(1s);
+  ASSERT_THAT(asked(2), ElementsAre("epoch by text", "vote"));
+  say(2, in_quarantine(servers[2], 9000) + granted(servers[2], token));
+  EXPECT_THAT(asked(2), Not(Contains("renew")));
+  EXPECT_FALSE(keeps.let_go(*lease)[2].token);
+}
+
+}  // namespace
+
+}  // namespace holdfast::engine
