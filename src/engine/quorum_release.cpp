@@ -40,10 +40,10 @@ void quorum_release::step(time_point now) {
     if (!said) continue;
     ++answered;
     released += said->what == script::release_answer::released ? 1 : 0;
-    // A vote that was asked for over another connection, and never answered, may come behind this answer.
+    // A vote that was asked for over another connection, and never answered, may come behind this answer, unless the
+    // server gave that when it was too late for any. (Not by the time at which we look at it, which comes later.)
     const auto& vote = votes_[i];
-    is_settled_[i] =
-        vote.not_after == server_time{} || now >= vote.not_after_local || vote.asked_over == all()[i]->connection();
+    is_settled_[i] = said->now > vote.not_after || vote.asked_over == all()[i]->connection();
   }
   if (answered >= majority() && (released > 0 || open == 0)) {
     end_ = released > 0 ? release_outcome::released : release_outcome::already_lost;

@@ -173,9 +173,27 @@ TEST_F(quorum_release_test, nor_is_one_that_the_keeper_asked_for_P27) {
 TEST_F(quorum_release_test, a_vote_that_can_be_given_no_more_is_settled_R17) {
   votes[2] = asked_for(0);
   start_connected();
+  for (auto& one : all) one->wire().set_least_silence(1h);
   pass(400ms);
   say(2, not_mine(servers[2]));
+  EXPECT_FALSE(release->is_settled(2)) << "the server takes it until then, inclusive";
+  start();
+  for (auto& one : servers) one.take();
+  pass(1ms);
+  say(2, not_mine(servers[2]));
   EXPECT_TRUE(release->is_settled(2));
+}
+
+// The answer came while it still could be, and the other servers' much later.
+TEST_F(quorum_release_test, an_answer_from_before_then_does_not_settle_it_by_growing_old_R17) {
+  votes[2] = asked_for(0);
+  start_connected();
+  for (auto& one : all) one->wire().set_least_silence(1h);
+  say(2, not_mine(servers[2]));
+  pass(600ms);
+  say(0, done(servers[0]));
+  ASSERT_TRUE(is_over(release_outcome::released));
+  EXPECT_FALSE(release->is_settled(2));
 }
 
 }  // namespace
