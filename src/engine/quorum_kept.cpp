@@ -145,9 +145,9 @@ void quorum_keeper::kept::lose(time_point now) {
   const errc reason = is_said ? reason_ : errc::lease_expired;
   lease_->deadline.end();
   for (std::size_t i = 0; i < repairs_.size(); ++i) {
-    if (!repairs_[i]->is_open()) continue;
-    // Its vote may be given after the end of what it was for (P27).
+    // Its vote may be given after the end of what it was for (P27), also when its connection ended (R17).
     const auto& vote = votes_[i];
+    if (!repairs_[i]->is_open() && now >= vote.not_after_local) continue;
     of_->release_later(now, i,
                        {lease_->keys,
                         lease_->owner,
