@@ -75,6 +75,17 @@ TEST_F(quorum_keeper_test, who_loses_a_vote_goes_by_those_that_are_left_B57_H58)
   EXPECT_TRUE(keeps.is_kept(*lease));
 }
 
+TEST_F(quorum_keeper_test, a_renewal_that_fails_on_a_server_is_told_and_tried_again_there) {
+  const auto lease = renewing({0, 1, 2});
+  say(1, refusal("OOM command not allowed"));
+  EXPECT_THAT(listens.take(), ElementsAre("renew_failed out_of_memory"));
+  renewed(0);
+  wake_after(1s);
+  EXPECT_THAT(asked(1), ElementsAre("renew"));
+  renewed(1);
+  EXPECT_THAT(listens.take(), ElementsAre("renewed"));
+}
+
 // ---- losing ----
 
 TEST_F(quorum_keeper_test, a_bare_majority_that_loses_a_vote_is_lost_at_once_with_the_servers_reason_B57) {
