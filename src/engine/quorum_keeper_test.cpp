@@ -260,6 +260,16 @@ TEST_F(quorum_keeper_wish, fails_when_too_few_can_fulfil_it_and_the_lease_stands
   EXPECT_TRUE(lease->deadline.is_ahead(now()));
 }
 
+TEST_F(quorum_keeper_wish, that_fails_does_not_call_a_lease_lost_that_lost_a_vote) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto told = wish(*lease);
+  say(0, lost(servers[0], "gone"));
+  EXPECT_FALSE(told->end);
+  say(1, refusal("NOPERM no permissions"));
+  EXPECT_EQ(told->end, errc::no_permission);
+  EXPECT_TRUE(lease->deadline.is_ahead(now()));
+}
+
 TEST_F(quorum_keeper_wish, ends_with_the_lease_and_its_reason) {
   const auto lease = held({0, 1, 2}, renewal::none);
   const auto told = wish(*lease);

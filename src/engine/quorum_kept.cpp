@@ -28,12 +28,21 @@ private:
 
 // ---- a wish ----
 
+namespace {
+
+// What a server says of its vote is not yet said of the lease.
+bool is_end_of_a_vote(errc how) {
+  return how == errc::lease_gone || how == errc::lease_taken || how == errc::lease_broken || how == errc::lease_expired;
+}
+
+}  // namespace
+
 void quorum_keeper::wish::on_one(errc how) noexcept {
   if (is_decided()) return;
   --open_;
   if (how == errc{}) {
     --needed_;
-  } else if (first_failure_ == errc{}) {
+  } else if (first_failure_ == errc{} || is_end_of_a_vote(first_failure_)) {
     first_failure_ = how;
   }
   if (needed_ > 0 && open_ >= needed_) return;
