@@ -56,8 +56,8 @@ public:
   // was lost, if not.
   void check() const;
 
-  // As of a lease: lost() is requested once, with the first of them that is lost. The others are not renewed any more
-  // from then on, and are released with the set.
+  // As of a lease: lost() is requested once, with the first of them that is lost. The others are released with the set;
+  // until then they are not renewed any more, but on a Redis Cluster and of a quorum they are.
   std::stop_token lost() const noexcept;
   std::stop_token at_risk() const noexcept;
 

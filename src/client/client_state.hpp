@@ -140,10 +140,10 @@ public:
   // The halves of a downgrade: the question, and what its answer means. Each throws unless the lease stands; the second
   // unless it reads now.
   script::command plan_downgrade(lease_record& record) const;
-  bool is_of_quorum() const { return quorum_ != nullptr; }
+  void conclude_downgrade(const lease_record& record, const resp::value& reply) const;
   // As the two together; of a quorum.
   void downgrade_on_majority(lease_record& record) const;
-  void conclude_downgrade(const lease_record& record, const resp::value& reply) const;
+  bool is_of_quorum() const { return quorum_ != nullptr; }
 
   // For calls that no thread waits for: somebody must be there to drive them.
   void start(const std::shared_ptr<node>& at, std::shared_ptr<async_call> what) { at->start(std::move(what)); }

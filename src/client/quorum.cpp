@@ -199,7 +199,7 @@ void quorum::downgrade(const lease_record& record, const script::command& what, 
   error_detail detail;
   detail.subject = "'" + record.name + "'";
   if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
-  detail.why = report(troubles) + "; what has taken effect stays: call again";
+  detail.why = report(troubles, "did not do it") + "; what has taken effect stays: call again";
   throw error{errc::no_quorum, std::move(detail)};
 }
 

@@ -17,6 +17,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast {
@@ -98,7 +99,8 @@ private:
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
   std::string report(const round& of, const wish& what) const;
-  std::string report(const std::vector<std::string>& troubles) const;
+  // `missed`: what those did not do that have a trouble.
+  std::string report(const std::vector<std::string>& troubles, std::string_view missed) const;
   void wait_for_release(duration at_most, const std::stop_token& cancel);
   void tell_released();
 

@@ -230,7 +230,7 @@ std::optional<quorum::end> quorum::search::pause(duration at_most, errc if_over)
 }
 
 // "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ..."
-std::string quorum::report(const std::vector<std::string>& troubles) const {
+std::string quorum::report(const std::vector<std::string>& troubles, std::string_view missed) const {
   std::string out;
   std::size_t without = 0;
   for (std::size_t i = 0; i < names_.size(); ++i) {
@@ -238,13 +238,13 @@ std::string quorum::report(const std::vector<std::string>& troubles) const {
     ++without;
     out += fmt::format("{}{}: {}", out.empty() ? "" : "; ", names_[i], troubles[i]);
   }
-  return fmt::format("{} of {} servers gave no vote: {}", without, names_.size(), out);
+  return fmt::format("{} of {} servers {}: {}", without, names_.size(), missed, out);
 }
 
 std::string quorum::report(const round& of, const wish& what) const {
   std::vector<std::string> troubles;
   for (std::size_t i = 0; i < names_.size(); ++i) troubles.push_back(of.trouble(i));
-  auto out = report(troubles);
+  auto out = report(troubles, "gave no vote");
   const int needed = engine::votes_needed(names_.size(), what.part);
   if (what.part.mode == 'p' && what.part.size > 1) {
     out += fmt::format("; a semaphore of {} takes {} votes", what.part.size, needed);

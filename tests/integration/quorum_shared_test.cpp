@@ -284,7 +284,7 @@ TEST_F(with_quorum, where_a_majority_does_not_answer_a_downgrade_says_so_and_can
   lab_.resume(node(2));
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::no_quorum);
-  EXPECT_THAT(e->detail().why, HasSubstr("call again"));
+  EXPECT_THAT(e->detail().why, HasSubstr("2 of 3 servers did not do it"));
   EXPECT_TRUE(eventually([&] { return !code_of([&] { both.downgrade(held); }); }, max_ttl));
   EXPECT_TRUE(both.try_acquire_shared(brief));
 }
