@@ -28,7 +28,7 @@ session::session(bool loads_scripts)
               {[this](time_point at) { ear_.compare(at); },
                {},
                {},
-               [this](std::string_view owner) { keeper_.on_stray_hint(now_, owner); }}},
+               [this](std::string_view owner, server_time said_at) { keeper_.on_stray_hint(now_, owner, said_at); }}},
       ear_{{},
            "hf:wake:me",
            caller_.wire(),

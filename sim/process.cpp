@@ -46,8 +46,9 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
               {[this](time_point at) { ear_.compare(at); },
                {},
                {},
-               [this](std::string_view owner) {
-                 if (!tell_.is_planted(canary_switch::ignores_stray_hints)) keeper_.on_stray_hint(now(), owner);
+               [this](std::string_view owner, server_time said_at) {
+                 if (tell_.is_planted(canary_switch::ignores_stray_hints)) return;
+                 keeper_.on_stray_hint(now(), owner, said_at);
                }}},
       ear_{channel_settings(what_, tell_),
            fmt::format("hf:wake:{:032}", what_.number),

@@ -3,8 +3,11 @@
 // applied: nothing of it ever takes effect. Everything else: no orphan outlives the request's own deadline plus the
 // ttl, while the server's clock does not step back, and its process runs. Whose process died or is paused before it
 // could leave the line is a dead waiter there, which may cost the next one a claim window whenever its turn comes (C7).
+// And the outcome of a release: what its own leave took away first is not "already lost".
 #include "checkers/checker.hpp"
 #include "model_server.hpp"
+
+#include <holdfast/observer.hpp>
 
 #include <fmt/format.h>
 
@@ -26,6 +29,10 @@ public:
       calls_of_[run.owner()] = run.args[4];
       for (const auto& place : line_of(in().redis(), in().lock_of(run.lock))) queued_.insert(place.label);
     }
+    for (const auto& h : run.before) {
+      const bool is_left = run.which == script::id::leave || run.which == script::id::leave_counted;
+      if (is_left && h.owner == run.owner()) left_.insert({h.owner, h.token});
+    }
     for (const auto& h : run.after) {
       const auto is_same = [&](const holder& b) { return b.owner == h.owner && b.token == h.token; };
       if (std::any_of(run.before.begin(), run.before.end(), is_same)) continue;
@@ -41,6 +48,18 @@ public:
     if (granted_.contains({one.owner, fmt::format("{:016}", one.token)})) return;
     in().complain("C5", fmt::format("lock {}: process {} believes in token {}, which was never granted to it", one.lock,
                                     one.process, one.token));
+  }
+
+  void on_hold_ended(const hold& one, hold_end how) override {
+    if (how == hold_end::lost) lost_.insert(one.owner);
+  }
+
+  void on_released(const hold& one, int outcome) override {
+    if (outcome != static_cast<int>(release_outcome::already_lost) || lost_.contains(one.owner)) return;
+    if (!left_.contains({one.owner, fmt::format("{:016}", one.token)})) return;
+    in().complain("C5",
+                  fmt::format("lock {}: process {} was told that token {} was lost, which its own leave gave back",
+                              one.lock, one.process, one.token));
   }
 
   void on_call_ended(const call_record& call) override {
@@ -101,7 +120,9 @@ private:
 
   std::map<std::string, std::string> calls_of_;  // Label by owner id.
   std::set<std::pair<std::string, std::string>> granted_;
-  std::set<std::string> queued_;  // Labels of who ever stood in line.
+  std::set<std::pair<std::string, std::string>> left_;  // By a leave while they held it.
+  std::set<std::string> lost_;                          // Owner ids of whose loss the program was told.
+  std::set<std::string> queued_;                        // Labels of who ever stood in line.
   std::map<std::string, const char*> without_effect_;
 };
 

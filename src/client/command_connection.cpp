@@ -40,8 +40,8 @@ engine::caller::hooks command_connection::with_ear(engine::caller::hooks tell) {
     if (up) up(now);
     ear_.compare(now);
   };
-  tell.on_stray_hint = [this](std::string_view owner) {
-    if (tell_of_stray_hint_) tell_of_stray_hint_(owner);
+  tell.on_stray_hint = [this](std::string_view owner, server_time said_at) {
+    if (tell_of_stray_hint_) tell_of_stray_hint_(owner, said_at);
   };
   return tell;
 }

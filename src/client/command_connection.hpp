@@ -88,7 +88,8 @@ public:
   // How the keeper is asked to lead. Set once, before the first call.
   void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
   // Who hears of a hint for somebody whom no call waits as. Set once, before the first call; called under our mutex.
-  void on_stray_hint(std::function<void(std::string_view owner)> tell) { tell_of_stray_hint_ = std::move(tell); }
+  using stray_hint = std::function<void(std::string_view owner, server_time said_at)>;
+  void on_stray_hint(stray_hint tell) { tell_of_stray_hint_ = std::move(tell); }
   // Who concludes the calls that no thread waits for, or takes them elsewhere. Set once, before the first of them.
   using ended_calls = std::vector<std::shared_ptr<async_call>>;
   void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }
@@ -141,7 +142,7 @@ private:
   members members_{};
   waiting_thread::list with_news_{};
   std::function<void()> wake_keeper_{};
-  std::function<void(std::string_view)> tell_of_stray_hint_{};
+  stray_hint tell_of_stray_hint_{};
   std::function<void(ended_calls)> conclude_{};
 };
 

@@ -91,9 +91,9 @@ void keeper_thread::release_later(engine::keeper::background_release what) {
   wake_if_sooner();
 }
 
-void keeper_thread::on_stray_hint(std::string_view owner) {
+void keeper_thread::on_stray_hint(std::string_view owner, server_time said_at) {
   const std::lock_guard held{line_.mutex()};
-  keeper_.on_stray_hint(boottime_now(), owner);
+  keeper_.on_stray_hint(boottime_now(), owner, said_at);
   wake_if_sooner();
 }
 

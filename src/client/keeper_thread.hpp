@@ -44,7 +44,7 @@ public:
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(engine::keeper::background_release what);
-  void on_stray_hint(std::string_view owner);
+  void on_stray_hint(std::string_view owner, server_time said_at);
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
   void adopt(engine::keeper::departing what);
   void wake() noexcept { wake_.set(); }

@@ -23,8 +23,8 @@ node::node(const node_settings& from, base::random_source& rng, const std::share
     : commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell), from.ear_name)},
       keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell, commands_)} {
   commands_->on_async_end(std::move(conclude));
-  commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner) {
-    if (const auto k = keeper.lock()) k->on_stray_hint(owner);
+  commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner, server_time said_at) {
+    if (const auto k = keeper.lock()) k->on_stray_hint(owner, said_at);
   });
   commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
     if (const auto k = keeper.lock()) k->wake();

@@ -45,7 +45,7 @@ void caller::on_ready(time_point now) {
 void caller::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
   call* const found = index_.by_owner.find(owner);
   if (!found || found->is_done()) {
-    if (tell_.on_stray_hint) tell_.on_stray_hint(owner);
+    if (tell_.on_stray_hint) tell_.on_stray_hint(owner, said_at);
     return;
   }
   found->on_hint(now, owner, said_at, look_in);

@@ -23,7 +23,7 @@ public:
     std::function<void(const connection_failure&)> on_down{};
     std::function<void(duration)> on_clock_step{};
     // A hint for an owner id that no call of ours waits as.
-    std::function<void(std::string_view owner)> on_stray_hint{};
+    std::function<void(std::string_view owner, server_time said_at)> on_stray_hint{};
   };
 
   caller(channel::settings settings, base::random_source& rng, hooks tell)

@@ -274,7 +274,7 @@ TEST_F(two_keepers, a_lease_that_moves_has_not_ended) {
   const auto lease = held();
   lease->was_in_line = true;
   move_all();
-  keeps.on_stray_hint(server.now, lease->owner.hex());
+  keeps.on_stray_hint(server.now, lease->owner.hex(), server_time::max());
   EXPECT_FALSE(keeps.has_background_releases());
 }
 

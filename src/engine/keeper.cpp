@@ -75,7 +75,7 @@ void keeper::release_later(time_point now, background_release what) {
   schedule(started, now);
 }
 
-void keeper::on_stray_hint(time_point now, std::string_view owner) {
+void keeper::on_stray_hint(time_point now, std::string_view owner, server_time said_at) {
   bool is_released = false;
   for (auto& [key, background] : releases_) {
     if (!background->is_of(owner)) continue;
@@ -86,13 +86,16 @@ void keeper::on_stray_hint(time_point now, std::string_view owner) {
   const auto found =
       std::find_if(ghosts_.begin(), ghosts_.end(), [&](const ghost& one) { return one.owner.hex() == owner; });
   if (found == ghosts_.end() || is_held(owner)) return;
+  // A token is the server's time of its grant, or ahead of that.
+  const auto said = static_cast<std::uint64_t>(std::max<std::int64_t>(0, said_at.time_since_epoch().count()));
+  if (said <= found->grant.value()) return;
   release_later(now, {found->keys, found->owner, {}, {}, {}, now + patience_with_ghost});
 }
 
-void keeper::remember(const script::lock_keys& keys, const owner_id& owner) {
-  if (!ghosts_.empty() && ghosts_.back().owner == owner) return;  // It was handed on in the process.
+void keeper::remember(ghost one) {
+  if (!ghosts_.empty() && ghosts_.back().owner == one.owner) return;  // It was handed on in the process.
   if (ghosts_.size() == most_ghosts) ghosts_.pop_front();
-  ghosts_.push_back({keys, owner});
+  ghosts_.push_back(std::move(one));
 }
 
 // By a thread to which it was handed on, too.

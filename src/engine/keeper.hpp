@@ -126,8 +126,16 @@ public:
   // The line called `owner`, 32 hex digits, whom nobody waits as: if it is one that is released in the background, it
   // was queued after all, and leaves now (P5). So does one of ours that has had its turn and ended, for the server has
   // forgotten that: it is the promoted replica of one that died (H25), and would wait for its claim. What is held never
-  // leaves, whoever says so (H20).
-  void on_stray_hint(time_point now, std::string_view owner);
+  // leaves, whoever says so (H20). `said_at`: by the server's clock. What was said no later than the grant that has
+  // ended comes from that grant's own server and is only late: a leave could overtake the release under way.
+  void on_stray_hint(time_point now, std::string_view owner, server_time said_at);
+
+  // Whose place in a line may come back.
+  struct ghost {
+    script::lock_keys keys;
+    owner_id owner;
+    fencing_token grant;  // Zero: none that we know of.
+  };
 
   // ---- where several servers share the keys (engine/keeper_moves.cpp) ----
   // A lease, a background release or a ghost on its way to another keeper.
@@ -144,10 +152,10 @@ public:
     std::vector<wish> wishes{};
     std::optional<background_release> release{};
     std::optional<core::clean_up> release_plan{};
-    std::optional<std::pair<script::lock_keys, owner_id>> ghost{};
+    std::optional<keeper::ghost> ghost{};
 
     const script::lock_keys& keys() const {
-      return !several.empty() ? several.front()->keys : release ? release->keys : ghost->first;
+      return !several.empty() ? several.front()->keys : release ? release->keys : ghost->keys;
     }
   };
   // What is about such keys, with deadlines and wishes as they are; nothing of it is kept here any more.
@@ -167,12 +175,7 @@ public:
   void on_clock_step(duration step) override;
 
 private:
-  // Whose place in a line may come back.
-  struct ghost {
-    script::lock_keys keys;
-    owner_id owner;
-  };
-  void remember(const script::lock_keys& keys, const owner_id& owner);
+  void remember(ghost one);
   bool is_held(std::string_view owner) const;
 
   class task;

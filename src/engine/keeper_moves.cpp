@@ -32,7 +32,7 @@ std::vector<keeper::departing> keeper::take_away(time_point now,
   std::erase_if(ghosts_, [&](const ghost& one) {
     if (!which(one.keys)) return false;
     departing leaving;
-    leaving.ghost.emplace(one.keys, one.owner);
+    leaving.ghost = one;
     out.push_back(std::move(leaving));
     return true;
   });
@@ -41,7 +41,7 @@ std::vector<keeper::departing> keeper::take_away(time_point now,
 }
 
 void keeper::adopt(time_point now, departing what) {
-  if (what.ghost) return remember(what.ghost->first, what.ghost->second);
+  if (what.ghost) return remember(std::move(*what.ghost));
   if (what.release) {
     auto background = std::make_unique<releasing>(*this, std::move(*what.release), *what.release_plan);
     const releasing* key = background.get();

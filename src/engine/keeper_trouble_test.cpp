@@ -196,10 +196,10 @@ TEST_F(keeper_test, leaves_at_once_when_the_line_calls_one_who_left_P5) {
   server.say(not_mine());
   wake_after(1s);
   EXPECT_THAT(server.take_names(), IsEmpty());
-  keeps.on_stray_hint(server.now, std::string(32, 'f'));
+  keeps.on_stray_hint(server.now, std::string(32, 'f'), server.clock);
   wake();
   EXPECT_THAT(server.take_names(), IsEmpty()) << "that one is a stranger";
-  keeps.on_stray_hint(server.now, std::string(32, '0'));
+  keeps.on_stray_hint(server.now, std::string(32, '0'), server.clock);
   EXPECT_LE(keeps.wake_at(), server.now);
   wake();
   EXPECT_THAT(server.take_names(), ElementsAre("leave"));

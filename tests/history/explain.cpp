@@ -28,7 +28,12 @@ public:
     operations left = without_busy(all_);
     if (!is_refused(left)) return of_busy();
     const instant until = stuck_.to;
-    std::erase_if(left, [&](const operation& one) { return one.called > until; });
+    // Whole holds: one whose end is left out would look as if it stayed.
+    std::set<hold_name> begun;
+    for (const auto& one : left) {
+      if (one.called <= until) begun.insert(hold_of(one));
+    }
+    std::erase_if(left, [&](const operation& one) { return !begun.contains(hold_of(one)); });
     left = fewest_last(left);
     for (const auto& one : holds_of(left)) {
       if (operations fewer = without(left, one); is_refused(fewer)) left = std::move(fewer);
