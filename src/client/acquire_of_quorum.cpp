@@ -58,7 +58,8 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
 }
 
 void client_state::downgrade_on_majority(lease_record& record) const {
-  quorum_->downgrade(record, plan_downgrade(record), boottime_now() + options_.timeout);
+  require_shared(record);
+  quorum_->downgrade(record, boottime_now() + options_.timeout);
 }
 
 // One after the other: each is asked of all servers at once.

@@ -117,11 +117,15 @@ std::optional<std::chrono::milliseconds> client_state::quarantine() {
   return std::chrono::ceil<std::chrono::milliseconds>(found->ends_at - boottime_now());
 }
 
-script::command client_state::plan_downgrade(lease_record& record) const {
+void client_state::require_shared(lease_record& record) const {
   require_standing(record);
   if (record.kind != lock_kind::shared) {
     fail_wrong_kind(record.keys, record.kind == lock_kind::semaphore ? "semaphore" : "lock");
   }
+}
+
+script::command client_state::plan_downgrade(lease_record& record) const {
+  require_shared(record);
   return script::downgrade(record.keys, record.owner, record.grant);
 }
 

@@ -137,6 +137,8 @@ public:
   void begin_renewal(const std::shared_ptr<lease_record>& record, std::shared_ptr<engine::renewal_wish> whose);
   void cancel_renewal(const lease_record& record, const engine::renewal_wish& whose);
 
+  // Throws unless it stands, and is a lease of a shared lock.
+  void require_shared(lease_record& record) const;
   // The halves of a downgrade: the question, and what its answer means. Each throws unless the lease stands; the second
   // unless it reads now.
   script::command plan_downgrade(lease_record& record) const;

@@ -176,9 +176,17 @@ release_outcome quorum::release(const std::shared_ptr<lease_record>& record, tim
 
 // ---- downgrade ----
 
-void quorum::downgrade(const lease_record& record, const script::command& what, time_point give_up_at) {
-  keeper_->narrow(record, reading);
-  engine::quorum_question call{votes_.all(), what, patience_of(record.ttl, from_.options.timeout), give_up_at};
+void quorum::downgrade(const lease_record& record, time_point give_up_at) {
+  error_detail detail;
+  detail.subject = "'" + record.name + "'";
+  std::vector<script::command> each;
+  // A vote that came behind the round, or was given again, has a token of its own.
+  for (const auto token : keeper_->narrow(record, reading)) {
+    each.push_back(script::downgrade(record.keys, record.owner, token ? token : record.grant));
+  }
+  if (each.empty()) throw error{errc::lease_gone, std::move(detail)};
+  engine::quorum_question call{votes_.all(), std::move(each), patience_of(record.ttl, from_.options.timeout),
+                               give_up_at};
   votes_.run(call);
   std::size_t done = 0;
   std::size_t gone = 0;
@@ -196,8 +204,6 @@ void quorum::downgrade(const lease_record& record, const script::command& what, 
   }
   tell_released();
   if (done > size() / 2) return;
-  error_detail detail;
-  detail.subject = "'" + record.name + "'";
   if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
   detail.why = report(troubles, "did not do it") + "; what has taken effect stays: call again";
   throw error{errc::no_quorum, std::move(detail)};

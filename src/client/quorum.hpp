@@ -64,9 +64,9 @@ public:
   end acquire(const wish& what);
 
   release_outcome release(const std::shared_ptr<lease_record>& record, time_point give_up_at);
-  // `what`: the script that does it on a server. A majority of those that say so is enough, and those that do not count
-  // it as a writer until its next try or its end.
-  void downgrade(const lease_record& record, const script::command& what, time_point give_up_at);
+  // A majority of servers that say so is enough, and those that do not count it as a writer until its next try or its
+  // end.
+  void downgrade(const lease_record& record, time_point give_up_at);
   // In the background.
   void drop(lease_record& record);
   // Several that are lost together from now on; each is still kept by its own votes. As quorum_keeper_thread::join.

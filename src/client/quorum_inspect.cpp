@@ -105,7 +105,7 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
 survey ask_all(client_state& state, const script::lock_keys& keys) {
   auto& of = *state.of_quorum();
   const time_point now = boottime_now();
-  engine::quorum_question call{of.votes().all(), script::inspect(keys), 300ms, now + state.options().timeout};
+  engine::quorum_question call{of.votes().all(), {script::inspect(keys)}, 300ms, now + state.options().timeout};
   of.votes().run(call);
   survey out;
   for (std::size_t i = 0; i < of.size(); ++i) {

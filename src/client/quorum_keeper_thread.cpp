@@ -73,9 +73,9 @@ std::optional<std::size_t> quorum_keeper_thread::join(const engine::keeper::leas
   return std::nullopt;
 }
 
-void quorum_keeper_thread::narrow(const engine::held_lease& lease, const script::part& to) {
+std::vector<fencing_token> quorum_keeper_thread::narrow(const engine::held_lease& lease, const script::part& to) {
   const std::lock_guard held{mutex_};
-  keeper_.narrow(lease, to);
+  return keeper_.narrow(lease, to);
 }
 
 bool quorum_keeper_thread::renew_now(const engine::held_lease& lease, time_point give_up_at,

@@ -66,8 +66,10 @@ public:
   bool is_kept(const held_lease& lease) const { return leases_.contains(&lease); }
   // What is kept as `lease` is kept as `next` from now on, which has its keys, owner id and token. It must be kept.
   void go_on_as(const held_lease& lease, std::shared_ptr<held_lease> next);
-  // It is less than it was from now on, a reader's place: what a server has lost is asked for again as that.
-  void narrow(const held_lease& lease, const script::part& to);
+  // It is less than it was from now on, a reader's place: what a server has lost is asked for again as that. The token
+  // of each server's vote, which may be another than the lease's; zero: it has none that is known. Empty when it is
+  // lost.
+  std::vector<fencing_token> narrow(const held_lease& lease, const script::part& to);
   // As keeper::renew_now: renewed is what so many have renewed as are needed.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   void release_later(time_point now, std::size_t node, keeper::background_release what);

@@ -111,6 +111,13 @@ std::vector<quorum_vote> quorum_keeper::kept::end() {
   return votes_;
 }
 
+std::vector<fencing_token> quorum_keeper::kept::narrow(const script::part& to) {
+  part_ = to;
+  std::vector<fencing_token> tokens;
+  for (const auto& one : shares_) tokens.push_back(one ? one->grant : fencing_token{});
+  return tokens;
+}
+
 void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
   until_.hold(static_cast<int>(node), until);
   of_->look_at(*this, time_point{});

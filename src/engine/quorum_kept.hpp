@@ -117,7 +117,7 @@ public:
   quorum_keeper& of() const { return *of_; }
   const std::shared_ptr<held_lease>& lease() const { return lease_; }
   void go_on_as(std::shared_ptr<held_lease> next) { lease_ = std::move(next); }
-  void narrow(const script::part& to) { part_ = to; }
+  std::vector<fencing_token> narrow(const script::part& to);
   agenda<kept>::place place{};
 
 private:

@@ -209,6 +209,18 @@ TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place)
   EXPECT_EQ(said[0].at(21), "k") << "it goes before whoever is first in line";
 }
 
+// A vote that came behind its round, or was given again, has a token of its own.
+TEST_F(quorum_mend_test, whoever_becomes_less_hears_the_token_of_each_vote) {
+  const auto lease = mending();
+  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}), ElementsAre(token, token, fencing_token{}));
+  wake_after(1ms);
+  const fencing_token its_own{token.value() + 5};
+  say(2, granted(servers[2], its_own));
+  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}), ElementsAre(token, token, its_own));
+  keeps.let_go(*lease);
+  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}), IsEmpty());
+}
+
 // ---- the end of what it is for ----
 
 TEST_F(quorum_mend_test, a_vote_that_may_be_given_behind_the_loss_is_withdrawn_until_it_cannot_be_P27) {

@@ -6,9 +6,10 @@
 
 namespace holdfast::engine {
 
-quorum_question::quorum_question(voters& all, script::command what, duration patience, time_point give_up_at)
+quorum_question::quorum_question(voters& all, std::vector<script::command> each, duration patience,
+                                 time_point give_up_at)
     : quorum_call{all},
-      what_{std::move(what)},
+      each_{std::move(each)},
       patience_{patience},
       give_up_at_{give_up_at},
       wake_at_{give_up_at},
@@ -18,7 +19,8 @@ quorum_question::quorum_question(voters& all, script::command what, duration pat
 void quorum_question::step(time_point now) {
   std::size_t answered = 0;
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!of(i).is_open() && !of(i).reply && all()[i]->wire().is_ready()) ask(i, now, what_);
+    if (!of(i).is_open() && !of(i).reply && all()[i]->wire().is_ready())
+      ask(i, now, each_.size() == 1 ? each_.front() : each_[i]);
     answered += of(i).reply ? 1 : 0;
   }
   if (answered >= majority() && !enough_at_) enough_at_ = now;

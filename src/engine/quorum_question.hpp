@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One question to all servers of a quorum, whose answers are their asker's to read. Unlike a vote it waits for all of
+// A question to all servers of a quorum, whose answers are their asker's to read. Unlike a vote it waits for all of
 // them, but not for long: what people are shown should be all that is to be seen.
 #pragma once
 
@@ -13,8 +13,9 @@ namespace holdfast::engine {
 
 class quorum_question final : public quorum_call {
 public:
-  // `patience`: with those that have not answered, once a majority has.
-  quorum_question(voters& all, script::command what, duration patience, time_point give_up_at);
+  // `each`: what is asked of each of them, or one for all. `patience`: with those that have not answered, once a
+  // majority has.
+  quorum_question(voters& all, std::vector<script::command> each, duration patience, time_point give_up_at);
 
   void step(time_point now) override;
   time_point wake_at() const override { return wake_at_; }
@@ -28,7 +29,7 @@ public:
   const std::optional<quarantine>& quarantine_of(std::size_t node) const { return quarantines_[node]; }
 
 private:
-  script::command what_;
+  std::vector<script::command> each_;
   duration patience_;
   time_point give_up_at_;
   time_point wake_at_;

@@ -14,14 +14,15 @@ namespace {
 
 using namespace quorum_testing;
 using namespace std::chrono_literals;
+using testing::Contains;
 using testing::ElementsAre;
 
 class quorum_question_test : public quorum_test {
 protected:
   explicit quorum_question_test(const channel::settings& how = {}) : quorum_test{3, how} {}
 
-  void start() {
-    question.emplace(all, script::inspect(keys), patience, now() + 1s);
+  void start(std::vector<script::command> each = {script::inspect(keys)}) {
+    question.emplace(all, std::move(each), patience, now() + 1s);
     run(*question);
   }
   std::string answer(std::size_t i) { return stamp(servers[i].clock); }
@@ -41,6 +42,16 @@ TEST_F(quorum_question_test, is_asked_of_all_and_waits_for_all) {
   EXPECT_TRUE(question->reply(0)->as_bulk());
   EXPECT_TRUE(question->reply(2)->as_error()) << "what it means is its asker's to say";
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(question->trouble(i), "");
+}
+
+TEST_F(quorum_question_test, each_may_be_asked_its_own) {
+  connect_all();
+  start({script::inspect({"hf:{a}"}), script::inspect({"hf:{b}"}), script::inspect({"hf:{c}"})});
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto sent = servers[i].take();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_THAT(sent[0], Contains(testing::HasSubstr(std::string{"{"} + "abc"[i] + "}")));
+  }
 }
 
 TEST_F(quorum_question_test, waits_for_the_rest_for_a_moment_behind_a_majority_B56) {

@@ -45,6 +45,10 @@ protected:
   int size() const { return static_cast<int>(nodes_.size()); }
   std::string ask(int i, std::vector<const char*> words) const { return test::ask(node(i), std::move(words)); }
   std::string value(int i, const char* key = "hf:{x}") const { return ask(i, {"GET", key}); }
+  // Of a counted kind: all that is granted there.
+  std::string grants(int i) const {
+    return ask(i, {"EVAL", "return table.concat(redis.call('HVALS', KEYS[1]), ' ')", "1", "hf:{x}:holders"});
+  }
   std::string owner_at(int i) const {
     const auto text = value(i);
     return text.size() > 36 ? text.substr(3, 32) : text;

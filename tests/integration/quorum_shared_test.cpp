@@ -277,8 +277,6 @@ TEST_F(with_quorum, where_a_majority_does_not_answer_a_downgrade_says_so_and_can
   auto locks = make(500ms);
   shared_mutex both{locks, "x"};
   auto held = both.acquire({.ttl = max_ttl});
-  // Two of three were enough, and on a busy machine the one that stays may be the third.
-  ASSERT_TRUE(eventually([&] { return ask_number(node(0), {"EXISTS", "hf:{x}"}) == "1"; }, long_enough));
   lab_.pause(node(1));
   lab_.pause(node(2));
   const auto e = error_of([&] { both.downgrade(held); });
@@ -286,7 +284,8 @@ TEST_F(with_quorum, where_a_majority_does_not_answer_a_downgrade_says_so_and_can
   lab_.resume(node(2));
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::no_quorum);
-  EXPECT_THAT(e->detail().why, HasSubstr("2 of 3 servers did not do it"));
+  EXPECT_THAT(e->detail().why, ContainsRegex("[23] of 3 servers did not do it"))
+      << "two were enough for the lease, and the one that stays may have been the third";
   EXPECT_TRUE(eventually([&] { return !code_of([&] { both.downgrade(held); }); }, max_ttl));
   EXPECT_TRUE(both.try_acquire_shared(brief));
 }
@@ -305,8 +304,23 @@ TEST_F(with_quorum, what_a_downgraded_writer_lost_is_asked_for_again_as_a_reader
   shared_mutex{locks, "x"}.downgrade(held);
   ask(0, {"DEL", "hf:{x}", "hf:{x}:holders"});
   ASSERT_TRUE(eventually([&] { return ask_number(node(0), {"ZCARD", "hf:{x}"}) == "1"; }, long_enough));
-  EXPECT_THAT(ask(0, {"EVAL", "return table.concat(redis.call('HVALS', KEYS[1]), ' ')", "1", "hf:{x}:holders"}),
-              ContainsRegex("(^| )1\\|r\\|"));
+  EXPECT_THAT(grants(0), ContainsRegex("(^| )1\\|r\\|"));
+}
+
+// It has a token of its own there. As a writer's it would be renewed, and keep readers out, for as long as the reader
+// reads.
+TEST_F(with_quorum, a_vote_that_was_given_again_becomes_a_reader_s_R18) {
+  auto locks = make();
+  shared_mutex both{locks, "x"};
+  auto held = both.acquire(brief);
+  ask(0, {"DEL", "hf:{x}", "hf:{x}:holders"});
+  ASSERT_TRUE(eventually([&] { return ask_number(node(0), {"ZCARD", "hf:{x}"}) == "1"; }, long_enough));
+  ASSERT_THAT(grants(0), ContainsRegex("(^| )[0-9]+\\|w\\|"));
+  const auto reads = [&] {
+    both.downgrade(held);
+    return testing::Matches(ContainsRegex("(^| )1\\|r\\|"))(grants(0));
+  };
+  EXPECT_TRUE(eventually(reads, 5s)) << grants(0);
 }
 
 }  // namespace
