@@ -30,6 +30,17 @@ function(holdfast_set_up target)
   target_compile_definitions(${target} PRIVATE BOOST_ASIO_NO_DEPRECATED)
 endfunction()
 
+# holdfast_set_up_test(<target>): the same for a program that tests. It is compiled in half the time, which is more than
+# it runs.
+function(holdfast_set_up_test target)
+  holdfast_set_up(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1> $<$<CONFIG:RelWithDebInfo>:-g1>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # At -O1 it takes Asio's empty function objects for uninitialised.
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Wno-maybe-uninitialized>)
+  endif()
+endfunction()
+
 # holdfast_has_coroutines(<target>): clang 14 cannot compile a coroutine with UBSan's check of function types.
 function(holdfast_has_coroutines target)
   if(HOLDFAST_SANITIZE STREQUAL "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
@@ -43,7 +54,7 @@ function(holdfast_unit_test room)
     return()
   endif()
   add_executable(${room}_test ${ARGN})
-  holdfast_set_up(${room}_test)
+  holdfast_set_up_test(${room}_test)
   target_link_libraries(${room}_test PRIVATE holdfast_objects GTest::gmock GTest::gtest_main)
   add_test(NAME unit.${room} COMMAND ${room}_test)
   set_tests_properties(unit.${room} PROPERTIES LABELS unit TIMEOUT 120)
