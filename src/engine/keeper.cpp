@@ -87,8 +87,7 @@ void keeper::on_stray_hint(time_point now, std::string_view owner, server_time s
       std::find_if(ghosts_.begin(), ghosts_.end(), [&](const ghost& one) { return one.owner.hex() == owner; });
   if (found == ghosts_.end() || is_held(owner)) return;
   // A token is the server's time of its grant, or ahead of that.
-  const auto said = static_cast<std::uint64_t>(std::max<std::int64_t>(0, said_at.time_since_epoch().count()));
-  if (said <= found->grant.value()) return;
+  if (said_at <= server_time{std::chrono::microseconds{found->grant.value()}}) return;
   release_later(now, {found->keys, found->owner, {}, {}, {}, now + patience_with_ghost});
 }
 

@@ -89,7 +89,11 @@ private:
       case verb::unlock: translate_end(one, hold, acquired); break;
       case verb::downgrade:
         if (one.how == outcome::done) require(deed::downgrade, hold, one, one.called, one.returned);
-        if (one.how == outcome::open || one.how == outcome::unknown) may(deed::downgrade, hold, one, one.called);
+        // A copy may have been done whose answer was cut off, or came when the lease was over.
+        if (one.how == outcome::open || one.how == outcome::unknown ||
+            (one.how == outcome::already_lost && (one.through_faults || is_slow(one)))) {
+          may(deed::downgrade, hold, one, one.called);
+        }
         break;
       case verb::again:
       case verb::back:
@@ -103,12 +107,15 @@ private:
     }
   }
 
+  static bool is_slow(const operation& one) {
+    return one.returned == never || one.returned - one.called >= one.ttl_ms * 1'000'000 / 2;
+  }
+
   void translate_beginning(const operation& one) {
-    const bool is_slow = one.returned == never || one.returned - one.called >= one.ttl_ms * 1'000'000 / 2;
     if (one.how == outcome::acquired) require(deed::take, hold_of(one), one, one.called, one.returned);
     if (one.how == outcome::busy && !is_excused(one)) require(deed::busy, -1, one, one.called, one.returned);
     const bool is_definite = one.how == outcome::acquired || one.how == outcome::busy;
-    if (!is_definite || is_slow || one.through_faults || is_beside_a_thread(one))
+    if (!is_definite || is_slow(one) || one.through_faults || is_beside_a_thread(one))
       result_.ghosts.push_back({one.called, one.part});
   }
 
