@@ -238,13 +238,13 @@ private:
   time_point wait_for_hearing_until_{};
   time_point quarantined_until_{};
   std::uint64_t ticket_ = 0;
-  int comebacks_ = 0;
   server_time hinted_at_{};
   int attempts_ = 0;
   int refusals_ = 0;
   int lates_ = 0;
   int unreplicated_ = 0;  // In a row.
   duration round_trip_{0};
+  int comebacks_ = 0;
   errc last_news_ = errc::server_silent;
   std::vector<unfinished> clean_ups_;
   std::optional<acquire_end> end_;

@@ -30,6 +30,8 @@ void call::go_on(channel& to, hints& ear, time_point now) {
   on_going_on(now, ear);
 }
 
+call* call::find_by_owner(const owner_id& who) const { return index_ ? index_->by_owner.find(who.hex()) : nullptr; }
+
 void call::expect_hints_as(const owner_id& who) {
   if (!index_ || expected_ == who) return;
   expect_no_hints();

@@ -13,52 +13,21 @@
 #include <holdfast/names.hpp>
 
 #include <boost/intrusive/list_hook.hpp>
+#include <boost/intrusive/set.hpp>
 #include <boost/intrusive/set_hook.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 
 namespace holdfast::engine {
 
 class call;
 class hints;
 
-// Which call stands in line under which owner id, so that a hint finds the one that it is for among ten thousand.
-class hint_index {
-public:
-  // Under the owner id that it expects hints as, which does not change while it is here.
-  void add(call& what) { calls_.insert(&what); }
-  void remove(call& what) { calls_.erase(&what); }
-  // Null: nobody here is called so.
-  call* find(std::string_view owner) const {
-    const auto found = calls_.find(owner);
-    return found == calls_.end() ? nullptr : *found;
-  }
-
-private:
-  static std::string_view name(std::string_view owner) { return owner; }
-  static std::string_view name(const call* what);
-  struct hash {
-    using is_transparent = void;
-    std::size_t operator()(auto who) const noexcept { return std::hash<std::string_view>{}(name(who)); }
-  };
-  struct same {
-    using is_transparent = void;
-    bool operator()(auto one, auto other) const noexcept { return name(one) == name(other); }
-  };
-  std::unordered_set<call*, hash, same> calls_;
-};
-
-// How the calls of one connection find each other.
-struct call_index {
-  hint_index by_owner;
-  line_mates by_line;
-};
+struct call_index;
 
 // Whoever wants to know that something happened to a call.
 class call_listener {
@@ -133,7 +102,7 @@ protected:
   // From now on hints for this owner id, and for no other, reach the call; only while it is started.
   void expect_hints_as(const owner_id& who);
   // Who expects hints as this one; null: nobody.
-  call* find_by_owner(const owner_id& who) const { return index_ ? index_->by_owner.find(who.hex()) : nullptr; }
+  call* find_by_owner(const owner_id& who) const;
   // Of the caller that it is started with; null before and after.
   call_index* index() const { return index_; }
   // Notes the server's error and says what it means. That another node of a cluster serves the slot passes, once we
@@ -158,12 +127,43 @@ private:
   boost::intrusive::list_member_hook<> listed_{};
   call_index* index_ = nullptr;
   std::optional<owner_id> expected_{};
+  boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> by_expected_{};
   // Those of `unattended`: zero when it is not among them.
   std::uint64_t number_ = 0;
   time_point on_agenda_at_ = never;
   boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> on_agenda_{};
 };
 
-inline std::string_view hint_index::name(const call* what) { return what->expected_->hex(); }
+// Which call stands in line under which owner id, so that a hint finds the one that it is for among ten thousand.
+class hint_index {
+public:
+  // Under the owner id that it expects hints as, which does not change while it is here.
+  void add(call& what) { calls_.insert(what); }
+  void remove(call& what) { calls_.erase(calls_.iterator_to(what)); }
+  // Null: nobody here is called so.
+  call* find(std::string_view owner) {
+    const auto found = calls_.find(owner);
+    return found == calls_.end() ? nullptr : &*found;
+  }
+
+private:
+  struct by_expected {
+    using type = std::string_view;
+    type operator()(const call& what) const { return what.expected_->hex(); }
+  };
+  // Random ids: whether one is there twice needs no asking.
+  boost::intrusive::multiset<
+      call,
+      boost::intrusive::member_hook<call, boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>,
+                                    &call::by_expected_>,
+      boost::intrusive::key_of_value<by_expected>, boost::intrusive::constant_time_size<false>>
+      calls_;
+};
+
+// How the calls of one connection find each other.
+struct call_index {
+  hint_index by_owner;
+  line_mates by_line;
+};
 
 }  // namespace holdfast::engine

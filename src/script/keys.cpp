@@ -30,6 +30,7 @@ lock_keys keys_of(const lock_name& name, std::string_view prefix, bool is_counte
     return {name.text(), std::make_shared<const std::string>(std::move(stem)), is_counted};
   }
   stem += "{" + escape(name.text(), braces) + "}";
+  stem.shrink_to_fit();  // Each of ten thousand waiters has one.
   return {std::move(stem), {}, is_counted};
 }
 
