@@ -56,6 +56,8 @@ struct hold {
 };
 
 enum class hold_end { released, lost, died };
+// How a downgrade ended for the program: it reads now; the server has nothing of the lease; or it has not heard.
+enum class downgrade_end { reads, gone, unknown };
 
 // Who the server says holds a lock.
 struct holder {

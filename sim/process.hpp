@@ -16,6 +16,7 @@
 #include "engine/caller.hpp"
 #include "engine/hints.hpp"
 #include "engine/keeper.hpp"
+#include "engine/question.hpp"
 #include "engine/release.hpp"
 #include "engine/unattended.hpp"
 
@@ -60,6 +61,7 @@ public:
   virtual void on_not_acquired(call_end how) = 0;
   virtual void on_lost(const lease_ptr& lease) = 0;
   virtual void on_released(release_outcome outcome) = 0;
+  virtual void on_downgraded(const lease_ptr&, downgrade_end) {}
 };
 
 struct process_settings {
@@ -80,6 +82,8 @@ public:
     std::function<void(const hold&, hold_end)> on_hold_ended{};
     std::function<void(const hold&, bool)> on_validity{};
     std::function<void(const hold&, release_outcome)> on_released{};
+    std::function<void(const hold&)> on_narrowed{};
+    std::function<void(const hold&, downgrade_end)> on_downgraded{};
     std::function<void(int)> on_step{};
     std::function<void(const std::string&)> on_spin{};
     std::function<bool(canary_switch)> is_planted{};
@@ -95,6 +99,8 @@ public:
   bool is_valid(const lease_ptr& lease);
   void release(customer& who, const lease_ptr& lease);
   void drop(const lease_ptr& lease);
+  // Of a writer: from now on it counts as a reader, whatever comes of it.
+  void downgrade(customer& who, const lease_ptr& lease);
   // When it is running at that time, or when it runs again.
   void after(duration wait, std::function<void()> what);
   // Those of its customers who have nothing left to do.
@@ -127,11 +133,13 @@ private:
   struct open_call {
     call_record record{};
     customer* who = nullptr;
-    lease_ptr lease{};  // That is released.
+    lease_ptr lease{};  // That is released, or downgraded.
     std::unique_ptr<engine::acquire> acquire{};
     std::unique_ptr<engine::release> release{};
+    std::unique_ptr<engine::question> downgrade{};
     engine::call& flow() const {
-      return acquire ? static_cast<engine::call&>(*acquire) : static_cast<engine::call&>(*release);
+      if (acquire) return *acquire;
+      return release ? static_cast<engine::call&>(*release) : static_cast<engine::call&>(*downgrade);
     }
   };
 
@@ -146,6 +154,7 @@ private:
   bool conclude_ended();
   void conclude(open_call& call);
   void conclude_acquire(open_call& call);
+  void conclude_downgrade(const open_call& call);
   // True: copies of its request may still be on their way.
   bool settle(engine::acquire& flow);
   lease_ptr hold_of(const open_call& call, const owner_id& owner, const core::got_lease& got);

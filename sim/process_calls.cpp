@@ -2,9 +2,12 @@
 // What a process asks for, and what becomes of it: as src/client/acquire.cpp, release.cpp and async_call.cpp.
 #include "process.hpp"
 
+#include "script/reply.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace holdfast::sim {
@@ -92,6 +95,7 @@ bool process::conclude_ended() {
 
 void process::conclude(open_call& call) {
   if (call.acquire) return conclude_acquire(call);
+  if (call.downgrade) return conclude_downgrade(call);
   finish_release(call.lease, call.release->end());
   news_.emplace_back(call.who, [outcome = call.release->end()](customer& c) { c.on_released(outcome); });
 }
@@ -225,6 +229,30 @@ void process::drop(const lease_ptr& lease) {
   release_in_background(lease);
   forget_copies(lease);
   drive();
+}
+
+void process::downgrade(customer& who, const lease_ptr& lease) {
+  lease->seen.permits = 1;
+  tell_.on_narrowed(lease->seen);
+  open_call& made = calls_.emplace_back();
+  made.who = &who;
+  made.lease = lease;
+  made.record.number = tell_.next_number();
+  const time_point at = now();
+  made.downgrade =
+      std::make_unique<engine::question>(caller_.wire(), script::downgrade(lease->keys, lease->owner, lease->grant),
+                                         engine::question::repeat::allowed, at + what_.timeout);
+  unattended_.start(*made.downgrade, at);
+  drive();
+}
+
+void process::conclude_downgrade(const open_call& call) {
+  const auto& reply = call.downgrade->reply();
+  const auto parsed = reply && !reply->as_error() ? script::parse_release(*reply) : std::nullopt;
+  auto how = downgrade_end::unknown;
+  if (parsed) how = parsed->what == script::release_answer::released ? downgrade_end::reads : downgrade_end::gone;
+  tell_.on_downgraded(call.lease->seen, how);
+  news_.emplace_back(call.who, [lease = call.lease, how](customer& c) { c.on_downgraded(lease, how); });
 }
 
 void process::release_in_background(const lease_ptr& lease) {

@@ -48,6 +48,8 @@ void print_statistics(const statistics& what, double seconds) {
   fmt::print("{:<10} {}\n", "renewals", what.extensions);
   static constexpr std::array releases{"released", "already_lost", "unknown"};
   print_counts("releases", what.releases, [](std::size_t i) { return releases[i]; });
+  static constexpr std::array downgrades{"reads", "gone", "unknown"};
+  print_counts("downgrades", what.downgrades, [](std::size_t i) { return downgrades[i]; });
   static constexpr std::array writes{"taken", "refused", "lost_an_update"};
   print_counts("writes", what.writes, [](std::size_t i) { return writes[i]; });
   static constexpr std::array causes{"clock_stepped", "clock_rate", "data_lost", "keys_deleted", "broken_at_once"};

@@ -24,6 +24,7 @@ struct statistics {
   std::array<std::uint64_t, 6> ends{};        // call_end
   std::array<std::uint64_t, 3> releases{};    // release_outcome
   std::array<std::uint64_t, 3> holds{};       // hold_end
+  std::array<std::uint64_t, 3> downgrades{};  // downgrade_end
   std::array<std::uint64_t, 3> writes{};      // guarded_store::written
   std::array<std::uint64_t, 5> attributed{};  // Overlaps, by cause.
   std::array<std::uint64_t, 6> rounds{};      // Of a quorum: quorum_round::result.

@@ -2,6 +2,7 @@
 #include "worker.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::sim {
 
@@ -54,14 +55,32 @@ void worker::on_not_acquired(call_end) {
 void worker::on_acquired(const lease_ptr& lease) {
   state_ = state::working;
   failures_in_a_row_ = 0;
-  const int mine = ++turn_;
+  const bool is_shared = in_->what->locks[static_cast<std::size_t>(lease->seen.lock)].kind == lock_kind::shared;
+  is_to_read_on_ = is_shared && lease->seen.permits > 1 && rng_.chance(40);
   if (!lease->keys.is_counted && rng_.chance(60)) raise(lease);
+  work(lease);
+}
+
+void worker::work(const lease_ptr& lease) {
+  const int mine = ++turn_;
   of_->after(rng_.any_size(100us, in_->what->work), [this, mine, lease] {
     if (mine == turn_) finish(lease);
   });
 }
 
+void worker::on_downgraded(const lease_ptr& lease, downgrade_end how) {
+  if (state_ != state::downgrading || lease != downgraded_) return;  // It was lost meanwhile.
+  state_ = state::working;
+  how == downgrade_end::gone ? finish(lease) : work(lease);
+}
+
 void worker::finish(const lease_ptr& lease) {
+  if (std::exchange(is_to_read_on_, false)) {
+    state_ = state::downgrading;
+    ++turn_;
+    downgraded_ = lease;
+    return of_->downgrade(*this, lease);
+  }
   of_->is_valid(lease);
   if (rng_.chance(10)) {
     of_->drop(lease);
@@ -76,7 +95,7 @@ void worker::on_released(release_outcome) { rest(); }
 
 void worker::on_lost(const lease_ptr& lease) {
   of_->is_valid(lease);
-  if (state_ == state::working) rest();
+  if (state_ == state::working || (state_ == state::downgrading && lease == downgraded_)) rest();
 }
 
 // ---- what the lock protects ----

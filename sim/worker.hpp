@@ -30,13 +30,14 @@ public:
   void on_not_acquired(call_end how) override;
   void on_lost(const lease_ptr& lease) override;
   void on_released(release_outcome outcome) override;
+  void on_downgraded(const lease_ptr& lease, downgrade_end how) override;
 
 private:
-  enum class state { resting, waiting, working, releasing, done };
+  enum class state { resting, waiting, working, downgrading, releasing, done };
 
   void rest();
   void want();
-  void work();
+  void work(const lease_ptr& lease);
   void finish(const lease_ptr& lease);
   // Raise, read, write; each takes its time, whatever becomes of us meanwhile.
   void raise(const lease_ptr& lease);
@@ -53,6 +54,8 @@ private:
   int turn_ = 0;  // Of which a timer is.
   int failures_in_a_row_ = 0;
   int call_ = 0;
+  bool is_to_read_on_ = false;  // After its work as a writer.
+  lease_ptr downgraded_{};
 };
 
 }  // namespace holdfast::sim

@@ -231,6 +231,19 @@ process::hooks world::process_hooks() {
     }
     for (auto& c : checkers_) c->on_released(one, static_cast<int>(outcome));
   };
+  h.on_narrowed = [this](const hold& one) {
+    if (keeps_trace_) say(fmt::format("p{} downgrades lock {}, token {}", one.process, one.lock, one.token));
+    for (auto& c : checkers_) c->on_narrowed(one);
+  };
+  h.on_downgraded = [this](const hold& one, downgrade_end how) {
+    ++statistics_->downgrades[static_cast<std::size_t>(how)];
+    mix(static_cast<std::uint64_t>(how));
+    static constexpr std::array words{"it reads", "it is gone", "unknown"};
+    if (keeps_trace_) {
+      say(fmt::format("p{} downgrade of lock {}: {}", one.process, one.lock, words[static_cast<std::size_t>(how)]));
+    }
+    for (auto& c : checkers_) c->on_downgraded(one, how);
+  };
   h.on_step = [this](int process) {
     for (auto& c : checkers_) c->on_process_step(process);
   };

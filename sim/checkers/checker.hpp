@@ -58,6 +58,9 @@ public:
   // The program asks; so says valid().
   virtual void on_validity(const hold&, bool /*is_valid*/) {}
   virtual void on_released(const hold&, int /*outcome*/) {}
+  // A writer that acts as a reader only from now on, and has asked the server to make it one; and what came of that.
+  virtual void on_narrowed(const hold&) {}
+  virtual void on_downgraded(const hold&, downgrade_end) {}
   // An update was lost by a write that the store took.
   virtual void on_stale_write(int /*lock*/, std::uint64_t /*token*/) {}
   virtual void on_process_step(int /*process*/) {}

@@ -27,16 +27,18 @@ public:
     if (one.valid_until > now && taken > in().lock_of(one.lock).size) judge(one, all);
     all.push_back(one);
   }
-  void on_extended(const hold& one) override {
-    for (auto& h : valid_[one.lock]) {
-      if (h.number == one.number) h = one;
-    }
-  }
+  void on_extended(const hold& one) override { change(one); }
+  void on_narrowed(const hold& one) override { change(one); }
   void on_hold_ended(const hold& one, hold_end) override {
     std::erase_if(valid_[one.lock], [&](const hold& h) { return h.number == one.number; });
   }
 
 private:
+  void change(const hold& one) {
+    for (auto& h : valid_[one.lock]) {
+      if (h.number == one.number) h = one;
+    }
+  }
   void judge(const hold& one, const std::vector<hold>& others) {
     instant since = one.counted_from;
     for (const auto& h : others) since = std::min(since, h.counted_from);

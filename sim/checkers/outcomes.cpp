@@ -3,7 +3,8 @@
 // applied: nothing of it ever takes effect. Everything else: no orphan outlives the request's own deadline plus the
 // ttl, while the server's clock does not step back, and its process runs. Whose process died or is paused before it
 // could leave the line is a dead waiter there, which may cost the next one a claim window whenever its turn comes (C7).
-// And the outcome of a release: what its own leave took away first is not "already lost".
+// And the outcome of a release: what its own leave took away first is not "already lost". And of a downgrade: who was
+// told that it reads is a reader on the server, from then on; who was told that it is gone has nothing there.
 #include "checkers/checker.hpp"
 #include "model_server.hpp"
 
@@ -34,6 +35,7 @@ public:
       if (is_left && h.owner == run.owner()) left_.insert({h.owner, h.token});
     }
     for (const auto& h : run.after) {
+      require_reader(run.lock, h);
       const auto is_same = [&](const holder& b) { return b.owner == h.owner && b.token == h.token; };
       if (std::any_of(run.before.begin(), run.before.end(), is_same)) continue;
       granted_.insert({h.owner, h.token});
@@ -62,6 +64,20 @@ public:
                               one.lock, one.process, one.token));
   }
 
+  void on_downgraded(const hold& one, downgrade_end how) override {
+    if (how == downgrade_end::unknown) return;
+    if (how == downgrade_end::reads) readers_.insert({{one.owner, fmt::format("{:016}", one.token)}, one.got_at});
+    for (const auto& h : holders_of(in().redis(), in().lock_of(one.lock))) {
+      if (how == downgrade_end::reads) require_reader(one.lock, h);
+      if (how == downgrade_end::gone && h.owner == one.owner && h.token == fmt::format("{:016}", one.token)) {
+        if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, one.got_at)) continue;
+        in().complain("C5",
+                      fmt::format("lock {}: process {} was told by its downgrade that token {} is gone, and has it",
+                                  one.lock, one.process, one.token));
+      }
+    }
+  }
+
   void on_call_ended(const call_record& call) override {
     if (call.end == call_end::acquired) return;
     const bool is_without_effect = call.end == call_end::busy || call.end == call_end::not_applied;
@@ -81,6 +97,13 @@ private:
   std::string label_of(const std::string& owner) const {
     const auto found = calls_of_.find(owner);
     return found == calls_of_.end() ? std::string{} : found->second;
+  }
+
+  void require_reader(int lock, const holder& one) {
+    const auto found = readers_.find({one.owner, one.token});
+    if (found == readers_.end() || one.permits == 1) return;
+    if (in().excuse({cause::data_lost}, found->second)) return;
+    in().complain("C5", fmt::format("lock {}: token {} was made a reader's, and is a writer's", lock, one.token));
   }
 
   // Estimates of the server's clock may be as old as the world; and Redis rounds to milliseconds.
@@ -120,9 +143,10 @@ private:
 
   std::map<std::string, std::string> calls_of_;  // Label by owner id.
   std::set<std::pair<std::string, std::string>> granted_;
-  std::set<std::pair<std::string, std::string>> left_;  // By a leave while they held it.
-  std::set<std::string> lost_;                          // Owner ids of whose loss the program was told.
-  std::set<std::string> queued_;                        // Labels of who ever stood in line.
+  std::set<std::pair<std::string, std::string>> left_;              // By a leave while they held it.
+  std::map<std::pair<std::string, std::string>, instant> readers_;  // By downgrade: since when they hold it.
+  std::set<std::string> lost_;                                      // Owner ids of whose loss the program was told.
+  std::set<std::string> queued_;                                    // Labels of who ever stood in line.
   std::map<std::string, const char*> without_effect_;
 };
 
