@@ -50,6 +50,7 @@ The lease ends ttl after the last renewal that the server confirmed. Before that
   TERM (--signal) to the command's whole process group, then
   KILL, after --kill-after but at most a quarter of the ttl, and always before the lease ends; exit status 79.
 When the server says that the lock is gone, taken or broken, TERM at once and KILL after the same time.
+  --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
 A process that leaves the group (setsid, a daemon) cannot be reached. If holdfast itself is killed with KILL, the

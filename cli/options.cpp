@@ -47,6 +47,14 @@ int number_value(const option_row& row, std::string_view value, int largest) {
   return parsed;
 }
 
+fencing_token token_value(const option_row& row, std::string_view value) {
+  const auto parsed = fencing_token::parse(value);
+  if (!parsed || !*parsed)
+    throw usage_error{fmt::format("{}: '{}' is not a token: up to 16 digits", spelt(row), visible(value)),
+                      "the number that the resource named when it refused a write"};
+  return *parsed;
+}
+
 int signal_value(const option_row& row, std::string_view value) {
   constexpr std::array known{std::pair{"TERM", SIGTERM}, std::pair{"INT", SIGINT},   std::pair{"HUP", SIGHUP},
                              std::pair{"QUIT", SIGQUIT}, std::pair{"USR1", SIGUSR1}, std::pair{"USR2", SIGUSR2},
@@ -92,6 +100,8 @@ bool apply_taking(settings& s, const option_row& row, const char* value) {
       throw usage_error{"-F cannot be had: somebody has to stay and renew the lease", "leave -F out"};
     case option::ttl: s.ttl = duration_value(row, value); return true;
     case option::no_renew: s.renews = false; return true;
+    case option::min_fence: s.min_fence = token_value(row, value); return true;
+    case option::max_hold: s.max_hold = duration_value(row, value); return true;
     case option::owner: s.owner = value; return true;
     case option::why: s.why = value; return true;
     default: return false;
@@ -290,6 +300,9 @@ void check_run(const settings& s) {
 }
 
 void check_words(command which, const settings& s) {
+  if (s.max_hold && *s.max_hold < s.ttl)
+    throw usage_error{fmt::format("--max-hold {} is shorter than --ttl {}", to_text(*s.max_hold), to_text(s.ttl)),
+                      "a longer --max-hold, or a shorter --ttl"};
   if (takes_name(which) && which != command::ls && s.name.empty())
     throw usage_error{fmt::format("{} needs a lock's name", word_of(which)),
                       fmt::format("holdfast help {}", word_of(which))};

@@ -7,6 +7,8 @@
 // option must not change what an old crontab line means.
 #pragma once
 
+#include <holdfast/names.hpp>
+
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -48,6 +50,8 @@ enum class option {
   no_fork,
   ttl,
   no_renew,
+  max_hold,
+  min_fence,
   kill_after,
   stop_signal,
   on_lost,
@@ -123,6 +127,8 @@ struct settings {
 
   std::chrono::milliseconds ttl = std::chrono::seconds{10};
   bool renews = true;
+  std::optional<std::chrono::milliseconds> max_hold{};
+  fencing_token min_fence{};
   std::optional<std::chrono::milliseconds> kill_after{};
   int stop_signal = SIGTERM;
   on_lost when_lost = on_lost::stop;

@@ -37,7 +37,8 @@ public:
         settings_{s},
         endpoint_{endpoint},
         watch_{held},
-        policy_{s.ttl, s.kill_after, s.when_lost} {}
+        policy_{s.ttl, s.kill_after, s.when_lost},
+        began_at_{lease_watch::now()} {}
 
   ending run() {
     while (true) {
@@ -97,7 +98,9 @@ private:
     is_told_ = true;
     fault what{.code = "E12", .exit = exit_code::lost};
     std::string how;
-    if (!reason || reason == errc::lease_expired) {
+    if (is_at_max_hold(remaining, reason)) {
+      how = fmt::format("it was held for {}, as long as --max-hold allows", to_text(*settings_.max_hold));
+    } else if (!reason || reason == errc::lease_expired) {
       // The deadline is counted from the last good renewal, less 1 % and 2 ms (docs/lease_time.md).
       const auto silent = settings_.ttl - settings_.ttl / 100 - 2ms - remaining;
       how = settings_.renews
@@ -117,6 +120,14 @@ private:
     what.text =
         fmt::format("lost '{}' (token {}): {}; {}", visible(held_.name()), held_.token().to_string(), how, consequence);
     if (!try_say_error(what)) untold_ = what;
+  }
+
+  // The lease says why it ended only when it has; its command is stopped before that. What is left would be more than
+  // it is if the last renewals had failed.
+  bool is_at_max_hold(milliseconds remaining, std::error_code reason) const {
+    if (reason || !settings_.max_hold) return reason == errc::held_too_long;
+    constexpr milliseconds between_grant_and_start{250};
+    return lease_watch::now() - began_at_ + remaining + between_grant_and_start >= *settings_.max_hold;
   }
 
   void wait_for_news() {
@@ -177,6 +188,7 @@ private:
   const std::string& endpoint_;
   lease_watch watch_;
   loss_policy policy_;
+  const milliseconds began_at_;
   std::optional<fault> untold_{};
   bool is_told_ = false;
 };

@@ -65,6 +65,8 @@ acquire_options options_from(const settings& s, const std::string& owner, std::s
   options.cancel = std::move(cancel);
   options.owner = owner;
   options.renew = s.renews ? renewal::automatic : renewal::none;
+  options.max_hold = s.max_hold;
+  options.min_fence = s.min_fence;
   return options;
 }
 

@@ -30,6 +30,7 @@ enum class canary_switch {
   any_clock_counts,
   clock_stands_in_a_pause,
   store_takes_any_token,
+  leases_have_no_last_instant,
 };
 
 struct planted_text {

@@ -65,6 +65,7 @@ struct async_options {
   fencing_token min_fence{};
   renewal renew = renewal::automatic;
   int permits = 1;
+  std::optional<std::chrono::milliseconds> max_hold{};
 };
 static_assert(std::is_trivially_copyable_v<async_options>);
 
@@ -83,7 +84,8 @@ inline acquire_options options_of(const async_options& from) {
           .owner = std::string{from.owner},
           .min_fence = from.min_fence,
           .renew = from.renew,
-          .permits = from.permits};
+          .permits = from.permits,
+          .max_hold = from.max_hold};
 }
 inline acquire_options options_of(const acquire_options& from) { return from; }
 

@@ -96,6 +96,9 @@ enum class errc {
   // Quorum.
   no_quorum,     // Too few of its servers answered in time, or would vote.
   other_quorum,  // One of its servers belongs to another list of servers.
+
+  // You held the lock and no longer do.
+  held_too_long,  // For as long as acquire_options::max_hold allows.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

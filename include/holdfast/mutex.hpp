@@ -22,7 +22,7 @@ inline namespace v0 {
 // the holder waits for itself. `locks` must outlive it. Unlocking what is not locked is undefined, as in std.
 class HOLDFAST_EXPORT mutex {
 public:
-  // Only ttl, owner, min_fence and renew of `options` are used.
+  // Only ttl, owner, min_fence, renew and max_hold of `options` are used.
   mutex(client& locks, std::string_view name, acquire_options options = {});
   ~mutex();  // Must not be locked, as in std; if it is, the lease is dropped.
   mutex(const mutex&) = delete;

@@ -38,7 +38,7 @@ struct acquire_target;
 // a thread that holds it by the façade must not lock it again, and unlocks what it locked itself.
 class HOLDFAST_EXPORT shared_mutex {
 public:
-  // Of `options` the façade uses ttl, owner, min_fence and renew.
+  // Of `options` the façade uses ttl, owner, min_fence, renew and max_hold.
   shared_mutex(client& locks, std::string_view name, acquire_options options = {});
   ~shared_mutex();  // Must not be locked, as in std; if it is, the leases are dropped.
   shared_mutex(const shared_mutex&) = delete;

@@ -290,6 +290,8 @@ void quorum_client::conclude_acquire(open_call& call) {
     auto lease = std::make_shared<held>(keys, seen.owner(), seen.token(), what.ttl,
                                         counts_late ? now() + what.ttl : seen.deadline(), tell_.next_number(),
                                         what.lock, what.part);
+    const bool is_bounded = what_.planted != canary_switch::leases_have_no_last_instant;
+    if (what.max_hold && is_bounded) lease->last = seen.sent_at() + *what.max_hold;
     keeper_.keep(lease, fmt::format("client {}", what_.number), seen.votes(), seen.sent_at(), renewal::automatic,
                  what.part);
     leases_.push_back(lease);

@@ -72,6 +72,7 @@ public:
     fencing_token min_fence{};
     bool may_be_cancelled = false;  // As chance has it.
     script::part part{};            // Of a counted kind.
+    std::optional<duration> max_hold{};
   };
   // Tries until it is got, or there is no more time: then null.
   void acquire(const wish& what, std::function<void(const lease_ptr&)> then);

@@ -38,6 +38,7 @@ void quorum_actor::asks(const wanted& what, duration patience) {
   is_over_ = false;
   quorum_client::wish made{.lock = what.lock, .ttl = what.ttl, .until = of_->now() + patience};
   made.min_fence = what.min_fence;
+  made.max_hold = what.max_hold;
   of_->acquire(made, [this](const quorum_client::lease_ptr& lease) {
     is_over_ = true;
     lease_ = lease;

@@ -25,6 +25,7 @@ public:
     std::chrono::milliseconds ttl = std::chrono::seconds{10};
     fencing_token min_fence{};
     int lock = 0;
+    std::optional<duration> max_hold{};
   };
   void tries(const wanted& what) { asks(what, std::chrono::microseconds{1}); }
   void tries() { tries({}); }

@@ -232,6 +232,20 @@ TEST(redlock, R13_who_is_cut_off_before_its_release_costs_a_ttl_and_no_more) {
   });
 }
 
+TEST(redlock, R14_who_hangs_and_is_renewed_for_ever_loses_it_when_its_longest_hold_is_over) {
+  const rule about{.opposite = "a renewal always moves the deadline",
+                   .broken = "expected",
+                   .what = canary_switch::leases_have_no_last_instant};
+  play(about, [](quorum_story& s) {
+    a_holds(s, {.ttl = 10s, .max_hold = 60s});
+    s.b.waits();
+    s.passes(50s);
+    s.expect(s.a.holds(), "A has it still, by renewals");
+    s.within(10s, "A has lost it before the minute is over", [&] { return !s.a.holds(); });
+    s.within(15s, "B has it a ttl later", [&] { return s.b.holds(); });
+  });
+}
+
 TEST(redlock, R17_a_request_that_comes_behind_its_withdrawal_leaves_no_vote) {
   const rule about{.opposite = "a request takes effect however late it comes",
                    .broken = "expected",

@@ -68,7 +68,7 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, started_at, net::system_random()};
   call.set_slot(slot);
   run(call, what.cancel);
-  auto end = conclude(call, name, what.renew, started_at);
+  auto end = conclude(call, name, {what.renew, what.max_hold}, started_at);
   if (end.code != errc{}) fail(end.code, call, name, started_at);
   return std::move(end.got);
 }
@@ -107,7 +107,7 @@ private:
 std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
                                                    time_point started_at) {
   auto& [name, wanted, rules] = what;
-  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic};
+  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic, options.max_hold};
   const time_point until = rules.wait ? started_at + *rules.wait : never;
   auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
   if (turn.what == local_line::turn::given) {
@@ -139,7 +139,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, now, net::system_random()};
   call.set_slot(slot);
   run(call, options.cancel);
-  auto end = conclude(call, name, options.renew, started_at);
+  auto end = conclude(call, name, {options.renew, options.max_hold}, started_at);
   if (end.code != errc{}) {
     ours.failed(end.code);
     fail(end.code, call, name, started_at);
@@ -176,7 +176,7 @@ void client_state::settle(engine::acquire& call) {
   }
 }
 
-client_state::concluded client_state::conclude(engine::acquire& call, const std::string& name, renewal mode,
+client_state::concluded client_state::conclude(engine::acquire& call, const std::string& name, const keeping& how,
                                                time_point started_at) {
   settle(call);
   concluded end;
@@ -184,14 +184,15 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
   if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
     auto record = std::make_shared<lease_record>(name, call.wanted().keys, call.owner(), got->token, call.ttl(),
                                                  started_at, got->deadline);
-    record->mode = mode;
+    record->mode = how.mode;
+    record->hold_at_most(how.max_hold, got->deadline - core::usable(call.ttl(), drift_));
     record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     const auto placed = moving();
     const auto& at = node_for(record->keys);
     if (cluster_) record->kept_at = &at;
-    at->keeper().keep(record, boottime_now(), got->deadline, mode, at->commands()->server_clock());
+    at->keeper().keep(record, boottime_now(), got->deadline, how.mode, at->commands()->server_clock());
     end.got = handle_of(std::move(record));
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
     end.code = refined(failure->code);

@@ -38,6 +38,7 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
   wish.ttl = what.ttl;
   wish.min_fence = what.min_fence;
   wish.mode = what.renew;
+  wish.max_hold = what.max_hold;
   wish.only_once = how == patience::once || what.wait == milliseconds{0};
   if (what.wait && !wish.only_once) wish.wait = *what.wait;
   wish.cancel = what.cancel;

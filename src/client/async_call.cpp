@@ -93,12 +93,12 @@ namespace {
 
 class async_acquire final : public placed_call, public cancellable {
 public:
-  async_acquire(const std::shared_ptr<client_state>& of, client_state::planned wanted, renewal mode,
+  async_acquire(const std::shared_ptr<client_state>& of, client_state::planned wanted, client_state::keeping how,
                 std::shared_ptr<acquire_receiver> to)
       : placed_call{*of, wanted.what.keys},
         of_{of},
         generation_{of->generation()},
-        mode_{mode},
+        how_{how},
         started_at_{boottime_now()},
         flow_{at()->commands()->channel(), at()->commands()->ear(), std::move(wanted.what), wanted.how, started_at_,
               net::system_random()},
@@ -125,7 +125,7 @@ public:
   std::shared_ptr<client_state> conclude() noexcept override {
     auto of = std::exchange(of_, nullptr);
     try {
-      auto end = of->conclude(flow_, of->name_of(flow_.wanted().keys), mode_, started_at_);
+      auto end = of->conclude(flow_, of->name_of(flow_.wanted().keys), how_, started_at_);
       // wait = 0: somebody held it for the whole of no time.
       if (!end.got) code_ = end.code == errc{} ? errc::timed_out : end.code;
       if (end.got) got_ = std::move(*end.got);
@@ -153,7 +153,7 @@ private:
 
   std::shared_ptr<client_state> of_;  // Until it is concluded.
   const unsigned long generation_;
-  const renewal mode_;
+  const client_state::keeping how_;
   const time_point started_at_;
   engine::acquire flow_;
   std::shared_ptr<acquire_receiver> to_;
@@ -182,8 +182,8 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
                             std::shared_ptr<acquire_receiver> to) {
   client_state& of = client_state::of(*what.locks);
   auto wanted = of.plan(what.name, options, client_state::patience::as_told, part_of(what, options));
-  const auto call =
-      std::make_shared<async_acquire>(of.shared_from_this(), std::move(wanted), options.renew, std::move(to));
+  const auto call = std::make_shared<async_acquire>(
+      of.shared_from_this(), std::move(wanted), client_state::keeping{options.renew, options.max_hold}, std::move(to));
   of.start(call->at(), call);
   call->listen_to(options.cancel);
   return cancel_handle{call};

@@ -116,7 +116,12 @@ public:
     std::optional<lease> got{};
     errc code{};  // None, with nothing got: busy.
   };
-  concluded conclude(engine::acquire& call, const std::string& name, renewal mode, time_point started_at);
+  // What becomes of a lease that it got.
+  struct keeping {
+    renewal mode;
+    std::optional<std::chrono::milliseconds> max_hold;
+  };
+  concluded conclude(engine::acquire& call, const std::string& name, const keeping& how, time_point started_at);
 
   // As release() of holdfast/lease.hpp. The record is let go whatever comes.
   release_outcome release(const std::shared_ptr<lease_record>& record);

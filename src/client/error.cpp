@@ -45,6 +45,7 @@ constexpr std::array meanings{
     meaning{errc::lease_gone, "lease_gone", "the server does not have the lease any more", lost, lost},
     meaning{errc::lease_taken, "lease_taken", "another owner holds the lock now", lost, lost},
     meaning{errc::lease_broken, "lease_broken", "somebody broke the lock", lost, lost},
+    meaning{errc::held_too_long, "held_too_long", "the lock was held for as long as max_hold allows", lost, lost},
     meaning{errc::cannot_resolve, "cannot_resolve", "the host name cannot be resolved", unreachable, not_applied},
     meaning{errc::cannot_connect, "cannot_connect", "cannot connect", unreachable, not_applied},
     meaning{errc::server_silent, "server_silent", "the server does not answer", unreachable, not_applied},

@@ -54,6 +54,7 @@ public:
     bool only_once;
     std::stop_token cancel;
     script::part part{};  // Of a counted kind: how much of it.
+    std::optional<std::chrono::milliseconds> max_hold{};
   };
   struct end {
     std::shared_ptr<lease_record> got{};

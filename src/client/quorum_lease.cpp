@@ -94,6 +94,7 @@ std::shared_ptr<lease_record> quorum::search::keep(const round& won) {
   auto record = std::make_shared<lease_record>(what_.name, what_.keys, won.owner(), won.token(), what_.ttl, started_at_,
                                                won.deadline());
   record->mode = what_.mode;
+  record->hold_at_most(what_.max_hold, won.sent_at());
   record->kind = kind_of(what_.part);
   std::vector<core::server_clock> clocks;
   for (const auto& one : of_.votes_.states()) clocks.push_back(one.clock);

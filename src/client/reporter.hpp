@@ -33,6 +33,7 @@ struct lease_record final : engine::held_lease {
         name{giver.name},
         granted_at{granted},
         mode{giver.mode} {
+    hold_at_most(giver.max_hold, granted);
     was_in_line = giver.was_in_line;
     kept_at = giver.kept_at;
   }
@@ -45,14 +46,22 @@ struct lease_record final : engine::held_lease {
         lost{std::move(lost_with)},
         at_risk{std::move(at_risk_with)},
         unsettled_until{one.unsettled_until} {
+    last = one.last;
     was_in_line = one.was_in_line;
     kept_at = one.kept_at;
+  }
+
+  // Before anybody else has it.
+  void hold_at_most(std::optional<std::chrono::milliseconds> so_long, time_point from) {
+    max_hold = so_long;
+    if (so_long) last = from + *so_long;
   }
 
   const std::string name;
   const time_point granted_at;
   renewal mode = renewal::automatic;      // Set before anybody else has it,
   lock_kind kind = lock_kind::exclusive;  // and this.
+  std::optional<std::chrono::milliseconds> max_hold{};
   // Of a cluster: whose keeper has it. Under cluster_nodes::moving(). Null: there is only one.
   const std::shared_ptr<node>* kept_at = nullptr;
   std::stop_source lost{};

@@ -170,6 +170,7 @@ void check(const acquire_options& what, const client_options& within) {
                        4 * within.durability.timeout.count()));
   }
   if (what.wait) check_span("wait", *what.wait, 0ms, 24h * 366);
+  if (what.max_hold) check_span("max_hold", *what.max_hold, what.ttl, 24h * 366);
   check_label("owner", what.owner);
   if (what.min_fence.value() >= fencing_token::max_value) {
     refuse(errc::invalid_option, "min_fence = " + what.min_fence.to_string(), "it must be below 2^53 - 1");

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace holdfast::core {
 
@@ -25,6 +26,7 @@ struct hand_over_wish {
   std::chrono::milliseconds ttl{0};
   fencing_token min_fence{};
   bool renews = true;
+  std::optional<std::chrono::milliseconds> max_hold{};
 };
 
 // One grant of the server, and how often it has been handed on. Its bounds do not depend on knowing that somebody waits
@@ -36,11 +38,12 @@ public:
                   const hand_over_limits& limits)
       : base_{base}, first_{first}, ends_at_{granted_at + limits.longest}, left_{std::min(block, limits.most)} {}
 
-  // `deadline`: the giver's. Who would have little of the ttl left, wants another ttl, or demands a token above the
-  // next one, asks the server instead.
+  // `deadline`: the giver's. Who would have little of the ttl left, wants another ttl or another longest hold, or
+  // demands a token above the next one, asks the server instead.
   bool can_pass(time_point now, time_point deadline, const hand_over_wish& to) const {
     return left_ > 0 && now < ends_at_ && deadline - now >= least_useful(first_.ttl) && to.ttl == first_.ttl &&
-           to.renews == first_.renews && to.min_fence.value() <= base_.value() + passed_;
+           to.renews == first_.renews && to.max_hold == first_.max_hold &&
+           to.min_fence.value() <= base_.value() + passed_;
   }
   fencing_token pass() {
     --left_;

@@ -57,6 +57,7 @@ TEST_F(hand_over, is_for_the_same_ttl_and_renewal_only_P13_P14b) {
 }
 
 TEST_F(hand_over, meets_a_demand_for_a_token_or_is_none_P14b) {
+  EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .max_hold = 60s})) << "R14";
   EXPECT_TRUE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1000}}));
   EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1001}}));
   chain.pass();

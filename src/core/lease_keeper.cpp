@@ -12,7 +12,7 @@ lease_keeper::decision lease_keeper::on_wake(time_point now, bool can_send) {
   const time_point lost_at = deadline_ - lost_lead(ttl_);
   if (refused_ || now >= lost_at) {
     is_lost_ = true;
-    what.lost = refused_.value_or(errc::lease_expired);
+    what.lost = refused_.value_or(deadline_ < last_ ? errc::lease_expired : errc::held_too_long);
     return what;
   }
 
@@ -36,7 +36,7 @@ lease_keeper::decision lease_keeper::on_wake(time_point now, bool can_send) {
 
 bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_source& rng, time_point at_most) {
   if (!stands(now)) return false;
-  const time_point renewed_until = std::min(deadline_of(sent_at, ttl_, drift_), at_most);
+  const time_point renewed_until = std::min({deadline_of(sent_at, ttl_, drift_), at_most, last_});
   if (renewed_until <= deadline_) return false;
 
   deadline_ = renewed_until;
@@ -44,7 +44,8 @@ bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_s
   retry_.reset();
   const duration period = renew_period(ttl_);
   const duration jitter{rng.between(-period.count() / 10, period.count() / 10)};
-  if (is_automatic_) {
+  regular_send_at_ = never;
+  if (renews_itself()) {
     const time_point counted_from = std::min(sent_at, renewed_until - usable(ttl_, drift_));
     regular_send_at_ = renewal_instant(counted_from + period + jitter, ttl_);
     if (regular_send_at_ <= now) regular_send_at_ = now + renew_attempt_timeout(ttl_, deadline_ - now);
@@ -54,7 +55,7 @@ bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_s
 }
 
 void lease_keeper::on_failed(time_point now, base::random_source& rng) {
-  if (is_lost_ || (!is_automatic_ && !is_asked_)) return;
+  if (is_lost_ || (!renews_itself() && !is_asked_)) return;
   const duration quarter = std::max(duration{1}, (deadline_ - now) / 4);
   next_send_at_ = std::min(next_send_at_, now + std::min(retry_.next(rng), quarter));
 }
@@ -66,9 +67,9 @@ void lease_keeper::ask(time_point now) {
 
 void lease_keeper::stop_asking() {
   is_asked_ = false;
-  // A regular one that is overdue keeps the time of its next try.
-  next_send_at_ = is_automatic_ ? std::max(next_send_at_, regular_send_at_) : never;
-  if (!is_automatic_) waits_for_connection_ = false;
+  // A regular one that is overdue keeps the time of its next try; there is none for who does not renew itself.
+  next_send_at_ = std::max(next_send_at_, regular_send_at_);
+  if (!renews_itself()) waits_for_connection_ = false;
 }
 
 void lease_keeper::on_refused(errc reason) {

@@ -22,20 +22,26 @@ namespace holdfast::core {
 //  held  | sleep            | renew              | lost(lease_expired)   | deadline moves   | lost(its reason)
 //  lost  | nothing          | nothing            | nothing               | nothing          | nothing
 //
-// Without automatic renewal the next send is never, except while somebody asks for one.
+// Without automatic renewal the next send is never, except while somebody asks for one. Likewise when the deadline is
+// as late as it may become (R14): then the loss at it is held_too_long.
 //
 // Several renewals may be in flight: each that is answered counts from its own send instant, and the latest deadline
 // wins. So a silent connection is retried on without waiting to hear that the first try is dead. (engine/keeper stops
 // at two unanswered ones: a server that is slow would be asked for more and more.)
 class lease_keeper {
 public:
+  // `last`: no renewal moves the deadline beyond it.
   lease_keeper(time_point deadline, std::chrono::milliseconds ttl, renewal mode, clock_drift drift,
-               time_point granted_at)
-      : ttl_{ttl}, drift_{drift}, is_automatic_{mode == renewal::automatic}, deadline_{deadline} {
+               time_point granted_at, time_point last = never)
+      : ttl_{ttl},
+        drift_{drift},
+        is_automatic_{mode == renewal::automatic},
+        last_{last},
+        deadline_{std::min(deadline, last)} {
     // A grant that was long on its way, or was found again by a repeated request, has less than its ttl left: the
     // first renewal counts from where the deadline counts from, or it would come too late.
     const time_point counted_from = std::min(granted_at, deadline - usable(ttl, drift));
-    regular_send_at_ = is_automatic_ ? renewal_instant(counted_from + renew_period(ttl), ttl) : never;
+    regular_send_at_ = renews_itself() ? renewal_instant(counted_from + renew_period(ttl), ttl) : never;
     next_send_at_ = regular_send_at_;
   }
 
@@ -79,10 +85,13 @@ public:
   bool waits_for_connection() const { return waits_for_connection_; }
 
 private:
+  bool renews_itself() const { return is_automatic_ && deadline_ < last_; }
+
   std::chrono::milliseconds ttl_;
   clock_drift drift_;
   bool is_automatic_;
   bool is_asked_ = false;
+  time_point last_;
   time_point deadline_;
   time_point regular_send_at_;  // When nobody asks: after the last confirmed one.
   time_point next_send_at_;

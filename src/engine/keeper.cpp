@@ -40,9 +40,12 @@ void keeper::keep_as_one(leases several, time_point granted_at, time_point deadl
   if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
   least_silence_ = std::min(least_silence_, duration{ttl} / 4);
   channel_.set_least_silence(least_silence_);
-  const core::lease_keeper plan{deadline, ttl, mode, drift_, granted_at};
+  time_point last = never;
+  for (const auto& one : several) last = std::min(last, one->last);
+  for (const auto& one : several) one->deadline.shorten(last);
+  const core::lease_keeper plan{deadline, ttl, mode, drift_, granted_at, last};
   auto kept = std::make_unique<renewing>(*this, std::move(several), deadline - core::usable(ttl, drift_), plan);
-  schedule(*kept, std::min(deadline - core::risk_lead(ttl), plan.next_send_at()));
+  schedule(*kept, std::min(plan.deadline() - core::risk_lead(ttl), plan.next_send_at()));
   leases_.emplace(key, std::move(kept));
 }
 

@@ -51,7 +51,8 @@ struct held_lease {
   const fencing_token token;
   const std::chrono::milliseconds ttl;
   core::lease_deadline deadline;
-  bool was_in_line = false;  // Before it was granted. Set before anybody else has it.
+  bool was_in_line = false;  // Before it was granted. Set before anybody else has it,
+  time_point last = never;   // and this: no renewal moves the deadline beyond it (R14).
 };
 
 // News of leases. Called under the driver's mutex; must not call back.

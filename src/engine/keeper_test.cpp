@@ -52,6 +52,35 @@ TEST_F(keeper_test, renews_with_owner_and_token_B9_P9) {
               ElementsAre("hf:{0}", "hf:{0}:break", std::string(32, '0'), token.to_string(), "9000"));
 }
 
+TEST_F(keeper_test, no_renewal_moves_a_deadline_beyond_the_longest_hold_R14) {
+  const auto ends = core::deadline_of(server.now, ttl, drift);
+  const auto lease = std::make_shared<held_lease>(keys_of(0), somebody, token, ttl, ends);
+  lease->last = server.now + 10s;
+  keeps.keep(lease, server.now, ends, renewal::automatic);
+  wake_after(3s);
+  server.connect();
+  server.take();
+  server.say(done());
+  EXPECT_EQ(lease->deadline.at(), lease->last);
+  wake_after(5s);
+  EXPECT_THAT(server.take(), IsEmpty()) << "a renewal would move nothing";
+  listens.take();
+  wake_after(2s);
+  EXPECT_THAT(listens.take(), testing::Contains("lost held_too_long"));
+  EXPECT_FALSE(lease->deadline.is_ahead(server.now));
+}
+
+TEST_F(keeper_test, of_several_the_shortest_longest_hold_counts_R14) {
+  const auto ends = core::deadline_of(server.now, ttl, drift);
+  keeper::leases several;
+  for (int i = 0; i < 2; ++i) several.push_back(std::make_shared<held_lease>(keys_of(i), somebody, token, ttl, ends));
+  several[1]->last = server.now + 5s;
+  keeps.keep_as_one(several, server.now, ends, renewal::automatic);
+  for (const auto& one : several) EXPECT_EQ(one->deadline.at(), server.now + 5s);
+  wake_after(5s);
+  EXPECT_THAT(listens.take(), testing::Contains("lost held_too_long"));
+}
+
 TEST_F(keeper_test, a_renewal_moves_the_deadline_from_its_send_instant_B19) {
   const auto lease = renewing();
   const auto sent_at = server.now;

@@ -48,6 +48,21 @@ TEST_F(quorum_keeper_test, a_renewal_that_reaches_a_minority_moves_nothing_H58) 
   EXPECT_EQ(listens.last_margin, had - now());
 }
 
+TEST_F(quorum_keeper_test, no_renewal_moves_a_deadline_beyond_the_longest_hold_R14) {
+  auto lease = std::make_shared<held_lease>(keys, somebody, token, ttl, deadline_of_a_grant_now());
+  lease->last = now() + 10s;
+  keeps.keep(lease, "ann", {{token}, {token}, {token}}, now(), renewal::automatic);
+  wake_after(3s);
+  for (auto& one : servers) one.connect();
+  be_patient();
+  for (std::size_t i = 0; i < 3; ++i) renewed(i);
+  EXPECT_EQ(lease->deadline.at(), lease->last);
+  listens.take();
+  wake_after(7s);
+  EXPECT_THAT(listens.take(), testing::Contains("lost held_too_long"));
+  EXPECT_FALSE(keeps.is_kept(*lease));
+}
+
 TEST_F(quorum_keeper_test, a_semaphore_is_held_until_the_last_vote_that_is_needed_ends_H59) {
   auto counted = keys;
   counted.is_counted = true;

@@ -74,7 +74,8 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
     keep_share(i, votes_[i].token, sent_at, until);
     until_.hold(static_cast<int>(i), until);
   }
-  of.look_at(*this, std::min(mend_at_, until - core::risk_lead(lease_->ttl)));
+  lease_->deadline.shorten(lease_->last);
+  of.look_at(*this, std::min(mend_at_, std::min(until, lease_->last) - core::risk_lead(lease_->ttl)));
 }
 
 quorum_keeper::kept::~kept() {
@@ -133,7 +134,7 @@ void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
 
 bool quorum_keeper::kept::look(time_point now) {
   const milliseconds ttl = lease_->ttl;
-  const time_point at = until_.at();
+  const time_point at = ends_at();
   const time_point had = lease_->deadline.at();
   const bool is_over = now >= at - core::lost_lead(ttl);
   // A reader saw the old deadline pass and was told "not valid": that stands.
@@ -158,7 +159,8 @@ bool quorum_keeper::kept::look(time_point now) {
 
 void quorum_keeper::kept::lose(time_point now) {
   const bool is_said = reason_ != errc{} && now >= until_.at();
-  const errc reason = is_said ? reason_ : errc::lease_expired;
+  const errc if_nobody_says = ends_at() < lease_->last ? errc::lease_expired : errc::held_too_long;
+  const errc reason = is_said ? reason_ : if_nobody_says;
   lease_->deadline.end();
   for (std::size_t i = 0; i < repairs_.size(); ++i) {
     // Its vote may be given after the end of what it was for (P27), also when its connection ended (R17).

@@ -123,6 +123,8 @@ public:
 private:
   friend class repair;
 
+  // Until when the lease stands, if nothing more is renewed.
+  time_point ends_at() const { return std::min(until_.at(), lease_->last); }
   void lose(time_point now);
   void tell_wishes();
   void keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until);

@@ -196,6 +196,15 @@ class ServerSaysSo(CommandTest):
         self.assertEqual(running.wait(), 79)
         self.assertIn("(--no-renew)", running.err)
 
+    def test_max_hold_ends_a_command_that_hangs_R14(self):
+        began_at = now()
+        running = self.start_child("--ttl", "1s", "--max-hold", "3s", code=POLITE)
+        self.assertEqual(running.wait(), 79)
+        self.assertGreater(now(), began_at + 2, "it was renewed until then")
+        self.assertLess(now(), began_at + 3.5)
+        self.assertTrue(was_termed(running))
+        self.assertIn("held for 3s, as long as --max-hold allows", running.err)
+
 
 class KilledHolder(CommandTest):
     def test_kill_9_of_us_ends_the_command(self):

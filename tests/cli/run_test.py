@@ -173,6 +173,14 @@ class Command(CommandTest):
                             "echo $HOLDFAST_HELD $HOLDFAST_NAME $HOLDFAST_OWNER $HOLDFAST_MODE $HOLDFAST_TTL_MS $HOLDFAST_TOKEN")
         self.assertRegex(shown.out, rf"^1 {self.lock} me exclusive 5000 \d{{16}}\n$")
 
+    def test_gets_a_token_above_the_one_that_a_resource_has_seen(self):
+        ahead = int(time.time() * 1e6) + 3_600_000_000
+        shown = self.finish("run", "--min-fence", str(ahead), self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
+        self.assertEqual(int(shown.out), ahead + 1)
+        beyond = self.finish("run", "--min-fence", str(ahead + 366 * 86_400_000_000), self.lock, "--", "true")
+        self.assertEqual(beyond.status, 64)
+        self.assertIn("E08", beyond.err)
+
     def test_never_sees_a_stale_token(self):
         shown = self.finish("run", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN $HOLDFAST_NAME",
                             HOLDFAST_TOKEN="17",

@@ -112,11 +112,12 @@ class given : public hand_over {
 protected:
   // Two threads line up behind `first`, so that the one in front asks for tokens; it gives to the second.
   template <class With>
-  void give(client& locks, acquire_options how, With with) {
+  void give(client& locks, acquire_options how, With with, std::chrono::milliseconds giver_holds = 0ms) {
     auto first = locks.acquire("x", how);
     std::string granted;
     auto giver = behind(locks, how, [&](lease& held) {
       granted = owner_id();
+      let_pass(giver_holds);
       held.release();
     });
     auto receiver = behind(locks, how, [&](lease& held) {
@@ -137,6 +138,22 @@ TEST_F(given, is_renewed_and_released_as_any_other_C6) {
     EXPECT_EQ(held.release(), release_outcome::released);
   });
   EXPECT_FALSE(exists("hf:{x}"));
+}
+
+// R14: each of a chain may hold it for as long as it asked for, and not for what its giver had left of that.
+TEST_F(given, counts_its_longest_hold_from_itself_P14b) {
+  auto locks = make(16, 1s);
+  const acquire_options how{.ttl = 600ms, .max_hold = 1s};
+  give(
+      locks, how,
+      [&](lease& held) {
+        const auto since = boottime();
+        EXPECT_TRUE(eventually([&] { return boottime() >= since + 850ms; }, 2s));
+        EXPECT_TRUE(held.valid());
+        EXPECT_TRUE(eventually([&] { return !held.valid(); }, 300ms));
+        EXPECT_EQ(held.lost_reason(), errc::held_too_long);
+      },
+      300ms);
 }
 
 TEST_F(given, is_told_of_its_loss_P14b) {

@@ -31,6 +31,23 @@ TEST_F(lease_on_redis, without_renewal_ends_with_its_ttl) {
   EXPECT_EQ(held.lost_reason(), errc::lease_expired);
 }
 
+// H68: a program that hangs keeps it no longer, however well its client renews.
+TEST_F(lease_on_redis, ends_with_its_longest_hold_R14) {
+  auto locks = make_client();
+  const auto asked_at = boottime();
+  auto held = locks.acquire("x", {.ttl = 300ms, .max_hold = 900ms});
+  EXPECT_TRUE(eventually([&] { return boottime() >= asked_at + 700ms; }, 1s));
+  EXPECT_TRUE(held.valid()) << "it was renewed until then";
+  EXPECT_LE(held.remaining(), 900ms - (boottime() - asked_at) + 100ms);
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 300ms));
+  EXPECT_LT(boottime(), asked_at + 1000ms);
+  EXPECT_FALSE(held.valid());
+  EXPECT_EQ(held.lost_reason(), errc::held_too_long);
+  EXPECT_EQ(held.lost_reason(), outcome::lost);
+  // It is not released: whoever hangs may yet write, and the last ttl is the next one's margin.
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 400ms));
+}
+
 // B60, H10: what we believe is never longer than what the server keeps.
 TEST_F(lease_on_redis, never_believes_longer_than_the_server_keeps) {
   auto locks = make_client();
