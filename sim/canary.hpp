@@ -19,6 +19,7 @@ enum class canary_switch {
   message_is_grant,
   renews_after_release,
   no_quarantine,
+  leases_have_no_last_instant,
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,
@@ -30,7 +31,6 @@ enum class canary_switch {
   any_clock_counts,
   clock_stands_in_a_pause,
   store_takes_any_token,
-  leases_have_no_last_instant,
 };
 
 struct planted_text {

@@ -53,9 +53,10 @@ struct hold {
   instant counted_from{};  // The last request that it counts from.
   instant valid_until{};   // valid() from now until then, by the holder's clock.
   instant got_at{};
+  instant must_end_by = end_of_time;  // However well it is renewed.
 };
 
-enum class hold_end { released, lost, died };
+enum class hold_end { released, lost, died, held_too_long };
 // How a downgrade ended for the program: it reads now; the server has nothing of the lease; or it has not heard.
 enum class downgrade_end { reads, gone, unknown };
 

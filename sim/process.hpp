@@ -47,6 +47,7 @@ struct wish {
   std::optional<duration> wait{};  // None: until cancelled.
   script::part part{};
   fencing_token min_fence{};
+  std::optional<duration> max_hold{};
 };
 
 // Who asked for it.
@@ -133,6 +134,7 @@ private:
   struct open_call {
     call_record record{};
     customer* who = nullptr;
+    std::optional<duration> max_hold{};
     lease_ptr lease{};  // That is released, or downgraded.
     std::unique_ptr<engine::acquire> acquire{};
     std::unique_ptr<engine::release> release{};

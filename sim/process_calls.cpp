@@ -39,6 +39,7 @@ int process::acquire(customer& who, const wish& what) {
   const lock& wanted = (*locks_)[static_cast<std::size_t>(what.lock)];
   open_call& made = calls_.emplace_back();
   made.who = &who;
+  made.max_hold = what.max_hold;
   auto& record = made.record;
   record.number = tell_.next_number();
   record.label = fmt::format("p{}.c{}", what_.number, record.number);
@@ -130,11 +131,13 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
   if (tell_.is_planted(canary_switch::validity_from_reply)) deadline = now() + core::usable(record.ttl, rho);
   auto lease = std::make_shared<kept_lease>(wanted.keys, owner, got.token, record.ttl, deadline);
   lease->was_in_line = call.acquire->was_in_line();
+  const time_point last = call.max_hold ? got.deadline - core::usable(record.ttl, rho) + *call.max_hold : never;
+  if (!tell_.is_planted(canary_switch::leases_have_no_last_instant)) lease->last = last;
   if (got.was_repeated) {
     lease->copies_until = call.acquire->last_not_after();
     lease->copies_until_local = now() + what_.timeout;
   }
-  const instant ends = clock_.when(deadline);
+  const instant ends = clock_.when(std::min(deadline, lease->last));
   const instant from = clock_.when(deadline - core::usable(record.ttl, rho));
   lease->seen = {tell_.next_number(),
                  record.number,
@@ -145,7 +148,8 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
                  std::max(1, wanted.keys.is_counted ? wanted.part.permits : 1),
                  from,
                  ends,
-                 events_->now()};
+                 events_->now(),
+                 call.max_hold ? clock_.when(last) : end_of_time};
   leases_.push_back({lease, call.who});
   keeper_.wire().learn_clock(caller_.wire().clock());
   keeper_.keep(lease, now(), deadline, renewal::automatic);
@@ -271,12 +275,12 @@ void process::forget_copies(const lease_ptr& lease) {
                              lease->copies_until_local + lease->ttl + after_ttl});
 }
 
-void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
+void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {
   const auto ours = std::static_pointer_cast<kept_lease>(lease);
   for (const auto& o : leases_) {
     if (o.lease == ours) news_.emplace_back(o.who, [ours](customer& c) { c.on_lost(ours); });
   }
-  end(ours, hold_end::lost);
+  end(ours, reason == errc::held_too_long ? hold_end::held_too_long : hold_end::lost);
 }
 
 void process::on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration) {

@@ -38,6 +38,7 @@ void worker::want() {
   const int permits = rng_.number(1, wanted.size);
   if (wanted.kind == lock_kind::semaphore) what.part = {'p', permits, wanted.size};
   if (wanted.kind == lock_kind::shared) what.part = {reads ? 'r' : 'w', reads ? 1 : wanted.size, wanted.size};
+  if (rng_.chance(10)) what.max_hold = duration{what.ttl} * rng_.number(1, 3);
   const int mine = ++turn_;
   const bool is_cancelled = rng_.chance(20);
   call_ = of_->acquire(*this, what);

@@ -212,7 +212,7 @@ process::hooks world::process_hooks() {
   };
   h.on_hold_ended = [this](const hold& one, hold_end how) {
     ++statistics_->holds[static_cast<std::size_t>(how)];
-    static constexpr std::array words{"lets go", "is told that it lost", "dies with"};
+    static constexpr std::array words{"lets go", "is told that it lost", "dies with", "has held for too long"};
     if (keeps_trace_) {
       say(fmt::format("p{} {} lock {}, token {}", one.process, words[static_cast<std::size_t>(how)], one.lock,
                       one.token));

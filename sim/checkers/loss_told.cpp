@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // C4: the loss of a lease is told once, and no later than its deadline while the process runs; valid() is false from
-// the deadline on, also as the first thing after a pause.
+// the deadline on, also as the first thing after a pause, and from the end of its longest hold on (R14).
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -20,12 +20,13 @@ public:
   void on_extended(const hold& one) override { held_[one.number] = one; }
   void on_hold_ended(const hold& one, hold_end how) override {
     held_.erase(one.number);
-    if (how != hold_end::lost) return;
+    if (how != hold_end::lost && how != hold_end::held_too_long) return;
     if (!told_.insert(one.number).second) complain(one, "was told lost twice");
     judge(one);
   }
   void on_validity(const hold& one, bool is_valid) override {
     if (is_valid && in().now() >= one.valid_until) complain(one, "says that it is valid behind its deadline");
+    if (is_valid && in().now() >= one.must_end_by) complain(one, "says that it is valid behind its longest hold");
   }
   void on_process_step(int process) override {
     for (const auto& [number, one] : held_) {

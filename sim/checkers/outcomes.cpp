@@ -53,7 +53,7 @@ public:
   }
 
   void on_hold_ended(const hold& one, hold_end how) override {
-    if (how == hold_end::lost) lost_.insert(one.owner);
+    if (how == hold_end::lost || how == hold_end::held_too_long) lost_.insert(one.owner);
   }
 
   void on_released(const hold& one, int outcome) override {
