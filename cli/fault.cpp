@@ -28,7 +28,7 @@ constexpr std::array faults{
     fault_row{errc::lease_gone, "E12", exit_code::lost},
     fault_row{errc::lease_taken, "E12", exit_code::lost},
     fault_row{errc::lease_broken, "E12", exit_code::lost},
-    fault_row{errc::held_too_long, "E12", exit_code::lost},
+    fault_row{errc::lease_held_too_long, "E12", exit_code::lost},
     fault_row{errc::cannot_resolve, "E01", exit_code::unavailable},
     fault_row{errc::cannot_connect, "E01", exit_code::unavailable},
     fault_row{errc::server_silent, "E01", exit_code::unavailable},
@@ -263,7 +263,7 @@ sentences for_loss(errc cause, const pieces& p) {
       return {fmt::format("lost {}: the server has no such lease any more", p.lock),
               "it was deleted, evicted or flushed", "holdfast doctor"};
     case errc::lease_taken: return {fmt::format("lost {}: somebody else holds it now", p.lock), "", ""};
-    case errc::held_too_long:
+    case errc::lease_held_too_long:
       return {fmt::format("lost {}: it was held for as long as --max-hold allows", p.lock), "", ""};
     default: return {fmt::format("lost {}: it was broken on purpose", p.lock), "", ""};
   }

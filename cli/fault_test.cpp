@@ -24,7 +24,7 @@ std::string shown(errc cause, holdfast::error_detail detail = {}, std::string_vi
   return to_text(describe(holdfast::error{cause, std::move(detail)}, {.lock = lock, .prefix = "hf:"}));
 }
 
-constexpr int last_cause = static_cast<int>(errc::held_too_long);
+constexpr int last_cause = static_cast<int>(errc::lease_held_too_long);
 
 TEST(fault_table, has_every_errc_once) {
   for (int value = 1; value <= last_cause; ++value) {

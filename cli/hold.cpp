@@ -38,7 +38,7 @@ std::string why_lost(const lease& held) {
   if (reason == errc::lease_taken) return "somebody else holds it now";
   if (reason == errc::lease_broken) return "somebody broke it on purpose";
   if (reason == errc::lease_gone) return "the server has no such lease any more";
-  if (reason == errc::held_too_long) return "it was held for as long as --max-hold allows";
+  if (reason == errc::lease_held_too_long) return "it was held for as long as --max-hold allows";
   return "no renewal was confirmed in time";
 }
 

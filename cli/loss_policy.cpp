@@ -32,7 +32,8 @@ loss_policy::step loss_policy::look(milliseconds now, milliseconds remaining, st
   }
   // The server says so: another may hold it already, and no waiting of ours changes that. But the command may yet
   // end well by itself, which serves everybody more than a torn write.
-  if (reason && reason != errc::lease_expired && reason != errc::held_too_long) return start_stopping(now, grace_);
+  if (reason && reason != errc::lease_expired && reason != errc::lease_held_too_long)
+    return start_stopping(now, grace_);
   if (remaining <= margin_) return kill();
   if (remaining <= grace_ + margin_) return start_stopping(now, remaining - margin_);
   return {act::none, remaining - grace_ - margin_};

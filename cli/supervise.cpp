@@ -125,7 +125,7 @@ private:
   // The lease says why it ended only when it has; its command is stopped before that. What is left would be more than
   // it is if the last renewals had failed.
   bool is_at_max_hold(milliseconds remaining, std::error_code reason) const {
-    if (reason || !settings_.max_hold) return reason == errc::held_too_long;
+    if (reason || !settings_.max_hold) return reason == errc::lease_held_too_long;
     constexpr milliseconds between_grant_and_start{250};
     return lease_watch::now() - began_at_ + remaining + between_grant_and_start >= *settings_.max_hold;
   }

@@ -280,7 +280,7 @@ void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc rea
   for (const auto& o : leases_) {
     if (o.lease == ours) news_.emplace_back(o.who, [ours](customer& c) { c.on_lost(ours); });
   }
-  end(ours, reason == errc::held_too_long ? hold_end::held_too_long : hold_end::lost);
+  end(ours, reason == errc::lease_held_too_long ? hold_end::held_too_long : hold_end::lost);
 }
 
 void process::on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration) {

@@ -98,7 +98,7 @@ enum class errc {
   other_quorum,  // One of its servers belongs to another list of servers.
 
   // You held the lock and no longer do.
-  held_too_long,  // For as long as acquire_options::max_hold allows.
+  lease_held_too_long,  // For as long as acquire_options::max_hold allows.
 };
 
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`

@@ -63,17 +63,18 @@ public:
   // anything here, also destroy the lease. If it throws, std::terminate is called: so says the standard.
   std::stop_token lost() const noexcept;
 
-  // As lost(), but earlier: at deadline - ttl/6, when renewals have been failing. May come without a loss after it.
+  // As lost(), but earlier: at deadline - ttl/6, when renewals have been failing or max_hold is nearly over. May come
+  // without a loss after it.
   std::stop_token at_risk() const noexcept;
 
   // Why it was lost, a lease_* code; no error while it is not.
   std::error_code lost_reason() const noexcept;
 
   // Renews it now, whatever acquire_options::renew says, and waits for the answer, at most client_options::timeout or
-  // until the lease is lost. Returns when the server has confirmed it: the deadline counts from this request then, and
-  // the ttl is the one that it was acquired with. Renewing by yourself ties the hold to your work's progress
-  // (renewal::none and a renew() after each step); with automatic renewal it is the question whether the lease still
-  // stands, put to the server.
+  // until the lease is lost. Returns when the server has confirmed it: the deadline counts from this request then, as
+  // far as acquire_options::max_hold lets it, and the ttl is the one that it was acquired with. Renewing by yourself
+  // ties the hold to your work's progress (renewal::none and a renew() after each step); with automatic renewal it is
+  // the question whether the lease still stands, put to the server.
   //
   // Throws the reason, a lease_* code, when the lease is lost; errc::empty_handle on an empty handle and
   // errc::used_after_fork in a forked child. Everything else, errc::reply_lost (the server may have renewed it or not),

@@ -77,7 +77,7 @@ struct acquire_options {
   // Of a semaphore: how many of its permits. Anything else has one holder or is shared, and takes 1 only.
   int permits = 1;
 
-  // The longest that it is held, however well it is renewed: then it is lost, with errc::held_too_long, so that a
+  // The longest that it is held, however well it is renewed: then it is lost, with errc::lease_held_too_long, so that a
   // program that hangs does not keep it for ever. Counted from when the request was sent that was granted; of a lease
   // that another thread hands on, from then. The next one gets it when it is released, or when the ttl of the last
   // renewal is over. ttl to a year; of several with acquire_all, of each. Unset: no bound.

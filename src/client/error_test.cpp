@@ -17,7 +17,8 @@ using testing::Not;
 
 std::vector<errc> every_cause() {
   std::vector<errc> all;
-  for (int value = 1; value <= static_cast<int>(errc::held_too_long); ++value) all.push_back(static_cast<errc>(value));
+  for (int value = 1; value <= static_cast<int>(errc::lease_held_too_long); ++value)
+    all.push_back(static_cast<errc>(value));
   return all;
 }
 
@@ -56,7 +57,7 @@ TEST(errc_category, has_words_for_a_value_that_is_none) {
 
 TEST(outcome, lost_is_every_way_to_lose_a_lease) {
   EXPECT_EQ(all_with(outcome::lost), (std::set{errc::lease_expired, errc::lease_gone, errc::lease_taken,
-                                               errc::lease_broken, errc::held_too_long}));
+                                               errc::lease_broken, errc::lease_held_too_long}));
 }
 
 TEST(outcome, unknown_is_every_request_without_an_answer) {

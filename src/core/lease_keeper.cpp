@@ -12,7 +12,7 @@ lease_keeper::decision lease_keeper::on_wake(time_point now, bool can_send) {
   const time_point lost_at = deadline_ - lost_lead(ttl_);
   if (refused_ || now >= lost_at) {
     is_lost_ = true;
-    what.lost = refused_.value_or(deadline_ < last_ ? errc::lease_expired : errc::held_too_long);
+    what.lost = refused_.value_or(deadline_ < last_ ? errc::lease_expired : errc::lease_held_too_long);
     return what;
   }
 

@@ -23,7 +23,7 @@ namespace holdfast::core {
 //  lost  | nothing          | nothing            | nothing               | nothing          | nothing
 //
 // Without automatic renewal the next send is never, except while somebody asks for one. Likewise when the deadline is
-// as late as it may become (R14): then the loss at it is held_too_long.
+// as late as it may become (R14): then the loss at it is lease_held_too_long.
 //
 // Several renewals may be in flight: each that is answered counts from its own send instant, and the latest deadline
 // wins. So a silent connection is retried on without waiting to hear that the first try is dead. (engine/keeper stops

@@ -56,7 +56,7 @@ TEST_F(lease_keeper_last, at_it_the_loss_says_why_R14) {
   ASSERT_TRUE(keeper.on_renewed(t0 + 3s, t0 + 3s, rng));
   EXPECT_TRUE(keeper.on_wake(last - 1500ms, true).at_risk);
   EXPECT_FALSE(keeper.on_wake(last - 450ms - 1ns, true).lost);
-  EXPECT_EQ(keeper.on_wake(last - 450ms, true).lost, errc::held_too_long);
+  EXPECT_EQ(keeper.on_wake(last - 450ms, true).lost, errc::lease_held_too_long);
 }
 
 TEST_F(lease_keeper_last, a_silent_server_before_it_is_no_long_hold) {

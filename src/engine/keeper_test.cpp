@@ -66,7 +66,7 @@ TEST_F(keeper_test, no_renewal_moves_a_deadline_beyond_the_longest_hold_R14) {
   EXPECT_THAT(server.take(), IsEmpty()) << "a renewal would move nothing";
   listens.take();
   wake_after(2s);
-  EXPECT_THAT(listens.take(), testing::Contains("lost held_too_long"));
+  EXPECT_THAT(listens.take(), testing::Contains("lost lease_held_too_long"));
   EXPECT_FALSE(lease->deadline.is_ahead(server.now));
 }
 
@@ -78,7 +78,7 @@ TEST_F(keeper_test, of_several_the_shortest_longest_hold_counts_R14) {
   keeps.keep_as_one(several, server.now, ends, renewal::automatic);
   for (const auto& one : several) EXPECT_EQ(one->deadline.at(), server.now + 5s);
   wake_after(5s);
-  EXPECT_THAT(listens.take(), testing::Contains("lost held_too_long"));
+  EXPECT_THAT(listens.take(), testing::Contains("lost lease_held_too_long"));
 }
 
 TEST_F(keeper_test, a_renewal_moves_the_deadline_from_its_send_instant_B19) {

@@ -59,7 +59,7 @@ TEST_F(quorum_keeper_test, no_renewal_moves_a_deadline_beyond_the_longest_hold_R
   EXPECT_EQ(lease->deadline.at(), lease->last);
   listens.take();
   wake_after(7s);
-  EXPECT_THAT(listens.take(), testing::Contains("lost held_too_long"));
+  EXPECT_THAT(listens.take(), testing::Contains("lost lease_held_too_long"));
   EXPECT_FALSE(keeps.is_kept(*lease));
 }
 

@@ -151,7 +151,7 @@ TEST_F(given, counts_its_longest_hold_from_itself_P14b) {
         EXPECT_TRUE(eventually([&] { return boottime() >= since + 850ms; }, 2s));
         EXPECT_TRUE(held.valid());
         EXPECT_TRUE(eventually([&] { return !held.valid(); }, 300ms));
-        EXPECT_EQ(held.lost_reason(), errc::held_too_long);
+        EXPECT_EQ(held.lost_reason(), errc::lease_held_too_long);
       },
       300ms);
 }

@@ -42,7 +42,7 @@ TEST_F(lease_on_redis, ends_with_its_longest_hold_R14) {
   EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 300ms));
   EXPECT_LT(boottime(), asked_at + 1000ms);
   EXPECT_FALSE(held.valid());
-  EXPECT_EQ(held.lost_reason(), errc::held_too_long);
+  EXPECT_EQ(held.lost_reason(), errc::lease_held_too_long);
   EXPECT_EQ(held.lost_reason(), outcome::lost);
   // It is not released: whoever hangs may yet write, and the last ttl is the next one's margin.
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 400ms));
