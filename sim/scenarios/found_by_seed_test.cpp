@@ -84,4 +84,20 @@ TEST(found_by_seed, seed_6074170_whom_nobody_looks_for_does_not_stop_the_line_wh
   });
 }
 
+TEST(found_by_seed, seed_10306167_a_break_in_the_last_millisecond_leaves_no_key_for_ever_C8) {
+  const rule about{.opposite = "keys are given the time that is left, also when that is none",
+                   .broken = "C8",
+                   .texts = {{{id::break_counted}, "call('PTTL', KEYS[1]), ms, 1)", "call('PTTL', KEYS[1]), ms)"}}};
+  play(about, {.kind = lock_kind::semaphore, .size = 2}, [](story& s) {
+    const auto left = [&] { return *s.operate({"PTTL", s.subject().keys.holder}).as_integer(); };
+    s.a.tries({.ttl = 1s, .permits = 1});
+    s.begins_within(1s, "A has a permit", [&] { return s.a.holds(); });
+    s.a.is_killed();
+    while (left() > 0) s.passes(10us);
+    s.expect(left() == 0, "its keys are in their last millisecond");
+    s.operator_breaks();
+    s.passes(1s);
+  });
+}
+
 }  // namespace holdfast::sim

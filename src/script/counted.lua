@@ -32,9 +32,10 @@ local function drop(owner)
   end
 end
 
--- The sorted set and the hash live until the last lease ends by itself.
+-- The sorted set and the hash live until the last lease ends by itself. In the last millisecond of it nothing is left,
+-- and PEXPIRE 0 would delete both, and what is written behind it would stay without an expiry (C8).
 local function live(ms)
-  ms = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ms))
+  ms = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ms, 1))
   call('PEXPIRE', KEYS[1], ms)
   call('PEXPIRE', KEYS[5], ms)
 end
