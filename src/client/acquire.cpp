@@ -39,6 +39,7 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   rules.only_once = how == patience::once || what.wait == milliseconds{0};
   if (what.wait && !rules.only_once) rules.wait = *what.wait;
   rules.timeout = options_.timeout;
+  rules.has_alternative = has_alternative_;
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
   auto keys = is_counted(part) ? counted_keys_of(text) : keys_of(name);
   rules.had_contact = cluster_ ? cluster_->is_known() : node_->commands()->had_contact();

@@ -95,6 +95,7 @@ std::shared_ptr<node> node_of(const settings& from, core::clock_drift drift,
 client_state::client_state(const settings& from)
     : generation_{process_generation()},
       options_{from.options},
+      has_alternative_{from.has_alternative},
       display_{from.server.display},
       user_{from.server.who.user.empty() ? "default" : from.server.who.user},
       drift_{static_cast<std::int64_t>(std::ceil(from.options.clock_drift * 1e6))},

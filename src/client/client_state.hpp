@@ -216,6 +216,7 @@ private:
 
   const unsigned long generation_;
   const client_options options_;
+  const bool has_alternative_;
   const std::string display_;
   std::once_flag owner_is_known_{};
   std::shared_ptr<const std::string> owner_{};

@@ -134,6 +134,7 @@ quorum::turn quorum::turn_of(std::size_t node) {
   how.options.quarantine = quarantine_mode::trust_every_write_is_synced;
   // One that is silent is given up for the next one's line.
   how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
+  how.has_alternative = true;
   const auto watch = std::make_shared<turn_watch>();
   how.options.observe = watch;
   return turns_[node] = {std::make_shared<client_state>(how), watch};

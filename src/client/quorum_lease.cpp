@@ -44,6 +44,7 @@ private:
   // Empty: go on.
   std::optional<end> on_result(const round& seen);
   std::optional<end> on_busy(const round& seen);
+  std::optional<std::size_t> place_of_line() const;
   std::optional<end> wait_for_turn();
   std::optional<end> pause(duration at_most, errc if_over);
   end failed(errc code, const round& seen);
@@ -59,6 +60,7 @@ private:
   const time_point limit_;
   int attempts_ = 0;
   int splits_ = 0;
+  std::size_t line_is_behind_ = 0;  // The servers before it had none, at our last try.
   bool was_busy_ = false;
   core::backoff backoff_{10ms, 250ms};
   core::backoff poll_{5ms, 300ms};
@@ -190,11 +192,19 @@ std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
   return pause(std::min(poll_.next(net::system_random()), held_for), errc::timed_out);
 }
 
-std::optional<quorum::end> quorum::search::wait_for_turn() {
+// The first server that speaks, so that all come to the same one.
+std::optional<std::size_t> quorum::search::place_of_line() const {
   const auto there = of_.votes_.states();
-  const auto found = std::find_if(there.begin(), there.end(), [](const auto& one) { return one.is_ready; });
-  if (found == there.end()) return pause(100ms, errc::timed_out);
-  const auto first = static_cast<std::size_t>(found - there.begin());
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    const std::size_t which = (line_is_behind_ + i) % there.size();
+    if (there[which].is_ready) return which;
+  }
+  return std::nullopt;
+}
+
+std::optional<quorum::end> quorum::search::wait_for_turn() {
+  const auto first = place_of_line();
+  if (!first) return pause(100ms, errc::timed_out);
   acquire_options how;
   how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
@@ -203,7 +213,7 @@ std::optional<quorum::end> quorum::search::wait_for_turn() {
   }
   turn_ = lease{};
   poll_.reset();
-  const auto turn = of_.turn_of(first);
+  const auto turn = of_.turn_of(*first);
   std::stop_source stop;
   const auto end_wait = [&stop] { stop.request_stop(); };
   const std::stop_callback by_caller{what_.cancel, end_wait};
@@ -215,9 +225,12 @@ std::optional<quorum::end> quorum::search::wait_for_turn() {
     if (e.code() == errc::timed_out) return failed(errc::timed_out);
     if (what_.cancel.stop_requested()) return failed(errc::cancelled);
     heard_at_ = boottime_now();  // Until now it was the line that we waited for.
-    // That server is gone, and its line with it: the next one that speaks has another.
+    // That server is gone, and its line with it: the next one that speaks has another. The votes' connection may not
+    // know that yet.
+    line_is_behind_ = *first + 1;
     return pause(50ms, errc::timed_out);
   }
+  line_is_behind_ = 0;
   heard_at_ = boottime_now();
   return std::nullopt;
 }

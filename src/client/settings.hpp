@@ -18,6 +18,7 @@ namespace detail {
 struct settings {
   client_options options;
   server_uri server;
+  bool has_alternative = false;  // As of core::acquire_settings.
 };
 
 // Throws holdfast::error (invalid_option, invalid_uri, no_server). Without a URI, HOLDFAST_URI.

@@ -34,7 +34,8 @@ acquire_call::acquire_call(const acquire_settings& settings, time_point now, bas
       ask_at_{now},
       owner_{rng.bytes16()},
       only_once_{settings.only_once},
-      had_contact_{settings.had_contact} {
+      had_contact_{settings.had_contact},
+      has_alternative_{settings.has_alternative} {
   if (settings.only_once) {
     deadline_ = now + settings.timeout;
   } else if (settings.wait) {
@@ -86,16 +87,16 @@ duration acquire_call::patience() const {
   return place_ == place::in_line ? std::max<duration>(timeout_, place_lives) : timeout_;
 }
 
-// Reached when the time is up, or when an unbounded wait heard nothing for too long.
+// Reached when the time is up, or when the server was silent for too long.
 void acquire_call::finish_at_deadline(time_point now) {
   const bool waited_to_the_end = now >= deadline_;
-  if (!waited_to_the_end && deadline_ != never && !only_once_) {
+  if (!waited_to_the_end && deadline_ != never && !only_once_ && !has_alternative_) {
     // A bounded wait lasts as long as it was told to: the server may come back.
     silent_since_ = now;
     return;
   }
   if (is_asked_ || is_unanswered_ || is_given_back_) return fail(errc::reply_lost);
-  // "Busy" was the last news, but whoever waits without end has not timed out.
+  // "Busy" was the last news, but whoever has not waited to the end has not timed out.
   fail(!waited_to_the_end && last_news_ == errc::timed_out ? errc::server_silent : last_news_);
 }
 
@@ -363,7 +364,8 @@ void acquire_call::on_no_connection(time_point /*now*/, errc code, bool is_final
   if (end_) return;
   last_news_ = code;
   if (is_final) return fail_definitely(code);
-  if (is_refusal && !had_contact_ && !is_unanswered_ && ++refusals_ >= refusals_before_giving_up) fail(code);
+  const bool may_give_up = has_alternative_ || (!had_contact_ && !is_unanswered_);
+  if (is_refusal && may_give_up && ++refusals_ >= refusals_before_giving_up) fail_definitely(code);
 }
 
 void acquire_call::on_cancel(time_point /*now*/) {

@@ -107,6 +107,7 @@ struct acquire_settings {
   std::optional<duration> wait;  // Empty: until cancelled.
   duration timeout;              // The longest silence of the server that is put up with.
   bool had_contact;              // This client has talked to this server before: a refusal may be a restart.
+  bool has_alternative = false;  // Another server would do as well: none is waited for that is gone.
 };
 
 //  state   | wake, due and connected | answer                           | connection cut       | hint
@@ -164,7 +165,8 @@ public:
 
   // A connection could not be made. `is_final`: trying again will not help (password, permission, TLS, ...).
   // `is_refusal`: somebody definitely said no (connection refused, no such host): three of them end a call that
-  // never had contact, because nobody wants to look at a typing error for five seconds.
+  // never had contact, because nobody wants to look at a typing error for five seconds, and one that has an
+  // alternative.
   void on_no_connection(time_point now, errc code, bool is_final, bool is_refusal);
 
   void on_cancel(time_point now);
@@ -226,6 +228,7 @@ private:
   place place_ = place::outside;
   bool only_once_;
   bool had_contact_;
+  bool has_alternative_;
   bool is_asked_ = false;
   bool is_heartbeat_ = false;  // The next look: it has no other reason.
   bool is_taken_along_ = false;

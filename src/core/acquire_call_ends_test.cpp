@@ -20,6 +20,7 @@ using course_testing::timeout;
 using course_testing::token;
 using course_testing::waits;
 using course_testing::waits_for_ever;
+using course_testing::with_alternative;
 
 // ---- late, spent, refused ----
 
@@ -193,6 +194,30 @@ TEST(acquire_call, a_bounded_wait_lasts_as_long_as_it_was_told_to) {
     if (const auto* s = std::get_if<sleep_until>(&action)) c.now = s->at;
   }
   EXPECT_EQ(c.now, t0 + 3s);
+}
+
+TEST(acquire_call, with_an_alternative_no_wait_outlives_a_silent_server_P25) {
+  course c{with_alternative(waits(1min))};
+  c.now = t0 + timeout;
+  c.call.on_wake(c.now, false);
+  EXPECT_EQ(c.failure(), errc::server_silent);
+}
+
+TEST(acquire_call, with_an_alternative_three_refusals_end_it_although_there_was_contact_P25) {
+  course c{with_alternative(waits(1min))};
+  for (int i = 0; i < 2; ++i) c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_FALSE(c.call.is_over());
+  c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_EQ(c.failure(), errc::cannot_connect);
+}
+
+TEST(acquire_call, with_an_alternative_an_unanswered_request_is_unknown_and_cleaned_up_C5) {
+  course c{with_alternative(waits(1min))};
+  const auto me = c.asks();
+  c.call.on_cut(c.now);
+  for (int i = 0; i < 3; ++i) c.call.on_no_connection(c.now, errc::cannot_connect, false, true);
+  EXPECT_EQ(c.failure(), errc::reply_lost);
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 // ---- deadlines ----

@@ -18,6 +18,7 @@ using course_testing::t0;
 using course_testing::timeout;
 using course_testing::waits;
 using course_testing::waits_for_ever;
+using course_testing::with_alternative;
 
 TEST(acquire_call_line, the_end_of_the_wait_is_timed_out_and_it_leaves_B27) {
   course c{waits(2s)};
@@ -149,6 +150,20 @@ TEST(acquire_call_line, without_a_connection_a_bounded_wait_lasts_to_its_deadlin
   }
   EXPECT_EQ(c.now, t0 + 1min);
   EXPECT_EQ(c.failure(), errc::cannot_connect);
+}
+
+// Seen with a quorum: the line's server was killed, and who came to it just then waited for it to the end of its time.
+TEST(acquire_call_line, with_an_alternative_who_stands_there_does_not_wait_for_a_server_that_is_gone_P25) {
+  course c{with_alternative(waits(1min))};
+  c.queues();
+  c.call.on_no_connection(c.now, errc::cannot_connect, false, false);
+  const auto began_at = c.now;
+  while (!c.call.is_over() && c.now < t0 + 1h) {
+    const auto action = c.call.on_wake(c.now, false);
+    if (const auto* s = std::get_if<sleep_until>(&action)) c.now = s->at;
+  }
+  EXPECT_EQ(c.failure(), errc::cannot_connect);
+  EXPECT_LE(c.now, began_at + 21s);  // The silence begins when it would have looked.
 }
 
 // The danger: the last thing that the server said was "busy". Somebody who waits without end cannot have timed out.

@@ -30,6 +30,11 @@ inline acquire_settings stranger(acquire_settings s) {
   return s;
 }
 
+inline acquire_settings with_alternative(acquire_settings s) {
+  s.has_alternative = true;
+  return s;
+}
+
 // One call and its clock: what a test says, and what the call wants.
 struct course {
   explicit course(const acquire_settings& s) : call{s, t0, rng} {}

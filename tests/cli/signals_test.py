@@ -18,7 +18,7 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, sig
                signal.SIGWINCH):
   signal.signal(number, stop)
 ready()
-while True: signal.pause()
+while True: time.sleep(0.01)  # pause() would miss one that came just before it.
 """
 
 

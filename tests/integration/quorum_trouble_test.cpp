@@ -127,7 +127,7 @@ TEST_F(with_quorum, waiters_outlive_the_server_of_their_line_P25) {
   for (int t = 0; t < 3; ++t) {
     all.emplace_back([&] {
       auto mine = make(3s);
-      EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = long_enough}).valid());
+      EXPECT_NO_THROW(EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = long_enough}).valid()));
       ++got;
     });
   }
@@ -148,12 +148,15 @@ TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_sile
   auto locks = make();
   auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
   auto mine = make();
-  std::jthread waiter{[&] { EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = long_enough}).valid()); }};
+  const auto acquires = [](client& of) {
+    EXPECT_NO_THROW(EXPECT_TRUE(of.acquire("x", {.ttl = ttl, .wait = long_enough}).valid()));
+  };
+  std::jthread waiter{[&] { acquires(mine); }};
   const auto first = *std::min_element(nodes_.begin(), nodes_.end(),
                                        [](const auto& a, const auto& b) { return a.address < b.address; });
   ASSERT_TRUE(eventually([&] { return !test::ask(first, {"GET", "hf:turn:{x}"}).empty(); }, long_enough));
   auto another = make();
-  std::jthread behind{[&] { EXPECT_TRUE(another.acquire("x", {.ttl = ttl, .wait = long_enough}).valid()); }};
+  std::jthread behind{[&] { acquires(another); }};
   ASSERT_TRUE(eventually([&] { return test::ask_number(first, {"ZCARD", "hf:turn:{x}:line"}) == "1"; }, long_enough));
   lab_.pause(first);
   const auto silent_at = boottime();
@@ -162,6 +165,27 @@ TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_sile
   behind.join();
   EXPECT_LT(boottime() - silent_at, 8s) << "they waited for the server, whose time-out is 10 s";
   lab_.resume(first);
+}
+
+// Its connection for votes still speaks, and it takes no other: so it is for a moment when a server dies, too.
+TEST_F(with_quorum, waiters_pass_over_a_server_that_has_no_line_for_them_P25) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  auto mine = make();
+  (void)mine.acquire("warm", brief).release();
+  const auto first = *std::min_element(nodes_.begin(), nodes_.end(),
+                                       [](const auto& a, const auto& b) { return a.address < b.address; });
+  // The one that asks is among them, and goes.
+  const auto clients =
+      test::ask(first, {"EVAL", "return redis.call('INFO', 'clients'):match('connected_clients:(%d+)')", "0"});
+  ASSERT_EQ(test::ask(first, {"CONFIG", "SET", "maxclients", std::to_string(std::stoi(clients) - 1).c_str()}), "OK");
+  const auto asked_at = boottime();
+  std::jthread waiter{
+      [&] { EXPECT_NO_THROW(EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = long_enough}).valid())); }};
+  let_pass(500ms);
+  held.release();
+  waiter.join();
+  EXPECT_LT(boottime() - asked_at, 10s);
 }
 
 // A silent server: what was asked of it before may take effect when it goes on, and must end then.
