@@ -71,6 +71,10 @@ bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_poin
   return true;
 }
 
+void quorum_keeper::cancel(const held_lease& lease, const renewal_wish& whose) {
+  if (const auto found = leases_.find(&lease); found != leases_.end()) found->second->cancel(whose);
+}
+
 void quorum_keeper::release_later(time_point now, std::size_t node, keeper::background_release what) {
   servers_[node]->flow.release_later(now, std::move(what));
 }

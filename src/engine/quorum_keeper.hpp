@@ -72,6 +72,8 @@ public:
   std::vector<fencing_token> narrow(const held_lease& lease, const script::part& to);
   // As keeper::renew_now: renewed is what so many have renewed as are needed.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
+  // As keeper::cancel: in flight as soon as one server may have been asked.
+  void cancel(const held_lease& lease, const renewal_wish& whose);
   void release_later(time_point now, std::size_t node, keeper::background_release what);
 
   // Does what is due. Call it after anything has come in, too: what an answer means for a lease is decided here.

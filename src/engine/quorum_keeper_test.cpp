@@ -294,6 +294,35 @@ TEST_F(quorum_keeper_wish, ends_with_the_lease_and_its_reason) {
   EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
 }
 
+TEST_F(quorum_keeper_wish, that_is_cancelled_says_whether_its_request_may_be_under_way) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto unsent = std::make_shared<noted_wish>();
+  EXPECT_TRUE(keeps.renew_now(now(), *lease, now() + 5s, unsent));
+  keeps.cancel(*lease, *unsent);
+  EXPECT_EQ(unsent->end, errc::cancelled);
+
+  wake_after(1s);
+  const auto sent = wish(*lease);
+  EXPECT_THAT(asked(0), ElementsAre("renew"));
+  keeps.cancel(*lease, *sent);
+  EXPECT_EQ(sent->end, errc::cancelled_in_flight);
+  listens.take();
+  for (std::size_t i = 0; i < 3; ++i) renewed(i);
+  EXPECT_THAT(listens.take(), testing::Contains("renewed")) << "its answers count nevertheless";
+  keeps.cancel(*lease, *sent);
+}
+
+TEST_F(quorum_keeper_wish, that_is_cancelled_leaves_others_alone) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto gone = wish(*lease);
+  const auto there = std::make_shared<noted_wish>();
+  EXPECT_TRUE(keeps.renew_now(now(), *lease, now() + 5s, there));
+  keeps.cancel(*lease, *gone);
+  EXPECT_FALSE(there->end);
+  (void)keeps.let_go(*lease);
+  EXPECT_EQ(there->end, errc::empty_handle);
+}
+
 TEST_F(quorum_keeper_wish, of_what_is_let_go_ends_with_an_empty_handle) {
   const auto lease = held({0, 1, 2}, renewal::none);
   const auto told = wish(*lease);

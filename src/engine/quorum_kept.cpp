@@ -38,7 +38,8 @@ bool is_end_of_a_vote(errc how) {
 }  // namespace
 
 void quorum_keeper::wish::on_one(errc how) noexcept {
-  if (is_decided()) return;
+  may_be_sent_ = may_be_sent_ || how != errc::cancelled;
+  if (is_decided() || is_cancelled_) return;
   --open_;
   if (how == errc{}) {
     --needed_;
@@ -265,15 +266,27 @@ void quorum_keeper::repair::on_cut(time_point /*now*/) { is_open_ = is_raising_ 
 // ---- wishes ----
 
 void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
-  std::vector<std::size_t> asked;
-  for (std::size_t i = 0; i < shares_.size(); ++i)
-    if (shares_[i]) asked.push_back(i);
-  const auto one = std::make_shared<wish>(*this, std::move(whose), asked.size(), static_cast<std::size_t>(needed_));
+  const auto open = std::count_if(shares_.begin(), shares_.end(), [](const auto& one) { return one != nullptr; });
+  const auto one = std::make_shared<wish>(*this, std::move(whose), static_cast<std::size_t>(open),
+                                          static_cast<std::size_t>(needed_));
+  one->asked.resize(shares_.size());
   wishes_.push_back(one);
-  for (const auto i : asked) {
-    of_->servers_[i]->flow.renew_now(now, *shares_[i], give_up_at,
-                                     std::make_shared<share_wish>([one](errc how) { one->on_one(how); }));
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (!shares_[i]) continue;
+    one->asked[i] = std::make_shared<share_wish>([to = std::weak_ptr{one}](errc how) {
+      if (const auto whole = to.lock()) whole->on_one(how);
+    });
+    of_->servers_[i]->flow.renew_now(now, *shares_[i], give_up_at, one->asked[i]);
   }
+}
+
+void quorum_keeper::kept::cancel(const renewal_wish& whose) {
+  const auto found = std::find_if(wishes_.begin(), wishes_.end(), [&](const auto& one) { return one->is_of(whose); });
+  if (found == wishes_.end() || (*found)->is_decided()) return;
+  (*found)->cancel([&](std::size_t node, const renewal_wish& part) {
+    if (shares_[node]) of_->servers_[node]->flow.cancel(*shares_[node], part);
+  });
+  tell_wishes();
 }
 
 void quorum_keeper::kept::tell_wishes() {

@@ -54,22 +54,34 @@ private:
 // Somebody's wish for a renewal, told when enough have renewed, or too few can.
 class quorum_keeper::wish {
 public:
-  wish(kept& w, std::shared_ptr<renewal_wish> whose, std::size_t asked, std::size_t needed)
-      : whole{&w}, whose_{std::move(whose)}, open_{asked}, needed_{needed} {}
+  wish(kept& w, std::shared_ptr<renewal_wish> whose, std::size_t open, std::size_t needed)
+      : whole{&w}, whose_{std::move(whose)}, open_{open}, needed_{needed} {}
 
   void on_one(errc how) noexcept;
+  bool is_of(const renewal_wish& whose) const { return whose_.get() == &whose; }
   bool is_decided() const { return end_.has_value(); }
   void tell() { std::exchange(whose_, nullptr)->on_end(*end_); }
   void end(errc how) {
     if (!end_) end_ = how;
   }
+  // `end_one(node, its part)` is called for each server that was asked, and has it end.
+  template <class EndOne>
+  void cancel(const EndOne& end_one) {
+    is_cancelled_ = true;
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      if (asked[i]) end_one(i, *asked[i]);
+    end(may_be_sent_ ? errc::cancelled_in_flight : errc::cancelled);
+  }
 
-  kept* whole;  // Null when it has gone.
+  kept* whole;                                         // Null when it has gone.
+  std::vector<std::shared_ptr<renewal_wish>> asked{};  // Of each server, its part; null: it was not asked.
 
 private:
   std::shared_ptr<renewal_wish> whose_;
   std::size_t open_;
   std::size_t needed_;
+  bool may_be_sent_ = false;
+  bool is_cancelled_ = false;
   errc first_failure_{};
   std::optional<errc> end_{};
 };
@@ -108,6 +120,7 @@ public:
   bool look(time_point now);
   std::vector<quorum_vote> end();
   void renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
+  void cancel(const renewal_wish& whose);
 
   // News of one server's vote. Decided upon by look().
   void on_renewed(std::size_t node, time_point until);
