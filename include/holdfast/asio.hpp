@@ -5,9 +5,13 @@
 //
 //   auto lease = co_await holdfast::async_acquire(locks, "nightly", {.wait = 5s}, boost::asio::use_awaitable);
 //
-// No operation has a thread. Nothing of yours runs under a lock of ours, nor on a thread of ours: a completion is
-// posted to the handler's associated executor, never called in place. A handler without one goes, as Asio has it, to
-// the system executor, which is a thread pool: use bind_executor.
+// No operation has a thread, but for those of a quorum (redis+quorum://): an acquire, release or downgrade there has
+// one of the library's while it is under way. Where no thread can be made, an acquire or downgrade completes with
+// std::errc::resource_unavailable_try_again, and a release with release_outcome::unknown, done in the background.
+//
+// Nothing of yours runs under a lock of ours, nor on a thread of ours: a completion is posted to the handler's
+// associated executor, never called in place. A handler without one goes, as Asio has it, to the system executor, which
+// is a thread pool: use bind_executor.
 //
 // Codes are those of the blocking calls, and compare with holdfast::errc and holdfast::outcome. They are Boost's type
 // and not std::error_code because Asio's tokens know no other: with that, use_awaitable and use_future throw

@@ -25,14 +25,17 @@ acquire_result result_of(errc code) {
   return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
 }
 
-client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
-                                         const script::part& part) {
+void client_state::require_fit(std::string_view name, const acquire_options& what, const script::part& part) const {
   require_ours();
-  refuse_on_quorum("a call that no thread waits for");
-  const lock_name name = name_of(text);
+  (void)(is_counted(part) ? counted_keys_of(name) : keys_of(name_of(name)));
   check(what, options_);
   if (part.mode != 'p') check_no_permits(what);
+}
 
+client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
+                                         const script::part& part) {
+  require_fit(text, what, part);
+  const lock_name name = name_of(text);
   core::acquire_settings rules;
   rules.ttl = what.ttl;
   rules.drift = drift_;

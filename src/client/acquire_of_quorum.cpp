@@ -15,21 +15,10 @@ using net::boottime_now;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-void client_state::refuse_on_quorum(const std::string& what) const {
-  if (!quorum_) return;
-  error_detail detail;
-  detail.subject = what + " on a quorum";
-  detail.why =
-      "a quorum has locks, shared locks and semaphores, by blocking calls; one Redis, or one with Sentinels, has it";
-  throw error{errc::invalid_option, std::move(detail)};
-}
-
 std::optional<lease> client_state::acquire_of_quorum(std::string_view text, const acquire_options& what, patience how,
                                                      const script::part& part) {
-  require_ours();
+  require_fit(text, what, part);
   const lock_name name = name_of(text);
-  check(what, options_);
-  if (part.mode != 'p') check_no_permits(what);
   quorum::wish wish;
   wish.name = name.text();
   wish.keys = is_counted(part) ? counted_keys_of(text) : keys_of(name);
@@ -68,15 +57,15 @@ release_outcome client_state::release_all_of_quorum(const records& several) {
   auto worst = release_outcome::released;
   for (const auto& one : several) {
     one->is_let_go = true;
-    worst = worse(worst, release_of_quorum(one));
+    worst = worse(worst, release_of_quorum(*one, quorum_->let_go(*one)));
   }
   return worst;
 }
 
-release_outcome client_state::release_of_quorum(const std::shared_ptr<lease_record>& record) {
-  const auto outcome = quorum_->release(record, boottime_now() + options_.timeout);
-  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record->granted_at);
-  reporter_->tell([=](observer& o) { o.on_released(record->name, outcome, held); });
+release_outcome client_state::release_of_quorum(const lease_record& record, const last_votes& had) {
+  const auto outcome = quorum_->release(record, had, boottime_now() + options_.timeout);
+  const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record.granted_at);
+  reporter_->tell([=, name = record.name](observer& o) { o.on_released(name, outcome, held); });
   return outcome;
 }
 

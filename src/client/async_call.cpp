@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/async_call.hpp"
 
+#include "client/async_of_quorum.hpp"
 #include "client/client_state.hpp"
 #include "client/fork_guard.hpp"
 #include "client/part.hpp"
@@ -181,7 +182,11 @@ void cancel_handle::cancel() const noexcept {
 cancel_handle start_acquire(const acquire_target& what, const acquire_options& options,
                             std::shared_ptr<acquire_receiver> to) {
   client_state& of = client_state::of(*what.locks);
-  auto wanted = of.plan(what.name, options, client_state::patience::as_told, part_of(what, options));
+  const auto part = part_of(what, options);
+  if (auto* quorum = of.of_quorum()) {
+    return start_acquire_of(*quorum, of.shared_from_this(), what, options, part, std::move(to));
+  }
+  auto wanted = of.plan(what.name, options, client_state::patience::as_told, part);
   const auto call = std::make_shared<async_acquire>(
       of.shared_from_this(), std::move(wanted), client_state::keeping{options.renew, options.max_hold}, std::move(to));
   of.start(call->at(), call);
@@ -257,9 +262,10 @@ std::shared_ptr<client_state> lease_reference::owner() const {
 }
 
 void start_release(lease what, release_receiver to) {
-  lease_reference{what}.owner()->refuse_on_quorum("a call that no thread waits for");
+  (void)lease_reference{what}.owner();
   auto handle = lease_handle::taken_from(what);
   const auto of = handle->owner;
+  if (auto* quorum = of->of_quorum()) return start_release_of(*quorum, std::move(handle), std::move(to));
   if (const auto deadline = of->let_go(*handle->record)) {
     const auto call = std::make_shared<async_release>(std::move(handle), *deadline, std::move(to));
     return of->start(call->at(), call);
@@ -320,7 +326,7 @@ private:
 
 void start_downgrade(const lease_reference& what, code_receiver to) {
   const auto of = what.owner();
-  of->refuse_on_quorum("a call that no thread waits for");
+  if (auto* quorum = of->of_quorum()) return start_downgrade_of(*quorum, of, what.record(), std::move(to));
   const auto call = std::make_shared<async_downgrade>(of, what.record(), std::move(to));
   of->start(call->at(), call);
 }

@@ -145,6 +145,7 @@ const std::shared_ptr<const std::string>& client_state::owner() {
 void client_state::cancel_async() noexcept {
   try {
     is_ending_ = true;
+    if (quorum_) quorum_->cancel_errands();
     for (const auto& one : cluster_ ? cluster_->all() : std::vector{node_}) one->commands()->cancel_all_async();
   } catch (...) {
     // No memory: they end by themselves, or with the process.

@@ -26,6 +26,7 @@ inline namespace v0 {
 namespace detail {
 
 class quorum;
+struct last_votes;
 
 // What the end of an acquire is to an observer.
 acquire_result result_of(errc code);
@@ -58,8 +59,6 @@ public:
   const std::string& endpoint() const { return display_; }
   // Null: one server is behind it.
   quorum* of_quorum() const { return quorum_.get(); }
-  // Throws errc::invalid_option where a quorum is behind it.
-  void refuse_on_quorum(const std::string& what) const;
   bool has_sentinels() const { return sentinels_ != nullptr; }
   bool is_ending() const { return is_ending_; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
@@ -104,6 +103,8 @@ public:
   // Busy is errc::timed_out: somebody held it for the whole of no time.
   lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {});
 
+  // Throws what is wrong with such an acquire before anything is sent.
+  void require_fit(std::string_view name, const acquire_options& what, const script::part& part) const;
   // The halves of an acquire, for those who bring their own way of waiting. `plan` throws what is wrong before anything
   // is sent; `conclude` takes over a call that is over, with everything that it leaves behind.
   struct planned {
@@ -131,6 +132,8 @@ public:
   // to ask the server for, because it is already_lost.
   std::optional<time_point> let_go(lease_record& record);
   void conclude(const lease_record& record, release_outcome outcome);
+  // Of a quorum, for what quorum::let_go has let go.
+  release_outcome release_of_quorum(const lease_record& record, const last_votes& had);
   // When to stop waiting for the answer to a release.
   time_point give_up_at(time_point deadline) const;
 
@@ -189,7 +192,6 @@ public:
 private:
   std::optional<lease> acquire_of_quorum(std::string_view name, const acquire_options& what, patience how,
                                          const script::part& part);
-  release_outcome release_of_quorum(const std::shared_ptr<lease_record>& record);
   release_outcome release_all_of_quorum(const records& several);
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.

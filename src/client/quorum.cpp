@@ -106,6 +106,7 @@ quorum::quorum(const settings& from, const engine::channel::settings& commands, 
 quorum::~quorum() = default;
 
 void quorum::close(duration at_most, bool wait) noexcept {
+  errands_->close(wait);
   keeper_->close(at_most, wait);
   for (auto& one : turns_) {
     if (one.line && wait) one.line->close_and_wait();
@@ -157,22 +158,34 @@ void quorum::wait_for_release(duration at_most, const std::stop_token& cancel) {
 
 // ---- release ----
 
-release_outcome quorum::release(const std::shared_ptr<lease_record>& record, time_point give_up_at) {
+last_votes quorum::let_go(lease_record& record) {
   const time_point now = boottime_now();
-  const time_point deadline = now + record->deadline.left(now);
-  auto votes = keeper_->let_go(*record);
-  record->deadline.end();
-  if (votes.empty() || deadline <= now) {
-    drop(*record);
+  last_votes had{{}, now + record.deadline.left(now)};
+  had.votes = keeper_->let_go(record);
+  record.deadline.end();
+  return had;
+}
+
+release_outcome quorum::release(const lease_record& record, const last_votes& had, time_point give_up_at) {
+  if (had.votes.empty() || had.deadline <= boottime_now()) {
+    release_in_background(record, {{}, had.deadline});
     return release_outcome::already_lost;
   }
-  engine::quorum_release call{votes_.all(), record->keys, record->owner, votes, std::min(give_up_at, deadline)};
+  engine::quorum_release call{votes_.all(), record.keys, record.owner, had.votes, std::min(give_up_at, had.deadline)};
   votes_.run(call);
   std::vector<bool> is_settled;
   for (std::size_t i = 0; i < size(); ++i) is_settled.push_back(call.is_settled(i));
-  let_go_in_background(*record, votes, is_settled);
+  let_go_in_background(record, had.votes, is_settled);
   tell_released();
   return call.end();
+}
+
+void quorum::release_in_background(const lease_record& record, const last_votes& had) {
+  std::vector<bool> is_settled(size(), false);
+  for (std::size_t i = 0; i < had.votes.size(); ++i)
+    is_settled[i] = !had.votes[i].token && had.votes[i].not_after == server_time{};
+  let_go_in_background(record, had.votes.empty() ? std::vector<engine::quorum_vote>(size()) : had.votes, is_settled);
+  tell_released();
 }
 
 // ---- downgrade ----
@@ -208,20 +221,6 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
   detail.why = report(troubles, "did not do it") + "; what has taken effect stays: call again";
   throw error{errc::no_quorum, std::move(detail)};
-}
-
-void quorum::drop(lease_record& record) {
-  auto votes = keeper_->let_go(record);
-  record.deadline.end();
-  std::vector<bool> is_settled(size(), false);
-  // Lost: what the servers have by now is not known.
-  if (votes.empty()) {
-    votes.resize(size());
-  } else {
-    for (std::size_t i = 0; i < size(); ++i) is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
-  }
-  let_go_in_background(record, votes, is_settled);
-  tell_released();
 }
 
 void quorum::let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,

@@ -3,6 +3,7 @@
 // client of one server, whose line says who may try.
 #pragma once
 
+#include "client/errand_threads.hpp"
 #include "client/quorum_keeper_thread.hpp"
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
@@ -32,6 +33,12 @@ settings single_server(const settings& of_quorum, std::size_t node);
 
 // How long one server is waited for when the others have not decided it.
 duration patience_of(std::chrono::milliseconds ttl, std::chrono::milliseconds timeout);
+
+// Of a lease that is not kept any more: what the servers may have of it, and until when it would have stood.
+struct last_votes {
+  std::vector<engine::quorum_vote> votes;  // Empty: it was lost before, and what they have is not known.
+  time_point deadline;
+};
 
 class quorum {
 public:
@@ -64,12 +71,13 @@ public:
   };
   end acquire(const wish& what);
 
-  release_outcome release(const std::shared_ptr<lease_record>& record, time_point give_up_at);
+  // From now on nothing renews it.
+  last_votes let_go(lease_record& record);
+  release_outcome release(const lease_record& record, const last_votes& had, time_point give_up_at);
+  void release_in_background(const lease_record& record, const last_votes& had);
   // A majority of servers that say so is enough, and those that do not count it as a writer until its next try or its
   // end.
   void downgrade(const lease_record& record, time_point give_up_at);
-  // In the background.
-  void drop(lease_record& record);
   // Several that are lost together from now on; each is still kept by its own votes. As quorum_keeper_thread::join.
   std::optional<std::size_t> join(const engine::keeper::leases& several, const engine::keeper::leases& joined) {
     return keeper_->join(several, joined);
@@ -77,12 +85,19 @@ public:
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose) {
     return keeper_->renew_now(lease, give_up_at, std::move(whose));
   }
+  void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose) { keeper_->cancel(lease, whose); }
 
   // A client of one of the servers, for what is asked of each alone.
   std::size_t size() const { return from_.server.quorum.size(); }
   const std::string& name(std::size_t node) const { return names_[node]; }
   std::shared_ptr<client_state> client_of(std::size_t node);
   vote_connections& votes() { return votes_; }
+
+  // For the calls that no thread of the user's waits for.
+  errand_threads& errands() { return *errands_; }
+  // When the client goes: those of them end that can be cancelled.
+  std::stop_token client_is_gone() const { return client_is_gone_.get_token(); }
+  void cancel_errands() { client_is_gone_.request_stop(); }
 
   void close(duration at_most, bool wait) noexcept;
 
@@ -111,6 +126,8 @@ private:
   const std::vector<std::string> names_;
   vote_connections votes_;
   const std::shared_ptr<quorum_keeper_thread> keeper_;
+  const std::shared_ptr<errand_threads> errands_ = std::make_shared<errand_threads>();
+  std::stop_source client_is_gone_{};
   std::mutex mutex_{};  // Of what follows.
   std::vector<std::shared_ptr<client_state>> clients_;
   std::vector<turn> turns_;

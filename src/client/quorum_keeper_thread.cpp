@@ -86,6 +86,11 @@ bool quorum_keeper_thread::renew_now(const engine::held_lease& lease, time_point
   return true;
 }
 
+void quorum_keeper_thread::cancel(const engine::held_lease& lease, const engine::renewal_wish& whose) {
+  const std::lock_guard held{mutex_};
+  keeper_.cancel(lease, whose);
+}
+
 void quorum_keeper_thread::release_later(std::size_t node, engine::keeper::background_release what) {
   const std::lock_guard held{mutex_};
   start();

@@ -58,7 +58,7 @@ bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
   const uncancelled until_done;
   record->is_let_go = true;
-  if (quorum_) return release_of_quorum(record);
+  if (quorum_) return release_of_quorum(*record, quorum_->let_go(*record));
   if (pass_on(record)) return release_outcome::released;
   auto outcome = release_outcome::already_lost;
   if (const auto deadline = let_go(*record)) {
@@ -77,7 +77,7 @@ void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
   const uncancelled until_done;
   try {
     record->is_let_go = true;
-    if (quorum_) return quorum_->drop(*record);
+    if (quorum_) return quorum_->release_in_background(*record, quorum_->let_go(*record));
     if (pass_on(record)) return;
     let_keeper_go(*record);
     record->deadline.end();
@@ -190,7 +190,7 @@ void client_state::drop_all(const records& several) noexcept {
     if (quorum_) {
       for (const auto& one : several) {
         one->is_let_go = true;
-        quorum_->drop(*one);
+        quorum_->release_in_background(*one, quorum_->let_go(*one));
       }
       return;
     }

@@ -42,6 +42,7 @@ void client_state::begin_renewal(const std::shared_ptr<lease_record>& record,
 }
 
 void client_state::cancel_renewal(const lease_record& record, const engine::renewal_wish& whose) {
+  if (quorum_) return quorum_->cancel(record, whose);
   const auto placed = moving();
   keeper_of(record)->keeper().cancel(record, whose);
 }
@@ -115,7 +116,6 @@ void client_state::renew(const std::shared_ptr<lease_record>& record) {
 
 cancel_handle start_renew(const lease_reference& what, code_receiver to) {
   const auto of = what.owner();
-  of->refuse_on_quorum("a call that no thread waits for");
   const auto wish = std::make_shared<async_renewal>(*of, what.record(), std::move(to));
   of->begin_renewal(what.record(), wish);
   return cancel_handle{wish};

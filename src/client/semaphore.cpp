@@ -26,6 +26,17 @@ void check_size(const std::string& name, int size) {
   throw error{errc::invalid_option, std::move(detail)};
 }
 
+// How many votes a holder needs depends on the size: the votes that were enough before leave room for one too many
+// after (docs/decisions/0023-a-quorum-s-semaphore-has-one-size.md).
+[[noreturn]] void refuse_on_quorum(const std::string& name, int size) {
+  error_detail detail;
+  detail.subject = "resize of '" + name + "' to " + std::to_string(size) + " on a quorum";
+  detail.why =
+      "holders of the old size and of the new could be one too many together; let all give it back, and resize it on "
+      "each server alone";
+  throw error{errc::invalid_option, std::move(detail)};
+}
+
 }  // namespace
 
 semaphore::semaphore(client& locks, std::string_view name, int size) : locks_{locks}, name_{name}, size_{size} {
@@ -53,8 +64,8 @@ std::optional<lease> semaphore::acquire(const acquire_options& options, std::err
 void semaphore::resize(int size) {
   auto& state = *locks_.state_;
   state.require_ours();
-  state.refuse_on_quorum("resize");
   check_size(name_, size);
+  if (state.is_of_quorum()) refuse_on_quorum(name_, size);
   const auto keys = state.counted_keys_of(name_);
   const auto reply = state.ask(keys, script::resize(keys, size), engine::question::repeat::allowed);
   state.throw_if_error(reply, "key '" + keys.holder + "'");

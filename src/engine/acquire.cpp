@@ -107,6 +107,7 @@ void acquire::send(time_point now, const core::stand& what) {
 }
 
 void acquire::send(time_point now, const core::look& what) {
+  was_called_ = std::exchange(is_called_, false);
   expect_hints_as(what.owner);  // It may have stood in line at another server before.
   auto along = what.is_heartbeat ? take_mates_along(now) : std::vector<owner_id>{};
   const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
@@ -193,7 +194,8 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   flow_.on_answer(now, sent_at, answer);
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);
-  if (std::holds_alternative<core::was_not_in_line>(answer)) ear_->doubt(now);
+  // Who was called and comes too late has not missed it for want of hearing: a break may have ended the grant.
+  if (std::holds_alternative<core::was_not_in_line>(answer) && !was_called_ && !is_called_) ear_->doubt(now);
   step_and_tell(now);
 }
 
@@ -303,6 +305,7 @@ void acquire::on_connected(time_point now) {
 
 void acquire::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
   if (owner != flow_.owner().hex()) return;
+  is_called_ = true;
   flow_.on_hint(now, said_at, look_in);
   step(now);
 }

@@ -111,6 +111,8 @@ private:
   server_time last_not_after_{};
   int reserved_ = 0;
   bool was_in_line_ = false;
+  bool is_called_ = false;   // By a hint, since the last look was sent.
+  bool was_called_ = false;  // Before that one was.
   // Apart: most of ten thousand that wait have none of it.
   struct rare {
     std::string found_kind{};

@@ -223,6 +223,49 @@ TEST_F(waiting_test, in_line_it_looks_when_told_and_the_look_gives_the_lease_H20
   EXPECT_EQ(call->owner().hex(), owner);
 }
 
+// The subscription is older than 5 s here: a younger one is not doubted (engine/hints.hpp).
+TEST_F(waiting_test, who_missed_its_turn_unheard_doubts_its_ear_H18) {
+  listen();
+  start(false);
+  server.say(busy());
+  server.take();
+  server.say(queued());
+  server.pass(6s);
+  call->step(server.now);
+  ASSERT_EQ(named(server.take().at(0)), "look");
+  server.say(list({integer(15), stamp(server.clock)}));
+  EXPECT_EQ(ear.hearing(), core::hearing::pending);
+}
+
+// Its turn was broken before it came. It hung up what it heard so well with, and was passed over elsewhere meanwhile.
+TEST_F(waiting_test, who_was_called_and_found_its_turn_over_does_not_doubt_its_ear_seed_10655104) {
+  listen();
+  start(false);
+  server.say(busy());
+  const auto owner = server.take().at(0).at(7);
+  server.say(queued(20'000));
+  server.pass(5500ms);
+  call->on_hint(server.now, owner, server.clock, 0s);
+  ASSERT_EQ(named(server.take().at(0)), "look");
+  server.say(list({integer(15), stamp(server.clock)}));
+  EXPECT_EQ(ear.hearing(), core::hearing::yes);
+}
+
+// It is called while an earlier look of its is on its way, which comes too late as well.
+TEST_F(waiting_test, who_is_called_behind_its_look_does_not_doubt_its_ear_either) {
+  listen();
+  start(false);
+  server.say(busy());
+  const auto owner = server.take().at(0).at(7);
+  server.say(queued());
+  server.pass(6s);
+  call->step(server.now);
+  ASSERT_EQ(named(server.take().at(0)), "look");
+  call->on_hint(server.now, owner, server.clock, 0s);
+  server.say(list({integer(15), stamp(server.clock)}));
+  EXPECT_EQ(ear.hearing(), core::hearing::yes);
+}
+
 // ---- the news ----
 
 // One message on the process's channel, and many who wait there.

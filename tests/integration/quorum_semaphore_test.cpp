@@ -254,8 +254,18 @@ TEST_F(with_quorum, the_size_does_not_change_there_and_who_wants_that_is_told_wh
   const auto e = error_of([&] { two.resize(3); });
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::invalid_option);
-  EXPECT_THAT(e->detail().subject, HasSubstr("resize"));
+  EXPECT_THAT(e->detail().subject, HasSubstr("resize of 'x' to 3 on a quorum"));
+  EXPECT_THAT(e->detail().why, HasSubstr("each server alone"));
   EXPECT_EQ(two.size(), 2);
+  // And so it is done.
+  (void)two.acquire({.ttl = ttl, .wait = long_enough}).release();
+  semaphore three{locks, "x", 3};
+  EXPECT_EQ(code_of([&] { (void)three.try_acquire(brief); }), errc::other_size);
+  for (int i = 0; i < size(); ++i) {
+    auto alone = single(i);
+    semaphore{alone, "x", 2}.resize(3);
+  }
+  EXPECT_TRUE(three.acquire({.ttl = ttl, .wait = long_enough, .permits = 3}).valid());
 }
 
 }  // namespace

@@ -282,14 +282,6 @@ TEST_F(with_quorum, a_lock_is_broken_on_all_servers_that_have_it) {
   EXPECT_TRUE(make().acquire("x", {.ttl = ttl, .wait = long_enough}).valid());
 }
 
-TEST_F(with_quorum, what_is_not_there_yet_is_refused_with_a_reason) {
-  auto locks = make();
-  const auto e = error_of([&] { semaphore{locks, "x", 3}.resize(4); });
-  ASSERT_TRUE(e);
-  EXPECT_EQ(e->code(), errc::invalid_option);
-  EXPECT_THAT(e->detail().why, HasSubstr("by blocking calls"));
-}
-
 TEST_F(with_quorum, one_server_is_a_quorum_too) {
   auto locks = make({1});
   auto held = locks.acquire("x", brief);

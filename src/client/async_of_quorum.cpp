@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of holdfast/start.hpp where a quorum is behind them: each is the blocking call, on a thread of its own. A
+// quorum's acquire is a search over several servers and their lines, which is told as one flow; turned inside out it
+// would be a second one, to be proved a second time
+// (docs/decisions/0022-a-quorum-s-asynchronous-calls-have-threads.md).
+#include "client/async_of_quorum.hpp"
+
+#include "client/async_call.hpp"
+#include "client/client_state.hpp"
+#include "client/fork_guard.hpp"
+#include "client/part.hpp"
+#include "client/quorum.hpp"
+
+#include <stop_token>
+#include <utility>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+// `call` blocks and does not throw; `tell` is called on the callback thread. Both are gone before the client may be.
+template <class Call, class Tell>
+void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, Tell tell) {
+  by.errands().run([of, call = std::move(call), tell = std::move(tell)]() mutable {
+    call(*of);
+    of->callbacks().post(std::move(tell));
+  });
+}
+
+// What `blocking` ends with.
+template <class Blocking>
+std::error_code code_of(const Blocking& blocking) noexcept {
+  try {
+    blocking();
+    return {};
+  } catch (const std::system_error& e) {
+    return e.code();
+  } catch (...) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+class quorum_acquire final : public cancellable {
+public:
+  quorum_acquire(const client_state& of, const acquire_target& what, const acquire_options& options,
+                 const script::part& part, std::shared_ptr<acquire_receiver> to)
+      : generation_{of.generation()}, name_{what.name}, options_{options}, part_{part}, to_{std::move(to)} {
+    on_caller_ = std::make_unique<stop_on>(options.cancel, stops{stop_});
+    options_.cancel = stop_.get_token();
+  }
+
+  void stop_with(const std::stop_token& client_is_gone) {
+    on_client_ = std::make_unique<stop_on>(client_is_gone, stops{stop_});
+  }
+  void cancel() noexcept override {
+    if (generation_ == process_generation()) stop_.request_stop();
+  }
+
+  void run(client_state& of) noexcept {
+    code_ = code_of([&] { got_ = of.acquire_or_throw(name_, options_, part_); });
+    on_client_ = nullptr;
+    on_caller_ = nullptr;
+  }
+  void tell() {
+    const auto to = std::exchange(to_, nullptr);
+    to->on_acquired(code_, std::move(got_));
+  }
+
+private:
+  struct stops {
+    std::stop_source& what;
+    void operator()() const noexcept { what.request_stop(); }
+  };
+  using stop_on = std::stop_callback<stops>;
+
+  const unsigned long generation_;
+  const std::string name_;
+  acquire_options options_;
+  const script::part part_;
+  std::shared_ptr<acquire_receiver> to_;
+  std::error_code code_{};
+  lease got_{};
+  std::stop_source stop_{};
+  std::unique_ptr<stop_on> on_caller_{};
+  std::unique_ptr<stop_on> on_client_{};
+};
+
+}  // namespace
+
+cancel_handle start_acquire_of(quorum& by, const std::shared_ptr<client_state>& of, const acquire_target& what,
+                               const acquire_options& options, const script::part& part,
+                               std::shared_ptr<acquire_receiver> to) {
+  of->require_fit(what.name, options, part);
+  const auto call = std::make_shared<quorum_acquire>(*of, what, options, part, std::move(to));
+  call->stop_with(by.client_is_gone());
+  run_errand(
+      of, by, [call](client_state& s) { call->run(s); }, [call] { call->tell(); });
+  return cancel_handle{call};
+}
+
+void start_release_of(quorum& by, std::unique_ptr<lease_handle> what, release_receiver to) {
+  const auto of = what->owner;
+  const auto record = what->record;
+  record->is_let_go = true;
+  const auto had = by.let_go(*record);
+  const auto outcome = std::make_shared<release_outcome>(release_outcome::unknown);
+  const auto tell = [outcome, to = std::move(to)] { to(*outcome); };
+  try {
+    run_errand(
+        of, by,
+        [record, had, outcome](client_state& s) {
+          (void)code_of([&] { *outcome = s.release_of_quorum(*record, had); });
+        },
+        tell);
+  } catch (...) {
+    // No thread: the keeper's does it.
+    by.release_in_background(*record, had);
+    of->callbacks().post(tell);
+  }
+}
+
+void start_downgrade_of(quorum& by, const std::shared_ptr<client_state>& of, std::shared_ptr<lease_record> what,
+                        code_receiver to) {
+  const auto code = std::make_shared<std::error_code>();
+  run_errand(
+      of, by,
+      [what = std::move(what), code](client_state& s) { *code = code_of([&] { s.downgrade_on_majority(*what); }); },
+      [code, to = std::move(to)] { to(*code); });
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast

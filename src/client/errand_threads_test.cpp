@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/errand_threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <csignal>
+#include <future>
+#include <latch>
+#include <memory>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+TEST(errand_threads, one_that_waits_for_another_keeps_it_from_nothing) {
+  const auto threads = std::make_shared<errand_threads>();
+  std::latch all_are_here{20};
+  std::atomic<int> done{0};
+  for (int i = 0; i < 20; ++i) {
+    threads->run([&] {
+      all_are_here.arrive_and_wait();
+      ++done;
+    });
+  }
+  threads->close(true);
+  EXPECT_EQ(done, 20);
+}
+
+TEST(errand_threads, may_be_closed_and_forgotten_by_an_errand) {
+  auto threads = std::make_shared<errand_threads>();
+  const std::weak_ptr<errand_threads> seen = threads;
+  std::promise<void> closed;
+  std::latch is_given{1};
+  threads->run([&closed, &is_given, &threads] {
+    is_given.wait();
+    const auto mine = std::move(threads);
+    mine->close(true);
+    closed.set_value();
+  });
+  is_given.count_down();
+  closed.get_future().wait();
+  while (!seen.expired()) std::this_thread::yield();
+}
+
+TEST(errand_threads, closing_need_not_wait) {
+  const auto threads = std::make_shared<errand_threads>();
+  std::promise<void> go;
+  std::promise<void> ended;
+  threads->run([&] {
+    go.get_future().wait();
+    ended.set_value();
+  });
+  threads->close(false);
+  go.set_value();
+  ended.get_future().wait();
+}
+
+// What an errand holds has gone when close() says that all have ended: it may be the last handle of a client.
+TEST(errand_threads, what_an_errand_holds_ends_with_it) {
+  const auto threads = std::make_shared<errand_threads>();
+  const auto held = std::make_shared<int>(1);
+  for (int i = 0; i < 20; ++i) threads->run([held] {});
+  threads->close(true);
+  EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(errand_threads, take_no_signals_H49) {
+  const auto threads = std::make_shared<errand_threads>();
+  bool is_blocked = false;
+  threads->run([&] {
+    sigset_t now;
+    pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    is_blocked = sigismember(&now, SIGTERM) == 1;
+  });
+  threads->close(true);
+  EXPECT_TRUE(is_blocked);
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
