@@ -60,6 +60,7 @@ public:
   // Null: one server is behind it.
   quorum* of_quorum() const { return quorum_.get(); }
   bool has_sentinels() const { return sentinels_ != nullptr; }
+  const net::sentinel_set& sentinels() const { return sentinels_->whom(); }
   bool is_ending() const { return is_ending_; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
   const std::shared_ptr<const std::string>& owner();

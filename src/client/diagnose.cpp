@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/diagnose.hpp"
 
+#include "client/sentinel_report.hpp"
 #include "client/server_report.hpp"
 #include "net/clock.hpp"
 #include "resp/info.hpp"
@@ -174,6 +175,10 @@ void diagnose_servers(client_state& state, diagnosis& result) {
     judge_cluster(state, result);
   } else {
     read_info(state, servers.front(), result.endpoint, result);
+  }
+  if (state.has_sentinels()) {
+    const auto& whom = state.sentinels();
+    for (auto& one : judge_sentinels(whom.primary, ask_sentinels(whom))) result.findings.push_back(std::move(one));
   }
   judge_quarantine(state, result);
   try_a_lock(state, result);

@@ -39,8 +39,8 @@ std::string what_it_says(const tcp_address& who, const line& one) {
 sentinel_watch::sentinel_watch(const sentinel_set& whom, duration worth)
     : named_{std::make_shared<engine::named_primary>(worth)},
       period_{std::clamp<duration>(worth / 12, 100ms, 5s)},
-      sentinels_{whom.sentinels} {
-  for (const auto& one : sentinels_) {
+      whom_{whom} {
+  for (const auto& one : whom.sentinels) {
     lines_.push_back(
         std::make_unique<line>(endpoint{one, whom.uses_tls, whom.tls}, engine::sentinel_talk{whom.who, whom.primary}));
   }
@@ -148,7 +148,7 @@ sentinel_watch::found sentinel_watch::what_they_say() {
                                      [](const auto& one) { return one->answer() && one->answer()->is_unknown; });
   result.is_final = static_cast<std::size_t>(unknown) * 2 > lines_.size();
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    result.failure += (result.failure.empty() ? "" : "; ") + what_it_says(sentinels_[i], *lines_[i]);
+    result.failure += (result.failure.empty() ? "" : "; ") + what_it_says(whom_.sentinels[i], *lines_[i]);
   }
   return result;
 }

@@ -51,6 +51,7 @@ public:
   void find(const std::function<void(const found&)>& whom);
 
   std::shared_ptr<const engine::named_primary> primary() const { return named_; }
+  const sentinel_set& whom() const { return whom_; }
 
   // Called on the watch's thread when another primary is named than before. Set once, before the first find().
   void on_change(std::function<void()> tell) { tell_of_change_ = std::move(tell); }
@@ -70,7 +71,7 @@ private:
   const std::shared_ptr<engine::named_primary> named_;
   const duration period_;
   std::function<void()> tell_of_change_{};
-  const std::vector<tcp_address> sentinels_;
+  const sentinel_set whom_;
   std::vector<std::unique_ptr<asked_line<engine::sentinel_talk>>> lines_{};  // The thread's own; in their order.
   event_fd wake_{};
   mutable std::mutex mutex_{};

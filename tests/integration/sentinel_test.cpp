@@ -220,5 +220,24 @@ TEST_F(with_sentinels, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
   EXPECT_TRUE(locks.acquire("x", {.ttl = 1s, .wait = long_enough}).valid());
 }
 
+// ---- doctor ----
+
+TEST_F(with_sentinels, the_doctor_judges_each_of_them) {
+  const auto said_to = [&](const std::string& uri) {
+    std::vector<std::string> all;
+    for (const auto& one : client{uri, options()}.diagnose().findings)
+      if (one.what.find("sentinel") != std::string::npos) all.push_back(one.what);
+    return all;
+  };
+  EXPECT_THAT(said_to(lab_.uri()), testing::IsEmpty());
+  const auto sentinels = lab_.nodes("sentinel");
+  EXPECT_THAT(said_to("redis+sentinel://" + sentinels[0].address + "," + sentinels[1].address + "/mymaster"),
+              testing::ElementsAre(HasSubstr("there are 3 sentinels, and the URI names 2")));
+
+  lab_.kill(sentinels[2]);
+  EXPECT_THAT(said_to(lab_.uri()),
+              testing::ElementsAre(HasSubstr("sentinel " + sentinels[2].address + ": Connection refused")));
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/sentinel_report.hpp"
+
+#include "engine/named_primary.hpp"
+#include "net/asked_line.hpp"
+#include "net/clock.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+using severity = finding::severity;
+using findings = std::vector<finding>;
+using line = net::asked_line<engine::sentinel_view_talk>;
+
+// ---- one of them ----
+
+void judge_view(const std::string& primary, const seen_by_sentinel& one, const std::optional<std::string>& named,
+                findings& out) {
+  const auto& view = one.view;
+  if (view.is_unknown) {
+    out.push_back({severity::warning, "E25", fmt::format("sentinel {} knows no primary '{}'", one.who, primary),
+                   fmt::format("SENTINEL MONITOR {} HOST PORT QUORUM on it; or leave it out of the URI", primary)});
+    return;
+  }
+  if (!view.failure.empty()) {
+    out.push_back({severity::warning, "E25", fmt::format("sentinel {}: {}", one.who, view.failure),
+                   "start it: with half of them gone nobody is named the primary, and no lock is granted"});
+    return;
+  }
+  const auto sees = net::text_of(net::tcp_address{view.host, view.port});
+  if (named && sees != *named) {
+    out.push_back(
+        {severity::warning, "E25", fmt::format("sentinel {} names {}, most name {}", one.who, sees, *named),
+         fmt::format("it hears of a failover within seconds; if it stays so, SENTINEL RESET {} on it", primary)});
+  } else if (view.is_down) {
+    out.push_back({severity::warning, "E25", fmt::format("sentinel {} takes the primary {} for dead", one.who, sees),
+                   "can it reach that server? If most of them cannot, another one is promoted"});
+  }
+}
+
+// ---- all of them ----
+
+// The URI's majority must be one of all sentinels, or the rest can promote somebody whom nobody here hears of.
+void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
+  int most = 0;
+  int quorum = 0;
+  for (const auto& one : all) {
+    if (!one.view.failure.empty()) continue;
+    most = std::max(most, one.view.others + 1);
+    quorum = std::max(quorum, one.view.quorum);
+  }
+  if (most == 0) return;
+  const auto listed = static_cast<int>(all.size());
+  if (most > listed) {
+    out.push_back(
+        {severity::warning, "E25",
+         fmt::format("there are {} sentinels, and the URI names {}: a majority of those is none of all", most, listed),
+         "name all of them in the URI"});
+  }
+  if (most < 3) {
+    out.push_back(
+        {severity::warning, "E25",
+         fmt::format("{} sentinel{} cannot outvote a dead one: a failover may never come", most, most == 1 ? "" : "s"),
+         "run three or more, on machines that fail apart"});
+  }
+  if (quorum > most) {
+    out.push_back({severity::warning, "E25",
+                   fmt::format("{} sentinels must take the primary for dead, and there are {}: no failover ever comes",
+                               quorum, most),
+                   "SENTINEL SET NAME quorum N on each of them"});
+  }
+}
+
+}  // namespace
+
+findings judge_sentinels(const std::string& primary, const std::vector<seen_by_sentinel>& all) {
+  std::vector<std::optional<std::string>> names;
+  for (const auto& one : all) {
+    names.push_back(one.view.host.empty()
+                        ? std::nullopt
+                        : std::optional{net::text_of(net::tcp_address{one.view.host, one.view.port})});
+  }
+  const auto named = engine::named_by_majority(names);
+  findings out;
+  for (const auto& one : all) judge_view(primary, one, named, out);
+  judge_number(all, out);
+  return out;
+}
+
+std::vector<seen_by_sentinel> ask_sentinels(const net::sentinel_set& whom) {
+  std::vector<std::unique_ptr<line>> lines;
+  for (const auto& one : whom.sentinels) {
+    lines.push_back(std::make_unique<line>(net::endpoint{one, whom.uses_tls, whom.tls},
+                                           engine::sentinel_view_talk{whom.who, whom.primary}));
+    lines.back()->ask();
+  }
+  const time_point until = net::boottime_now() + net::answer_patience;
+  const auto is_done = [](const auto& one) { return one->answer().has_value(); };
+  for (time_point now = net::boottime_now(); now < until && !std::all_of(lines.begin(), lines.end(), is_done);
+       now = net::boottime_now()) {
+    std::vector<pollfd> fds;
+    for (const auto& one : lines) fds.push_back(one->poll_for());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+    if (::poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) continue;
+    for (std::size_t i = 0; i < lines.size(); ++i) lines[i]->collect(fds[i].revents);
+  }
+  std::vector<seen_by_sentinel> out;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    out.push_back({net::text_of(whom.sentinels[i]),
+                   lines[i]->answer().value_or(engine::sentinel_view{.failure = "it does not answer"})});
+  }
+  return out;
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
