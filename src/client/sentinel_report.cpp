@@ -85,6 +85,7 @@ void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
 
 findings judge_sentinels(const std::string& primary, const std::vector<seen_by_sentinel>& all) {
   std::vector<std::optional<std::string>> names;
+  names.reserve(all.size());
   for (const auto& one : all) {
     names.push_back(one.view.host.empty()
                         ? std::nullopt
@@ -99,6 +100,7 @@ findings judge_sentinels(const std::string& primary, const std::vector<seen_by_s
 
 std::vector<seen_by_sentinel> ask_sentinels(const net::sentinel_set& whom) {
   std::vector<std::unique_ptr<line>> lines;
+  lines.reserve(whom.sentinels.size());
   for (const auto& one : whom.sentinels) {
     lines.push_back(std::make_unique<line>(net::endpoint{one, whom.uses_tls, whom.tls},
                                            engine::sentinel_view_talk{whom.who, whom.primary}));
@@ -109,12 +111,14 @@ std::vector<seen_by_sentinel> ask_sentinels(const net::sentinel_set& whom) {
   for (time_point now = net::boottime_now(); now < until && !std::all_of(lines.begin(), lines.end(), is_done);
        now = net::boottime_now()) {
     std::vector<pollfd> fds;
+    fds.reserve(lines.size());
     for (const auto& one : lines) fds.push_back(one->poll_for());
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
     if (::poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) continue;
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i]->collect(fds[i].revents);
   }
   std::vector<seen_by_sentinel> out;
+  out.reserve(lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i) {
     out.push_back({net::text_of(whom.sentinels[i]),
                    lines[i]->answer().value_or(engine::sentinel_view{.failure = "it does not answer"})});
