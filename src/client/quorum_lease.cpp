@@ -4,7 +4,7 @@
 #include "client/part.hpp"
 #include "client/quorum.hpp"
 #include "client/turn_watch.hpp"
-#include "core/backoff.hpp"
+#include "core/quorum_search.hpp"
 #include "net/clock.hpp"
 
 #include <fmt/format.h>
@@ -21,54 +21,52 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-// One acquire. What was heard last says what the end means when the time is over.
+// One acquire: what core::quorum_search decides, done.
 class quorum::search {
 public:
   search(quorum& of, const wish& what)
       : of_{of},
         what_{what},
         started_at_{boottime_now()},
-        heard_at_{started_at_},
-        limit_{what.only_once ? started_at_ + of.from_.options.timeout
-               : what.wait    ? started_at_ + *what.wait
-                              : never} {}
+        flow_{{what.only_once, what.wait, of.from_.options.timeout, is_counted(what.part)},
+              started_at_,
+              net::system_random()} {}
 
   end run();
 
 private:
+  using decider = core::quorum_search;
   using result = round::result;
 
-  bool is_first_in_line() const { return turn_ && turn_.valid(); }
-  time_point give_up_at() const { return std::min(limit_, heard_at_ + of_.from_.options.timeout); }
+  bool has_turn() const { return turn_ && turn_.valid(); }
   void try_once(std::optional<round>& into);
-  // Empty: go on.
-  std::optional<end> on_result(const round& seen);
-  std::optional<end> on_busy(const round& seen);
-  std::optional<std::size_t> place_of_line() const;
-  std::optional<end> wait_for_turn();
-  std::optional<end> pause(duration at_most, errc if_over);
-  end failed(errc code, const round& seen);
-  end out_of_time(const round& seen);
-  end failed(errc code);
+  decider::step go_on(const decider::pause& how);
+  decider::step go_on(const decider::stand_in_line& how);
+  decider::step stand_in_line_of(std::size_t server, time_point until);
+  end failed(const decider::end& how, const round& seen) const;
   std::shared_ptr<lease_record> keep(const round& won);
   void settle(const round& lost);
 
   quorum& of_;
   const wish& what_;
   const time_point started_at_;
-  time_point heard_at_;
-  const time_point limit_;
+  decider flow_;
   int attempts_ = 0;
-  int splits_ = 0;
-  std::size_t line_is_behind_ = 0;  // The servers before it had none, at our last try.
-  bool was_busy_ = false;
-  core::backoff backoff_{10ms, 250ms};
-  core::backoff poll_{5ms, 300ms};
-  std::string report_{};
   lease turn_{};
 };
 
 quorum::end quorum::acquire(const wish& what) { return search{*this, what}.run(); }
+
+namespace {
+
+core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, const std::stop_token& cancel) {
+  const auto& votes = seen.votes();
+  return {seen.outcome(), seen.final_reason(), seen.was_cancelled() || cancel.stop_requested(),
+          std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
+          seen.held_for()};
+}
+
+}  // namespace
 
 quorum::end quorum::search::run() {
   for (;;) {
@@ -76,19 +74,23 @@ quorum::end quorum::search::run() {
     try_once(seen);
     if (seen->outcome() == result::won) return {keep(*seen), {}, {}, attempts_};
     settle(*seen);
-    if (auto over = on_result(*seen)) return std::move(*over);
+    auto next = flow_.on_lost(boottime_now(), facts_of(*seen, what_.cancel), has_turn());
+    while (!std::holds_alternative<decider::try_now>(next)) {
+      if (const auto* over = std::get_if<decider::end>(&next)) return failed(*over, *seen);
+      const auto* rest = std::get_if<decider::pause>(&next);
+      next = rest ? go_on(*rest) : go_on(std::get<decider::stand_in_line>(next));
+    }
   }
 }
 
 void quorum::search::try_once(std::optional<round>& into) {
   ++attempts_;
   const auto& options = of_.from_.options;
-  into.emplace(
-      of_.votes_.all(),
-      round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
-                     patience_of(what_.ttl, options.timeout), give_up_at(), options.prefix, of_.record_, what_.part,
-                     is_first_in_line() ? script::standing::first_in_line : script::standing::newcomer},
-      owner_id{net::system_random().bytes16()}, boottime_now());
+  into.emplace(of_.votes_.all(),
+               round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
+                              patience_of(what_.ttl, options.timeout), flow_.give_up_at(), options.prefix, of_.record_,
+                              what_.part, has_turn() ? script::standing::first_in_line : script::standing::newcomer},
+               owner_id{net::system_random().bytes16()}, boottime_now());
   of_.votes_.run(*into, what_.cancel);
 }
 
@@ -119,18 +121,17 @@ void quorum::search::settle(const round& lost) {
   }
 }
 
-quorum::end quorum::search::failed(errc code) { return {nullptr, code, {}, attempts_}; }
-
-quorum::end quorum::search::failed(errc code, const round& seen) {
-  auto out = failed(code);
-  if (code == errc::invalid_uri) {
+quorum::end quorum::search::failed(const decider::end& how, const round& seen) const {
+  end out{nullptr, how.code, {}, attempts_};
+  if (!how.round_tells) return out;
+  if (how.code == errc::invalid_uri) {
     out.why.subject = seen.final_text();
     out.why.why = "they are one server, which would vote twice";
-  } else if (code == errc::wrong_kind || code == errc::other_size) {
-    const bool is_size = code == errc::other_size;
+  } else if (how.code == errc::wrong_kind || how.code == errc::other_size) {
+    const bool is_size = how.code == errc::other_size;
     out.why.subject = is_size ? "'" + what_.name + "'" : "key '" + what_.keys.holder + "'";
     out.why.why = seen.final_why() + (is_size ? fmt::format(", and you say {}", what_.part.size) : "");
-  } else if (code == seen.final_reason()) {
+  } else if (how.code == seen.final_reason()) {
     out.why.server_text = seen.final_text();
   } else {
     out.why.why = of_.report(seen, what_);
@@ -138,82 +139,27 @@ quorum::end quorum::search::failed(errc code, const round& seen) {
   return out;
 }
 
-// The last try may have had no time left for its answers: then what was heard before it counts.
-quorum::end quorum::search::out_of_time(const round& seen) {
-  if (seen.final_reason() != errc{}) return failed(seen.final_reason(), seen);
-  const bool is_silence = boottime_now() >= heard_at_ + of_.from_.options.timeout;
-  return was_busy_ && !is_silence ? failed(errc::timed_out) : failed(errc::no_quorum, seen);
+// ---- between two tries ----
+
+core::quorum_search::step quorum::search::go_on(const decider::pause& how) {
+  of_.wait_for_release(how.until - boottime_now(), what_.cancel);
+  return what_.cancel.stop_requested() ? decider::on_cancel() : decider::on_pause_over();
 }
 
-std::optional<quorum::end> quorum::search::on_result(const round& seen) {
-  if (seen.was_cancelled() || what_.cancel.stop_requested()) {
-    const bool is_clean = std::all_of(seen.votes().begin(), seen.votes().end(),
-                                      [](const auto& v) { return v.not_after == server_time{}; });
-    return failed(is_clean ? errc::cancelled : errc::cancelled_in_flight);
-  }
-  const bool is_time_over = boottime_now() >= give_up_at();
-  switch (seen.outcome()) {
-    case result::won: break;
-    case result::busy: heard_at_ = boottime_now(); return on_busy(seen);
-    case result::split:
-      heard_at_ = boottime_now();
-      if (what_.only_once && ++splits_ > 1) return end{nullptr, {}, {}, attempts_};
-      // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is.
-      if (is_counted(what_.part) && !what_.only_once && !is_first_in_line()) return on_busy(seen);
-      // Nobody has it: who draws the shorter pause wins (R12).
-      return pause(duration{net::system_random().between(1'000'000, 30'000'000)}, errc::timed_out);
-    case result::quarantined:
-      heard_at_ = boottime_now();
-      if (what_.only_once || boottime_now() >= limit_) return failed(errc::quarantined, seen);
-      if (auto over = pause(250ms, errc::quarantined))
-        return over->code == errc::quarantined ? failed(errc::quarantined, seen) : std::move(over);
-      return std::nullopt;
-    case result::refused:
-      if (seen.final_reason() != errc{}) return failed(seen.final_reason(), seen);
-      [[fallthrough]];
-    case result::unreachable:
-      if (is_time_over) return out_of_time(seen);
-      if (auto over = pause(backoff_.next(net::system_random()), errc::no_quorum)) {
-        return over->code == errc::no_quorum ? out_of_time(seen) : std::move(over);
-      }
-      return std::nullopt;
-  }
-  return std::nullopt;
+core::quorum_search::step quorum::search::go_on(const decider::stand_in_line& how) {
+  std::vector<bool> is_ready;
+  for (const auto& one : of_.votes_.states()) is_ready.push_back(one.is_ready);
+  turn_ = lease{};
+  const auto server = flow_.line_of(is_ready);
+  return server ? stand_in_line_of(*server, how.until) : flow_.on_turn(boottime_now(), errc::server_silent);
 }
 
-// Only the head of the line tries while it is busy, and not hot (P25, H62).
-std::optional<quorum::end> quorum::search::on_busy(const round& seen) {
-  was_busy_ = true;
-  if (what_.only_once) return end{nullptr, {}, {}, attempts_};
-  if (boottime_now() >= limit_) return failed(errc::timed_out);
-  if (!is_first_in_line()) return wait_for_turn();
-  // Soon at first, because most locks are held for a moment, and then ten to three times a second.
-  const duration held_for = seen.held_for().value_or(300ms) + 2ms;
-  return pause(std::min(poll_.next(net::system_random()), held_for), errc::timed_out);
-}
-
-// The first server that speaks, so that all come to the same one.
-std::optional<std::size_t> quorum::search::place_of_line() const {
-  const auto there = of_.votes_.states();
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    const std::size_t which = (line_is_behind_ + i) % there.size();
-    if (there[which].is_ready) return which;
-  }
-  return std::nullopt;
-}
-
-std::optional<quorum::end> quorum::search::wait_for_turn() {
-  const auto first = place_of_line();
-  if (!first) return pause(100ms, errc::timed_out);
+core::quorum_search::step quorum::search::stand_in_line_of(std::size_t server, time_point until) {
   acquire_options how;
   how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
-  if (limit_ != never) {
-    how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(limit_ - boottime_now()));
-  }
-  turn_ = lease{};
-  poll_.reset();
-  const auto turn = of_.turn_of(*first);
+  if (until != never) how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(until - boottime_now()));
+  const auto turn = of_.turn_of(server);
   std::stop_source stop;
   const auto end_wait = [&stop] { stop.request_stop(); };
   const std::stop_callback by_caller{what_.cancel, end_wait};
@@ -221,26 +167,13 @@ std::optional<quorum::end> quorum::search::wait_for_turn() {
   how.cancel = stop.get_token();
   try {
     turn_ = turn.line->acquire_or_throw(what_.name, how);
+    return flow_.on_turn(boottime_now(), {});
   } catch (const error& e) {
-    if (e.code() == errc::timed_out) return failed(errc::timed_out);
-    if (what_.cancel.stop_requested()) return failed(errc::cancelled);
-    heard_at_ = boottime_now();  // Until now it was the line that we waited for.
-    // That server is gone, and its line with it: the next one that speaks has another. The votes' connection may not
-    // know that yet.
-    line_is_behind_ = *first + 1;
-    return pause(50ms, errc::timed_out);
+    if (e.code() == errc::timed_out) return flow_.on_turn(boottime_now(), errc::timed_out);
+    if (what_.cancel.stop_requested()) return decider::on_cancel();
+    // That server is gone, and its line with it.
+    return flow_.on_turn(boottime_now(), errc::server_silent);
   }
-  line_is_behind_ = 0;
-  heard_at_ = boottime_now();
-  return std::nullopt;
-}
-
-std::optional<quorum::end> quorum::search::pause(duration at_most, errc if_over) {
-  const duration left = give_up_at() - boottime_now();
-  if (left <= duration{0}) return failed(if_over);
-  of_.wait_for_release(std::min(at_most, left), what_.cancel);
-  if (what_.cancel.stop_requested()) return failed(errc::cancelled);
-  return std::nullopt;
 }
 
 // "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ..."

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One try for a lock of a quorum, with its withdrawal: core/quorum_round decides, this one asks the servers and reads
 // what they say. Who waits for a lock tries again with another of these, which has another owner id
-// (client/quorum.cpp).
+// (core/quorum_search.hpp says when).
 #pragma once
 
 #include "core/quorum_round.hpp"

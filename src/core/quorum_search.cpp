@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/quorum_search.hpp"
+
+#include <algorithm>
+
+namespace holdfast::core {
+
+using namespace std::chrono_literals;
+using result = quorum_round::result;
+
+quorum_search::quorum_search(const settings& how, time_point now, base::random_source& rng)
+    : rng_{&rng},
+      how_{how},
+      limit_{how.only_once ? now + how.timeout
+             : how.wait    ? now + *how.wait
+                           : never},
+      heard_at_{now} {}
+
+time_point quorum_search::give_up_at() const { return std::min(limit_, heard_at_ + how_.timeout); }
+
+quorum_search::step quorum_search::on_lost(time_point now, const lost_round& what, bool has_turn) {
+  if (what.was_cancelled) return end{what.may_have_votes ? errc::cancelled_in_flight : errc::cancelled};
+  if (what.how == result::busy || what.how == result::split || what.how == result::quarantined) heard_at_ = now;
+  switch (what.how) {
+    case result::won: break;
+    case result::busy: return on_busy(now, what, has_turn);
+    case result::split:
+      if (how_.only_once && ++splits_ > 1) return end{};
+      // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is.
+      if (how_.is_counted && !how_.only_once && !has_turn) return on_busy(now, what, has_turn);
+      // Nobody has it: who draws the shorter pause wins (R12).
+      return rest(now, duration{rng_->between(1'000'000, 30'000'000)}, {errc::timed_out});
+    case result::quarantined:
+      if (how_.only_once) return end{errc::quarantined, true};
+      return rest(now, 250ms, {errc::quarantined, true});
+    case result::refused:
+    case result::unreachable:
+      if (what.how == result::refused && what.final_reason != errc{}) return end{what.final_reason, true};
+      return rest(now, unreachable_.next(*rng_), out_of_time(now, what));
+  }
+  return try_now{};
+}
+
+quorum_search::step quorum_search::on_busy(time_point now, const lost_round& what, bool has_turn) {
+  was_busy_ = true;
+  if (how_.only_once) return end{};
+  if (now >= limit_) return end{errc::timed_out};
+  if (!has_turn) {
+    busy_.reset();
+    return stand_in_line{limit_};
+  }
+  // Soon at first, because most locks are held for a moment, and then ten to three times a second.
+  const duration held_for = what.held_for.value_or(300ms) + 2ms;
+  return rest(now, std::min(busy_.next(*rng_), held_for), {errc::timed_out});
+}
+
+quorum_search::step quorum_search::on_turn(time_point now, errc why_not) {
+  if (why_not == errc::timed_out) return end{errc::timed_out};
+  if (!line_) return rest(now, 100ms, {errc::timed_out});
+  heard_at_ = now;  // Until now it was the line that we waited for.
+  without_line_ = why_not == errc{} ? 0 : *line_ + 1;
+  if (why_not == errc{}) return try_now{};
+  return rest(now, 50ms, {errc::timed_out});
+}
+
+std::optional<std::size_t> quorum_search::line_of(const std::vector<bool>& is_ready) {
+  line_.reset();
+  for (std::size_t i = 0; i < is_ready.size() && !line_; ++i) {
+    const std::size_t which = (without_line_ + i) % is_ready.size();
+    if (is_ready[which]) line_ = which;
+  }
+  return line_;
+}
+
+quorum_search::step quorum_search::rest(time_point now, duration at_most, const end& if_over) const {
+  const time_point last = give_up_at();
+  if (now >= last) return if_over;
+  return pause{std::min(now + at_most, last)};
+}
+
+// The last try may have had no time left for its answers: then what was heard before it counts.
+quorum_search::end quorum_search::out_of_time(time_point now, const lost_round& what) const {
+  if (what.final_reason != errc{}) return {what.final_reason, true};
+  const bool is_silence = now >= heard_at_ + how_.timeout;
+  if (was_busy_ && !is_silence) return {errc::timed_out};
+  return {errc::no_quorum, true};
+}
+
+}  // namespace holdfast::core

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides how a lock of a quorum is searched for until it is got, busy, or no use: when to try (core/quorum_round.hpp),
+// how long to pause, when to stand in the line of one of the servers, and what the end means. Pure, like the round.
+#pragma once
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "core/backoff.hpp"
+#include "core/quorum_round.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace holdfast::core {
+
+//  a try ended | in the line's turn      | else
+//  ------------+-------------------------+-----------------------------------------------------------------
+//  busy        | pause, soon at first    | stand in line; once: it ends
+//  split       | pause, by lot (R12)     | the same; of a counted kind stand in line; once: the second ends it
+//  quarantined | pause; once: it ends
+//  refused     | it ends where trying again is no use, else as unreachable
+//  unreachable | pause, longer and longer
+//
+// Only who has its turn tries while the lock is busy, so that waiters do not poll hot (P25, H62). The line itself
+// promises nothing: two who have their turn at once harm nobody, the votes decide.
+class quorum_search {
+public:
+  struct settings {
+    bool only_once;                // try_acquire, or wait = 0: busy ends it.
+    std::optional<duration> wait;  // Empty: until cancelled.
+    duration timeout;              // The longest time without any answer that is put up with.
+    bool is_counted = false;       // Several may hold it.
+  };
+  quorum_search(const settings& how, time_point now, base::random_source& rng);
+
+  struct try_now {};
+  struct pause {  // Or until somebody of this process released something.
+    time_point until;
+  };
+  struct stand_in_line {  // At the server that line_of() says, until there is a turn.
+    time_point until;
+  };
+  struct end {
+    errc code;                 // None: busy.
+    bool round_tells = false;  // The last round has more to say of it.
+  };
+  using step = std::variant<try_now, pause, stand_in_line, end>;
+
+  // A try that was not won.
+  struct lost_round {
+    quorum_round::result how;
+    errc final_reason{};  // Which trying again will not remove.
+    bool was_cancelled = false;
+    bool may_have_votes = false;         // That somebody must withdraw.
+    std::optional<duration> held_for{};  // The shortest remaining time of those who hold it.
+  };
+  step on_lost(time_point now, const lost_round& what, bool has_turn);
+  // None: there is a turn. Else why not, of the server of line_of(), or that there was none to go to.
+  step on_turn(time_point now, errc why_not);
+  static step on_pause_over() { return try_now{}; }
+  static step on_cancel() { return end{errc::cancelled}; }
+
+  // The first of those that speak, so that all come to the same one; behind those that had no line at our last try,
+  // which its connection for votes may not know yet.
+  std::optional<std::size_t> line_of(const std::vector<bool>& is_ready);
+
+  // When to stop a try.
+  time_point give_up_at() const;
+
+private:
+  step on_busy(time_point now, const lost_round& what, bool has_turn);
+  step rest(time_point now, duration at_most, const end& if_over) const;
+  end out_of_time(time_point now, const lost_round& what) const;
+
+  base::random_source* rng_;
+  settings how_;
+  time_point limit_;
+  time_point heard_at_;  // The last answer of a majority, or the end of a wait in line.
+  bool was_busy_ = false;
+  int splits_ = 0;
+  std::optional<std::size_t> line_{};
+  std::size_t without_line_ = 0;  // The servers before it.
+  backoff unreachable_{std::chrono::milliseconds{10}, std::chrono::milliseconds{250}};
+  backoff busy_{std::chrono::milliseconds{5}, std::chrono::milliseconds{300}};
+};
+
+}  // namespace holdfast::core
