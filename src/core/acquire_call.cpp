@@ -133,8 +133,10 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_granted& w
   accept(now, what.token, std::min(deadline_of(sent_at, ttl_, drift_), what.at_most));
 }
 
+// A server whose clock was set back meanwhile says more than the ttl, and may be set forward again (H5).
 void acquire_call::hear(time_point now, time_point sent_at, const was_mine& what) {
-  accept(now, what.token, std::min(deadline_of(sent_at, what.remaining, drift_), what.at_most));
+  const auto remaining = std::min(what.remaining, ttl_);
+  accept(now, what.token, std::min(deadline_of(sent_at, remaining, drift_), what.at_most));
 }
 
 void acquire_call::accept(time_point now, fencing_token token, time_point deadline) {

@@ -12,12 +12,14 @@ namespace {
 
 using namespace std::chrono_literals;
 using course_testing::course;
+using course_testing::drift;
 using course_testing::once;
 using course_testing::owners;
 using course_testing::stranger;
 using course_testing::t0;
 using course_testing::timeout;
 using course_testing::token;
+using course_testing::ttl;
 using course_testing::waits;
 using course_testing::waits_for_ever;
 using course_testing::with_alternative;
@@ -125,6 +127,15 @@ TEST(acquire_call, an_unexpected_reply_is_cleaned_up_C5) {
   c.hears(was_refused{errc::unexpected_reply, false});
   EXPECT_EQ(c.failure(), errc::unexpected_reply);
   EXPECT_EQ(c.left_behind(), owners{me});
+}
+
+// Its clock was set back between the grant and the repeated request.
+TEST(acquire_call, no_more_than_the_ttl_is_believed_to_be_left_H5_seed_12294127) {
+  course c{waits(1min)};
+  c.asks();
+  c.hears(was_mine{token, 1h});
+  ASSERT_TRUE(c.call.is_over());
+  EXPECT_EQ(std::get<got_lease>(c.call.end()).deadline, deadline_of(c.sent_at, ttl, drift));
 }
 
 // ---- no connection ----
