@@ -2,6 +2,7 @@
 // client_state's acquire: planned, run behind the other threads of this process, and concluded.
 #include "client/client_state.hpp"
 #include "client/part.hpp"
+#include "client/quorum.hpp"
 #include "client/uncancelled.hpp"
 #include "net/clock.hpp"
 
@@ -25,17 +26,13 @@ acquire_result result_of(errc code) {
   return ec == outcome::unknown ? acquire_result::unknown : acquire_result::failed;
 }
 
-void client_state::require_fit(std::string_view name, const acquire_options& what, const script::part& part) const {
-  require_ours();
-  (void)(is_counted(part) ? counted_keys_of(name) : keys_of(name_of(name)));
-  check(what, options_);
-  if (part.mode != 'p') check_no_permits(what);
-}
-
 client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
                                          const script::part& part) {
-  require_fit(text, what, part);
+  require_ours();
   const lock_name name = name_of(text);
+  check(what, options_);
+  if (part.mode != 'p') check_no_permits(what);
+
   core::acquire_settings rules;
   rules.ttl = what.ttl;
   rules.drift = drift_;
@@ -44,7 +41,7 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   rules.timeout = options_.timeout;
   rules.has_alternative = has_alternative_;
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
-  auto keys = is_counted(part) ? counted_keys_of(text) : keys_of(name);
+  auto keys = is_counted(part) ? counted_keys_of(name) : keys_of(name);
   rules.had_contact = cluster_ ? cluster_->is_known() : node_->commands()->had_contact();
   return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules};
 }
@@ -60,7 +57,7 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
   const uncancelled until_done;
-  if (quorum_) return acquire_of_quorum(text, what, how, part);
+  if (quorum_) return acquire_of_quorum(plan_on_quorum(text, what, how, part));
   auto intent = plan(text, what, how, part);
   const time_point started_at = boottime_now();
   if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {

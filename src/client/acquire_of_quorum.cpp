@@ -15,13 +15,16 @@ using net::boottime_now;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-std::optional<lease> client_state::acquire_of_quorum(std::string_view text, const acquire_options& what, patience how,
-                                                     const script::part& part) {
-  require_fit(text, what, part);
+quorum_wish client_state::plan_on_quorum(std::string_view text, const acquire_options& what, patience how,
+                                         const script::part& part) {
+  require_ours();
   const lock_name name = name_of(text);
-  quorum::wish wish;
+  check(what, options_);
+  if (part.mode != 'p') check_no_permits(what);
+
+  quorum_wish wish;
   wish.name = name.text();
-  wish.keys = is_counted(part) ? counted_keys_of(text) : keys_of(name);
+  wish.keys = is_counted(part) ? counted_keys_of(name) : keys_of(name);
   wish.part = part;
   wish.label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
   wish.ttl = what.ttl;
@@ -31,9 +34,13 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
   wish.only_once = how == patience::once || what.wait == milliseconds{0};
   if (what.wait && !wish.only_once) wish.wait = *what.wait;
   wish.cancel = what.cancel;
+  return wish;
+}
+
+std::optional<lease> client_state::acquire_of_quorum(const quorum_wish& what) {
   const time_point started_at = boottime_now();
-  auto end = quorum_->acquire(wish);
-  report_end(wish.name,
+  auto end = quorum_->acquire(what);
+  report_end(what.name,
              end.got              ? acquire_result::acquired
              : end.code == errc{} ? acquire_result::busy
                                   : result_of(end.code),
@@ -43,7 +50,7 @@ std::optional<lease> client_state::acquire_of_quorum(std::string_view text, cons
   auto& detail = end.why;
   detail.attempts = end.attempts;
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  if (detail.subject.empty()) detail.subject = "'" + wish.name + "'";
+  if (detail.subject.empty()) detail.subject = "'" + what.name + "'";
   fail(end.code, std::move(detail));
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of holdfast/start.hpp where a quorum is behind them: each is the blocking call, on a thread of its own. A
-// quorum's acquire is a search over several servers and their lines, which is told as one flow; turned inside out it
-// would be a second one, to be proved a second time
+// The calls of holdfast/start.hpp where a quorum is behind them: each is the blocking call, on a thread of its own
 // (docs/decisions/0022-a-quorum-s-asynchronous-calls-have-threads.md).
 #include "client/async_of_quorum.hpp"
 
@@ -11,6 +9,7 @@
 #include "client/part.hpp"
 #include "client/quorum.hpp"
 
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -44,24 +43,25 @@ std::error_code code_of(const Blocking& blocking) noexcept {
 
 class quorum_acquire final : public cancellable {
 public:
-  quorum_acquire(const client_state& of, const acquire_target& what, const acquire_options& options,
-                 const script::part& part, std::shared_ptr<acquire_receiver> to)
-      : generation_{of.generation()}, name_{what.name}, options_{options}, part_{part}, to_{std::move(to)} {
-    on_caller_ = std::make_unique<stop_on>(options.cancel, stops{stop_});
-    options_.cancel = stop_.get_token();
+  quorum_acquire(const client_state& of, quorum_wish what, const std::stop_token& client_is_gone,
+                 std::shared_ptr<acquire_receiver> to)
+      : generation_{of.generation()}, what_{std::move(what)}, to_{std::move(to)} {
+    on_caller_.emplace(std::exchange(what_.cancel, stop_.get_token()), stops{stop_});
+    on_client_.emplace(client_is_gone, stops{stop_});
   }
 
-  void stop_with(const std::stop_token& client_is_gone) {
-    on_client_ = std::make_unique<stop_on>(client_is_gone, stops{stop_});
-  }
   void cancel() noexcept override {
     if (generation_ == process_generation()) stop_.request_stop();
   }
 
   void run(client_state& of) noexcept {
-    code_ = code_of([&] { got_ = of.acquire_or_throw(name_, options_, part_); });
-    on_client_ = nullptr;
-    on_caller_ = nullptr;
+    std::optional<lease> got;
+    code_ = code_of([&] { got = of.acquire_of_quorum(what_); });
+    // wait = 0: somebody held it for the whole of no time.
+    if (!code_ && !got) code_ = errc::timed_out;
+    if (got) got_ = std::move(*got);
+    on_client_.reset();
+    on_caller_.reset();
   }
   void tell() {
     const auto to = std::exchange(to_, nullptr);
@@ -76,15 +76,13 @@ private:
   using stop_on = std::stop_callback<stops>;
 
   const unsigned long generation_;
-  const std::string name_;
-  acquire_options options_;
-  const script::part part_;
+  quorum_wish what_;
   std::shared_ptr<acquire_receiver> to_;
   std::error_code code_{};
   lease got_{};
   std::stop_source stop_{};
-  std::unique_ptr<stop_on> on_caller_{};
-  std::unique_ptr<stop_on> on_client_{};
+  std::optional<stop_on> on_caller_{};
+  std::optional<stop_on> on_client_{};
 };
 
 }  // namespace
@@ -92,9 +90,8 @@ private:
 cancel_handle start_acquire_of(quorum& by, const std::shared_ptr<client_state>& of, const acquire_target& what,
                                const acquire_options& options, const script::part& part,
                                std::shared_ptr<acquire_receiver> to) {
-  of->require_fit(what.name, options, part);
-  const auto call = std::make_shared<quorum_acquire>(*of, what, options, part, std::move(to));
-  call->stop_with(by.client_is_gone());
+  auto wish = of->plan_on_quorum(what.name, options, client_state::patience::as_told, part);
+  const auto call = std::make_shared<quorum_acquire>(*of, std::move(wish), by.client_is_gone(), std::move(to));
   run_errand(
       of, by, [call](client_state& s) { call->run(s); }, [call] { call->tell(); });
   return cancel_handle{call};

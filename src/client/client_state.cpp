@@ -200,8 +200,7 @@ std::string client_state::name_of(const script::lock_keys& keys) const {
   return *script::name_of_holder_key(keys.holder, options_.prefix);
 }
 
-script::lock_keys client_state::counted_keys_of(std::string_view text) const {
-  const lock_name name = name_of(text);
+script::lock_keys client_state::counted_keys_of(const lock_name& name) const {
   if (options_.names == naming::plain) {
     error_detail detail;
     detail.subject = "'" + name.text() + "'";

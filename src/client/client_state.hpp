@@ -26,6 +26,7 @@ inline namespace v0 {
 namespace detail {
 
 class quorum;
+struct quorum_wish;
 struct last_votes;
 
 // What the end of an acquire is to an observer.
@@ -95,7 +96,7 @@ public:
   script::lock_keys keys_of(const lock_name& name) const { return script::keys_of(name, options_.prefix); }
   std::string name_of(const script::lock_keys& keys) const;
   // Of a semaphore or a shared lock. Throws errc::invalid_option under plain naming.
-  script::lock_keys counted_keys_of(std::string_view text) const;
+  script::lock_keys counted_keys_of(const lock_name& name) const;
 
   enum class patience { once, as_told };
   // Empty: busy. Throws holdfast::error for everything else. `part`: of a counted kind, how much of it.
@@ -104,8 +105,6 @@ public:
   // Busy is errc::timed_out: somebody held it for the whole of no time.
   lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {});
 
-  // Throws what is wrong with such an acquire before anything is sent.
-  void require_fit(std::string_view name, const acquire_options& what, const script::part& part) const;
   // The halves of an acquire, for those who bring their own way of waiting. `plan` throws what is wrong before anything
   // is sent; `conclude` takes over a call that is over, with everything that it leaves behind.
   struct planned {
@@ -124,6 +123,10 @@ public:
     std::optional<std::chrono::milliseconds> max_hold;
   };
   concluded conclude(engine::acquire& call, const std::string& name, const keeping& how, time_point started_at);
+  // Of a quorum: as `plan`, and the rest of it, which blocks. Empty: busy.
+  quorum_wish plan_on_quorum(std::string_view name, const acquire_options& what, patience how,
+                             const script::part& part);
+  std::optional<lease> acquire_of_quorum(const quorum_wish& what);
 
   // As release() of holdfast/lease.hpp. The record is let go whatever comes.
   release_outcome release(const std::shared_ptr<lease_record>& record);
@@ -191,8 +194,6 @@ public:
   [[noreturn]] void fail_wrong_kind(const script::lock_keys& keys, const std::string& found) const;
 
 private:
-  std::optional<lease> acquire_of_quorum(std::string_view name, const acquire_options& what, patience how,
-                                         const script::part& part);
   release_outcome release_all_of_quorum(const records& several);
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.

@@ -34,6 +34,21 @@ settings single_server(const settings& of_quorum, std::size_t node);
 // How long one server is waited for when the others have not decided it.
 duration patience_of(std::chrono::milliseconds ttl, std::chrono::milliseconds timeout);
 
+// One acquire, as client_state::plan_on_quorum gives it.
+struct quorum_wish {
+  std::string name;
+  script::lock_keys keys;
+  std::shared_ptr<const std::string> label;
+  std::chrono::milliseconds ttl;
+  fencing_token min_fence;
+  renewal mode;
+  std::optional<duration> wait;  // Empty: until cancelled.
+  bool only_once;
+  std::stop_token cancel;
+  script::part part{};  // Of a counted kind: how much of it.
+  std::optional<std::chrono::milliseconds> max_hold{};
+};
+
 // Of a lease that is not kept any more: what the servers may have of it, and until when it would have stood.
 struct last_votes {
   std::vector<engine::quorum_vote> votes;  // Empty: it was lost before, and what they have is not known.
@@ -50,26 +65,13 @@ public:
   quorum(const quorum&) = delete;
   quorum& operator=(const quorum&) = delete;
 
-  struct wish {
-    std::string name;
-    script::lock_keys keys;
-    std::shared_ptr<const std::string> label;
-    std::chrono::milliseconds ttl;
-    fencing_token min_fence;
-    renewal mode;
-    std::optional<duration> wait;  // Empty: until cancelled.
-    bool only_once;
-    std::stop_token cancel;
-    script::part part{};  // Of a counted kind: how much of it.
-    std::optional<std::chrono::milliseconds> max_hold{};
-  };
   struct end {
     std::shared_ptr<lease_record> got{};
     errc code{};  // None, with nothing got: busy.
     error_detail why{};
     int attempts = 0;
   };
-  end acquire(const wish& what);
+  end acquire(const quorum_wish& what);
 
   // From now on nothing renews it.
   last_votes let_go(lease_record& record);
@@ -114,7 +116,7 @@ private:
   turn turn_of(std::size_t node);
   void let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
-  std::string report(const round& of, const wish& what) const;
+  std::string report(const round& of, const quorum_wish& what) const;
   // `missed`: what those did not do that have a trouble.
   std::string report(const std::vector<std::string>& troubles, std::string_view missed) const;
   void wait_for_release(duration at_most, const std::stop_token& cancel);

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 // One acquire: what core::quorum_search decides, done.
 class quorum::search {
 public:
-  search(quorum& of, const wish& what)
+  search(quorum& of, const quorum_wish& what)
       : of_{of},
         what_{what},
         started_at_{boottime_now()},
@@ -48,14 +48,14 @@ private:
   void settle(const round& lost);
 
   quorum& of_;
-  const wish& what_;
+  const quorum_wish& what_;
   const time_point started_at_;
   decider flow_;
   int attempts_ = 0;
   lease turn_{};
 };
 
-quorum::end quorum::acquire(const wish& what) { return search{*this, what}.run(); }
+quorum::end quorum::acquire(const quorum_wish& what) { return search{*this, what}.run(); }
 
 namespace {
 
@@ -188,7 +188,7 @@ std::string quorum::report(const std::vector<std::string>& troubles, std::string
   return fmt::format("{} of {} servers {}: {}", without, names_.size(), missed, out);
 }
 
-std::string quorum::report(const round& of, const wish& what) const {
+std::string quorum::report(const round& of, const quorum_wish& what) const {
   std::vector<std::string> troubles;
   for (std::size_t i = 0; i < names_.size(); ++i) troubles.push_back(of.trouble(i));
   auto out = report(troubles, "gave no vote");

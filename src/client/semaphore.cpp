@@ -66,7 +66,7 @@ void semaphore::resize(int size) {
   state.require_ours();
   check_size(name_, size);
   if (state.is_of_quorum()) refuse_on_quorum(name_, size);
-  const auto keys = state.counted_keys_of(name_);
+  const auto keys = state.counted_keys_of(state.name_of(name_));
   const auto reply = state.ask(keys, script::resize(keys, size), engine::question::repeat::allowed);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_change(reply);

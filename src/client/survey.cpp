@@ -186,7 +186,7 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
   if (state.of_quorum()) return break_on_quorum(state, text, seen, options);
   auto what = ask_to_break(state, state.keys_of(name), seen, options);
   if (what == script::break_answer::foreign && state.options().names == naming::holdfast) {
-    what = ask_to_break(state, state.counted_keys_of(text), seen, options);
+    what = ask_to_break(state, state.counted_keys_of(name), seen, options);
   }
   switch (what) {
     case script::break_answer::broken: return;
