@@ -3,11 +3,7 @@
 #include "integration/asio_fixture.hpp"
 #include "support/fault_proxy.hpp"
 
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/use_future.hpp>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <future>
 #include <memory>
@@ -173,25 +169,12 @@ TEST_F(asynchronous_end, contexts_may_end_while_leases_are_granted) {
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x0}") && !exists("hf:{x4}"); }));
 }
 
-// P33: the child has neither the threads nor the connections; what it says is its own, and the parent goes on.
 TEST_F(asynchronous_end, in_a_forked_child_is_an_error_and_the_parent_does_not_notice) {
   auto locks = make_client();
   auto held = locks.acquire("x");
   auto waiting = async_acquire(locks, "x", {}, asio::use_future);
   ASSERT_TRUE(waits_for(1));
-  const auto child = ::fork();
-  if (child == 0) {
-    error_code ec;
-    asio::io_context own;
-    async_acquire(locks, "y", {}, asio::bind_executor(own, [&](error_code e, const lease&) { ec = e; }));
-    own.run();
-    const bool refused =
-        code_of([&] { (void)async_release(std::move(held), asio::deferred); }) == errc::used_after_fork;
-    ::_exit(ec == errc::used_after_fork && refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  expect_refusals_in_a_child(locks, held);
   held.release();
   EXPECT_TRUE(waiting.get().valid());
 }

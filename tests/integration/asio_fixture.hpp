@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test of holdfast/asio.hpp: a server, an io_context, and who waits for the lock "x".
+// A test of holdfast/asio.hpp: an io_context, how an operation ends there, and a server with who waits for the lock
+// "x".
 #pragma once
 
 #include "integration/fixture.hpp"
@@ -7,10 +8,14 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 #include <holdfast/asio.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <optional>
 #include <utility>
@@ -20,7 +25,8 @@ namespace holdfast::test {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-class on_asio : public on_redis {
+// The second base of a fixture: it ends before the servers do, and after all that a test has.
+class with_io_context {
 protected:
   template <class Handler>
   auto bound(Handler handler) {
@@ -29,13 +35,8 @@ protected:
   // Until nothing is under way.
   void run() {
     io.restart();
-    EXPECT_GT(io.run_for(60s), 0u);
-    EXPECT_TRUE(io.stopped()) << "something is under way after a minute";
-  }
-
-  std::int64_t waiting() { return server_("ZCARD", "hf:{x}:line").number; }
-  bool waits_for(std::int64_t count, std::chrono::nanoseconds deadline = 20s) {
-    return eventually([&] { return waiting() == count; }, deadline);
+    EXPECT_GT(io.run_for(90s), 0u);
+    EXPECT_TRUE(io.stopped()) << "something is under way after a minute and a half";
   }
 
   // How an acquire of "x" ends; the lease, if there is one, with it.
@@ -63,13 +64,8 @@ protected:
     cancel.emit(type);
     EXPECT_FALSE(end) << "called in place";
     run();
+    cancel.emit(type);  // It is over: this does nothing.
     return end.value_or(error_code{});
-  }
-  template <class Ready>
-  error_code end_when_cancelled(client& locks, Ready ready,
-                                asio::cancellation_type type = asio::cancellation_type::terminal) {
-    return end_of_cancelled<lease>(
-        [&](auto&& token) { async_acquire(locks, "x", {}, std::forward<decltype(token)>(token)); }, ready, type);
   }
 
   // Whoever stands in line may have a look under way, whose answer is then not waited for.
@@ -86,7 +82,39 @@ protected:
     return {};
   }
 
+  // P33: the child has neither the threads nor the connections; what it says is its own.
+  static void expect_refusals_in_a_child(client& locks, lease& held) {
+    const auto child = ::fork();
+    if (child == 0) {
+      error_code ec;
+      asio::io_context own;
+      async_acquire(locks, "y", {}, asio::bind_executor(own, [&](error_code e, const lease&) { ec = e; }));
+      own.run();
+      const bool refused =
+          code_of([&] { (void)async_release(std::move(held), asio::deferred); }) == errc::used_after_fork;
+      ::_exit(ec == errc::used_after_fork && refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+
   asio::io_context io;
+};
+
+class on_asio : public on_redis, protected with_io_context {
+protected:
+  std::int64_t waiting() { return server_("ZCARD", "hf:{x}:line").number; }
+  bool waits_for(std::int64_t count, std::chrono::nanoseconds deadline = 20s) {
+    return eventually([&] { return waiting() == count; }, deadline);
+  }
+
+  template <class Ready>
+  error_code end_when_cancelled(client& locks, Ready ready,
+                                asio::cancellation_type type = asio::cancellation_type::terminal) {
+    return end_of_cancelled<lease>(
+        [&](auto&& token) { async_acquire(locks, "x", {}, std::forward<decltype(token)>(token)); }, ready, type);
+  }
 };
 
 }  // namespace holdfast::test

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // holdfast/asio.hpp on a quorum, where each operation is a blocking call on a thread of the library: what a program
 // sees is what it sees on one Redis.
+#include "integration/asio_fixture.hpp"
 #include "integration/quorum_fixture.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
-#include <boost/system/error_code.hpp>
-#include <boost/system/system_error.hpp>
-#include <holdfast/asio.hpp>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -29,29 +19,8 @@
 namespace holdfast::test {
 namespace {
 
-namespace asio = boost::asio;
-using boost::system::error_code;
-
-class asynchronous_on_quorum : public with_quorum {
+class asynchronous_on_quorum : public with_quorum, protected with_io_context {
 protected:
-  template <class Handler>
-  auto bound(Handler handler) {
-    return asio::bind_executor(io, std::move(handler));
-  }
-  void run() {
-    io.restart();
-    EXPECT_GT(io.run_for(90s), 0u);
-    EXPECT_TRUE(io.stopped()) << "something is under way after a minute and a half";
-  }
-  template <class Future>
-  static error_code code_of_future(Future& one) {
-    try {
-      one.get();
-    } catch (const boost::system::system_error& e) {
-      return e.code();
-    }
-    return {};
-  }
   std::future<lease> begin(client& locks, const async_options& how) {
     return async_acquire(locks, "x", how, asio::bind_executor(io, asio::use_future));
   }
@@ -69,9 +38,6 @@ protected:
   bool nobody_waits() const {
     return eventually([&] { return in_line() == 0; }, long_enough);
   }
-  static bool is_cancelled(const error_code& ec) { return ec == errc::cancelled || ec == errc::cancelled_in_flight; }
-
-  asio::io_context io;
 };
 
 TEST_F(asynchronous_on_quorum, a_lock_is_taken_renewed_and_released) {
@@ -115,9 +81,7 @@ TEST_F(asynchronous_on_quorum, whoever_waits_gets_it_when_it_is_released) {
 TEST_F(asynchronous_on_quorum, a_try_for_what_is_held_is_timed_out) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = max_ttl});
-  auto trying = begin(locks, {.ttl = ttl, .wait = 0ms});
-  run();
-  EXPECT_EQ(code_of_future(trying), errc::timed_out);
+  EXPECT_EQ(end_of(locks, {.ttl = ttl, .wait = 0ms}), errc::timed_out);
 }
 
 TEST_F(asynchronous_on_quorum, what_is_wrong_is_said_and_without_a_majority_there_is_no_lease) {
@@ -128,9 +92,7 @@ TEST_F(asynchronous_on_quorum, what_is_wrong_is_said_and_without_a_majority_ther
   EXPECT_EQ(bad_name, error_code{errc::invalid_name});
   lab_.kill(node(0));
   lab_.kill(node(1));
-  auto without = begin(locks, {.ttl = ttl, .wait = 2s});
-  run();
-  EXPECT_EQ(code_of_future(without), errc::no_quorum);
+  EXPECT_EQ(end_of(locks, {.ttl = ttl, .wait = 2s}), errc::no_quorum);
 }
 
 TEST_F(asynchronous_on_quorum, permits_and_readers_are_had_and_a_writer_becomes_a_reader) {
@@ -157,21 +119,11 @@ TEST_F(asynchronous_on_quorum, permits_and_readers_are_had_and_a_writer_becomes_
 TEST_F(asynchronous_on_quorum, acquire_is_cancelled_in_line_by_its_slot_and_leaves_it) {
   auto locks = make();
   auto held = locks.acquire("x", {.ttl = max_ttl});
-  asio::cancellation_signal cancel;
-  std::optional<error_code> end;
-  async_acquire(locks, "x", {.ttl = ttl},
-                asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code ec, const lease& got) {
-                                               end = ec;
-                                               EXPECT_FALSE(got);
-                                             })));
-  ASSERT_TRUE(somebody_waits());
-  cancel.emit(asio::cancellation_type::terminal);
-  EXPECT_FALSE(end) << "called in place";
-  run();
-  ASSERT_TRUE(end);
-  EXPECT_TRUE(is_cancelled(*end));
+  const auto end = end_of_cancelled<lease>(
+      [&](auto&& token) { async_acquire(locks, "x", {.ttl = ttl}, std::forward<decltype(token)>(token)); },
+      [&] { EXPECT_TRUE(somebody_waits()); });
+  EXPECT_TRUE(is_cancelled(end)) << end.message();
   EXPECT_TRUE(nobody_waits());
-  cancel.emit(asio::cancellation_type::terminal);
   EXPECT_TRUE(held.valid());
 }
 
@@ -196,13 +148,9 @@ TEST_F(asynchronous_on_quorum, a_renewal_is_cancelled_and_its_lease_stands) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
   for (int i = 0; i < 3; ++i) lab_.pause(node(i));
-  asio::cancellation_signal cancel;
-  std::optional<error_code> end;
-  async_renew(held, asio::bind_cancellation_slot(cancel.slot(), bound([&](error_code ec) { end = ec; })));
-  cancel.emit(asio::cancellation_type::terminal);
-  run();
-  ASSERT_TRUE(end);
-  EXPECT_TRUE(is_cancelled(*end)) << end->message();
+  const auto end =
+      end_of_cancelled([&](auto&& token) { async_renew(held, std::forward<decltype(token)>(token)); }, [] {});
+  EXPECT_TRUE(is_cancelled(end)) << end.message();
   EXPECT_TRUE(held.valid());
   for (int i = 0; i < 3; ++i) lab_.resume(node(i));
 }
@@ -270,19 +218,7 @@ TEST_F(asynchronous_on_quorum, in_a_forked_child_it_is_refused_and_the_parent_do
   auto held = locks.acquire("x", {.ttl = max_ttl});
   auto waiting = async_acquire(locks, "x", {.ttl = ttl, .wait = long_enough}, asio::use_future);
   ASSERT_TRUE(somebody_waits());
-  const auto child = ::fork();
-  if (child == 0) {
-    error_code ec;
-    asio::io_context own;
-    async_acquire(locks, "y", {}, asio::bind_executor(own, [&](error_code e, const lease&) { ec = e; }));
-    own.run();
-    const bool refused =
-        code_of([&] { (void)async_release(std::move(held), asio::deferred); }) == errc::used_after_fork;
-    ::_exit(ec == errc::used_after_fork && refused ? 0 : 1);
-  }
-  int status = -1;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  expect_refusals_in_a_child(locks, held);
   held.release();
   EXPECT_TRUE(waiting.get().valid());
 }
