@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/sentinel_report.hpp"
 
+#include "core/quorum_round.hpp"
 #include "engine/named_primary.hpp"
 #include "net/asked_line.hpp"
 #include "net/clock.hpp"
@@ -61,7 +62,7 @@ void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
   }
   if (most == 0) return;
   const auto listed = static_cast<int>(all.size());
-  if (most > listed) {
+  if (core::majority_of(listed) < core::majority_of(most)) {
     out.push_back(
         {severity::warning, "E25",
          fmt::format("there are {} sentinels, and the URI names {}: a majority of those is none of all", most, listed),

@@ -66,6 +66,12 @@ TEST(sentinel_report, counts_those_that_the_uri_does_not_name_P22) {
               ElementsAre(HasSubstr("there are 5 sentinels, and the URI names 3")));
 }
 
+TEST(sentinel_report, is_content_with_a_uri_whose_majority_is_one_of_all) {
+  EXPECT_THAT(said_of({well, well}), IsEmpty());
+  const auto of_five = with([](auto& v) { v.others = 4; });
+  EXPECT_THAT(said_of({of_five, of_five, of_five, of_five}), IsEmpty());
+}
+
 TEST(sentinel_report, says_that_two_cannot_fail_over) {
   const auto of_two = with([](auto& v) { v.others = 1; });
   EXPECT_THAT(said_of({of_two, of_two}), ElementsAre(HasSubstr("2 sentinels cannot outvote a dead one")));
