@@ -35,6 +35,7 @@ struct call_record {
   std::chrono::milliseconds ttl{};
   duration timeout{};  // How late a request of it may take effect.
   instant started_at{};
+  instant gives_up_at = end_of_time;  // By its own clock.
   instant ended_at = end_of_time;
   call_end end = call_end::unknown;
   bool may_have_copies = false;  // Cut off, and perhaps still on their way.

@@ -49,6 +49,7 @@ int process::acquire(customer& who, const wish& what) {
   record.ttl = what.ttl;
   record.timeout = what_.timeout;
   record.started_at = events_->now();
+  if (what.wait) record.gives_up_at = clock_.when(now() + *what.wait);
   tell_.on_call_started(record);
 
   core::acquire_settings rules{what.ttl, rho, what.is_try, what.wait, what_.timeout, caller_.wire().was_ever_ready()};

@@ -93,6 +93,11 @@ instant world::healthy_since(int process) const {
   return since > now() ? end_of_time : since;
 }
 
+duration world::slowest_round_trip(int process) const {
+  const auto& plan = process_plans_[static_cast<std::size_t>(process)];
+  return 2 * (plan.least_delay + plan.jitter);
+}
+
 void world::befall(int process, duration lasts) {
   auto& since = well_since_[static_cast<std::size_t>(process)];
   since = std::max(since, now() + lasts);

@@ -69,6 +69,7 @@ public:
   bool is_running(int process) const override;
   instant resumed_at(int process) const override;
   instant healthy_since(int process) const override;
+  duration slowest_round_trip(int process) const override;
   const disturbance* excuse(std::initializer_list<cause> which, instant since) const override;
   void complain(std::string_view invariant, std::string what) override;
   void attribute(cause why) override { statistics_->attributed[static_cast<std::size_t>(why)]++; }

@@ -30,6 +30,8 @@ public:
   virtual instant resumed_at(int process) const = 0;
   // Since when nothing has befallen this process, its connections or the server; the end of time while something does.
   virtual instant healthy_since(int process) const = 0;
+  // Of this process, when nothing befalls it.
+  virtual duration slowest_round_trip(int process) const = 0;
   // Why the contract does not hold for what counts from `since`; null if nothing of `which` happened from then on.
   virtual const disturbance* excuse(std::initializer_list<cause> which, instant since) const = 0;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C7: who waits is granted in the order in which the server queued it. Nobody may overtake a waiter whom nothing has
-// befallen since it was queued; and who had to enter again gets its place back the first time.
+// befallen since it was queued; and who had to enter again gets its place back the first time. Who has less than two
+// round trips left to wait does not come for its turn any more, and may be passed over.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +20,12 @@ class line_order final : public checker {
 public:
   using checker::checker;
 
+  void on_call_started(const call_record& call) override {
+    if (call.gives_up_at == end_of_time) return;
+    const duration too_short =
+        std::max<duration>(std::chrono::milliseconds{5}, 2 * in().slowest_round_trip(call.process));
+    comes_until_.emplace(call.label, call.gives_up_at - too_short);
+  }
   void on_call_ended(const call_record& call) override { over_.insert(call.label); }
 
   void on_script(const script_run& run) override {
@@ -77,6 +84,8 @@ private:
         continue;
       }
       if (place.wait_until_us != 0 && run.at.time_since_epoch().count() >= place.wait_until_us) continue;
+      const auto comes_until = comes_until_.find(place.label);
+      if (comes_until != comes_until_.end() && in().now() >= comes_until->second) continue;
       const auto queued = entries_.find(place.label);
       const int process = std::atoi(place.label.c_str() + 1);
       if (queued == entries_.end() || in().healthy_since(process) > queued->second.queued_at) continue;
@@ -85,7 +94,8 @@ private:
   }
 
   std::set<std::string> over_;
-  std::map<std::string, entry> entries_;  // By label.
+  std::map<std::string, instant> comes_until_;  // By label; of who does not wait for ever.
+  std::map<std::string, entry> entries_;        // By label.
 };
 
 }  // namespace

@@ -313,8 +313,10 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
   schedule_ask(now, now + pass_again);
 }
 
+// Who is called in line has a turn to lose, and goes for it while there is time for twice the round trip.
 time_point acquire_call::last_ask() const {
-  return deadline_ == never ? never : deadline_ - std::max<duration>(5ms, 4 * round_trip_);
+  const int round_trips = place_ == place::in_line ? 2 : 4;
+  return deadline_ == never ? never : deadline_ - std::max<duration>(5ms, round_trips * round_trip_);
 }
 
 // A request that is sent a moment before the deadline is answered after it, and a wait that ends as `unknown` helps
@@ -340,7 +342,8 @@ void acquire_call::on_cut(time_point now) {
 void acquire_call::on_hint(time_point now, server_time said_at, duration look_in) {
   if (end_ || place_ == place::outside) return;
   hinted_at_ = std::max(hinted_at_, said_at);
-  const time_point at = now + std::max(look_in, duration{0});
+  // It is meant for the server: to be there then, the look leaves as much earlier as hint and look are on their way.
+  const time_point at = now + std::max(look_in - round_trip_, duration{0});
   if (place_ == place::in_line && at <= last_ask()) ask_sooner(at);
 }
 

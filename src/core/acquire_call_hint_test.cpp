@@ -13,6 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using course_testing::course;
 using course_testing::once;
+using course_testing::round_trip;
 using course_testing::t0;
 using course_testing::token;
 using course_testing::waits;
@@ -76,12 +77,26 @@ TEST(acquire_call_line, stand_by_looks_then_and_postpones_nothing_P3) {
   course early{waits_for_ever()};
   early.queues();
   early.call.on_hint(early.now, early.server_now(), 1200ms);
-  EXPECT_EQ(early.sleeps(), early.now + 1200ms);
+  EXPECT_EQ(early.sleeps(), early.now + 1200ms - round_trip);
 
   course late{waits_for_ever()};
   late.queues(800ms);
   late.call.on_hint(late.now, late.server_now(), 1200ms);
   EXPECT_EQ(late.sleeps(), late.now + 800ms);
+}
+
+// Whoever is told to stand by is passed over when its look comes too late: the way there and back counts (P3).
+TEST(acquire_call_line, stand_by_from_far_away_is_at_the_server_in_time_P3) {
+  course far{waits_for_ever()};
+  far.asks();
+  far.hears(was_busy{});
+  far.stands();
+  far.hears(was_queued{far.server_now(), 42, 5s}, 300ms);
+  far.call.on_hint(far.now, far.server_now(), 1200ms);
+  EXPECT_EQ(far.sleeps(), far.now + 900ms);
+
+  far.call.on_hint(far.now, far.server_now(), 200ms);
+  far.looks();
 }
 
 TEST(acquire_call_line, a_hint_into_the_past_means_now) {
@@ -141,6 +156,23 @@ TEST(acquire_call_line, a_hint_in_the_last_round_trips_is_not_followed) {
     c.call.on_hint(c.now, c.server_now(), look_in);
     EXPECT_EQ(c.sleeps(), t0 + 1s);
   }
+}
+
+// Its turn would go to whoever stands behind it.
+TEST(acquire_call_line, a_hint_is_followed_while_there_are_two_round_trips_seed_12316192) {
+  const auto is_followed = [](duration left) {
+    course c{waits(1s)};
+    c.asks();
+    c.hears(was_busy{});
+    c.stands();
+    c.hears(was_queued{c.server_now(), 42, 5s}, 50ms);
+    c.now = t0 + 1s - left;
+    c.call.on_hint(c.now, c.server_now(), 0ms);
+    return std::holds_alternative<look>(c.call.on_wake(c.now, true, hearing::yes));
+  };
+  EXPECT_TRUE(is_followed(150ms));
+  EXPECT_TRUE(is_followed(100ms));
+  EXPECT_FALSE(is_followed(99ms));
 }
 
 TEST(acquire_call_line, news_of_a_connection_in_the_last_round_trips_is_not_followed) {

@@ -20,6 +20,7 @@ constexpr time_point t0{1h};
 constexpr milliseconds ttl = 10s;
 constexpr clock_drift drift{10'000};
 constexpr duration timeout = 500ms;
+constexpr duration round_trip = 1ms;  // Of an answer that a test says nothing else of.
 constexpr fencing_token token{1'795'212'800'000'042};
 
 inline acquire_settings once() { return {ttl, drift, true, {}, timeout, true}; }
@@ -90,7 +91,7 @@ struct course {
     EXPECT_TRUE(s) << "it does not sleep";
     return s ? s->at : time_point{};
   }
-  void hears(const acquire_answer& what, duration after = 1ms) {
+  void hears(const acquire_answer& what, duration after = round_trip) {
     now += after;
     call.on_answer(now, sent_at, what);
   }
