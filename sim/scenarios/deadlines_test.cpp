@@ -123,7 +123,7 @@ TEST(deadlines, P16_a_stamp_ahead_of_the_clock_is_kept_until_the_clock_is_past_i
 TEST(deadlines, P16_a_demand_for_a_token_far_ahead_is_refused) {
   const rule about{.opposite = "any min_fence is taken",
                    .broken = "C2",
-                   .texts = {{{id::acquire}, "    return {11, now}", "    floor = tonumber(min_fence)"}}};
+                   .texts = {{{id::acquire}, "return {11, now}", "floor = tonumber(min_fence)"}}};
   play(about, [](story& s) {
     s.a.tries({.min_fence = fencing_token{9'007'199'254'740'991}});
     s.within(50ms, "A has its answer", [&] { return s.a.is_over(); });

@@ -44,7 +44,7 @@ void b_takes_the_place_where_an_id_was_spent(story& s) {
 TEST(idempotency, P9_a_copy_that_arrives_behind_the_release_is_spent) {
   const rule about{.opposite = "an owner id that was granted and has ended is forgotten",
                    .broken = "expected",
-                   .texts = {{{id::acquire}, "  if sub(last, 18) == owner then\n    return {4, now}\n  end\n", ""}}};
+                   .texts = {{{id::acquire}, "if sub(last, 18) == owner then\nreturn {4, now}\nend\n", ""}}};
   play(about, [](story& s) {
     a_holds_by_its_second_copy(s, 2s);
     s.a.releases();
@@ -92,7 +92,7 @@ TEST(idempotency, P9_who_is_granted_twice_does_not_renew_its_first_grant) {
 TEST(idempotency, P10_a_copy_that_comes_too_late_has_no_effect) {
   const rule about{.opposite = "a request takes effect however late it comes",
                    .broken = "C5",
-                   .texts = {{{id::acquire, id::wait}, "  if now > not_after then", "  if false then"}}};
+                   .texts = {{{id::acquire, id::wait}, "if now > not_after then", "if false then"}}};
   play(about, {.timeout = 700ms}, [](story& s) {
     a_gives_up_while_its_copy_is_under_way(s, 5s);
     b_takes_the_place_where_an_id_was_spent(s);
@@ -104,7 +104,7 @@ TEST(idempotency, P10_a_copy_that_comes_too_late_has_no_effect) {
 TEST(idempotency, P10_a_late_answer_is_not_no) {
   const rule about{.opposite = "LATE does not say what time it is",
                    .broken = "expected",
-                   .texts = {{{id::acquire}, "    return {3, now}", "    return {3, not_after}"}}};
+                   .texts = {{{id::acquire}, "return {3, now}", "return {3, not_after}"}}};
   play(about, [](story& s) {
     s.passes(100ms);
     s.server_clock_steps(1h);  // P11: all that A believes about the server's time is an hour old.

@@ -40,9 +40,9 @@ TEST(the_line, P1_who_reconnects_is_passed_over_once_and_keeps_its_place) {
                    .broken = "expected",
                    .texts = {{with_line,
                               "elseif entry.id ~= me and entry.told == 's' and not listens(entry) then\n"
-                              "        rank = rank + 1",
+                              "rank = rank + 1",
                               "elseif entry.id ~= me and entry.told == 's' and not listens(entry) then\n"
-                              "        call('ZREM', KEYS[3], entry.id)"}}};
+                              "call('ZREM', KEYS[3], entry.id)"}}};
   play(about, [](story& s) {
     a_holds(s);
     waits(s, s.b);
@@ -125,8 +125,8 @@ TEST(the_line, P2_the_dead_in_line_do_not_make_a_free_lock_busy) {
   const rule about{.opposite = "a try does not look who is in line",
                    .broken = "expected",
                    .texts = {{{id::wait},
-                              "if is_free() and not is_quarantine then\n  token, kept = advance(owner)",
-                              "if is_free() and told ~= 't' then\n  token, kept = advance(owner)"}}};
+                              "if is_free() and not is_quarantine then\ntoken, kept = advance(owner)",
+                              "if is_free() and told ~= 't' then\ntoken, kept = advance(owner)"}}};
   play(about, [](story& s) {
     a_holds(s);
     waits(s, s.b);

@@ -71,10 +71,10 @@ TEST(the_line, P5_a_look_that_comes_behind_the_leave_queues_nobody) {
   const rule about{.opposite = "a look puts into the line who is not there",
                    .broken = "expected",
                    .texts = {{{id::look},
-                              "if held or not entry or not call('ZSCORE', KEYS[3], owner) then\n  return {15, now}",
+                              "if held or not entry or not call('ZSCORE', KEYS[3], owner) then\nreturn {15, now}",
                               "if held or not entry or not call('ZSCORE', KEYS[3], owner) then\n"
-                              "  entry = 'v1|' .. process .. '|s|10000|1000|0|0|' .. now .. '|x|p1.ghost'\n"
-                              "  call('ZADD', KEYS[3], now, owner) call('HSET', KEYS[4], owner, entry)"}}};
+                              "entry = 'v1|' .. process .. '|s|10000|1000|0|0|' .. now .. '|x|p1.ghost'\n"
+                              "call('ZADD', KEYS[3], now, owner) call('HSET', KEYS[4], owner, entry)"}}};
   play(about, [](story& s) {
     a_holds(s);
     waits(s, s.b);
@@ -141,7 +141,7 @@ TEST(the_line, P6_a_hint_that_overtakes_its_answer_is_kept) {
 TEST(the_line, P7_a_line_that_was_lost_is_built_anew_in_the_old_order) {
   const rule about{.opposite = "who comes back into the line comes last",
                    .broken = "expected",
-                   .texts = {{{id::wait}, "  if ticket == '0' or ticket > stamp then", "  if true then"}}};
+                   .texts = {{{id::wait}, "if ticket == '0' or ticket > stamp then", "if true then"}}};
   play(about, [](story& s) {
     a_holds(s);
     waits(s, s.b);

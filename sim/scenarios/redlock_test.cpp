@@ -249,7 +249,7 @@ TEST(redlock, R14_who_hangs_and_is_renewed_for_ever_loses_it_when_its_longest_ho
 TEST(redlock, R17_a_request_that_comes_behind_its_withdrawal_leaves_no_vote) {
   const rule about{.opposite = "a request takes effect however late it comes",
                    .broken = "expected",
-                   .texts = {{{id::vote}, "  if now > not_after then", "  if false then"}}};
+                   .texts = {{{id::vote}, "if now > not_after then", "if false then"}}};
   play(about, [](quorum_story& s) {
     s.a.is_cut_off_from({1, 2, 3, 4}, 3s);
     s.a.requests_are_held_back(0, 20s);
@@ -264,7 +264,7 @@ TEST(redlock, R17_a_request_that_comes_behind_its_withdrawal_leaves_no_vote) {
 TEST(redlock, P27_a_repair_that_comes_behind_the_end_of_its_lease_leaves_no_vote) {
   const rule about{.opposite = "a request takes effect however late it comes",
                    .broken = "expected",
-                   .texts = {{{id::vote}, "  if now > not_after then", "  if false then"}}};
+                   .texts = {{{id::vote}, "if now > not_after then", "if false then"}}};
   play(about, [](quorum_story& s) {
     a_holds_three(s);
     s.passes(900ms);
@@ -287,8 +287,8 @@ TEST(redlock, R18_votes_that_were_lost_are_not_made_up_for_by_a_renewal) {
       .opposite = "a renewal of a vote that is gone makes it anew",
       .broken = "expected",
       .texts = {{{id::renew},
-                 "  return {5, now, 'gone'}",
-                 "  call('SET', KEYS[1], 'v1|' .. owner .. '|' .. token .. '|' .. ttl .. '|' .. now .. '|', 'PX', ttl) "
+                 "return {5, now, 'gone'}",
+                 "call('SET', KEYS[1], 'v1|' .. owner .. '|' .. token .. '|' .. ttl .. '|' .. now .. '|', 'PX', ttl) "
                  "return now"}}};
   play(about, [](quorum_story& s) {
     a_holds_three(s);
