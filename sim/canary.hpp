@@ -31,6 +31,7 @@ enum class canary_switch {
   any_clock_counts,
   clock_stands_in_a_pause,
   store_takes_any_token,
+  waits_in_a_line_that_is_gone,
 };
 
 struct planted_text {

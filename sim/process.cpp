@@ -15,8 +15,8 @@ namespace {
 engine::channel::settings channel_settings(const process_settings& what, const process::hooks& tell) {
   engine::channel::settings s;
   s.connect_timeout = std::min(s.connect_timeout, what.timeout);
-  if (tell.is_planted(canary_switch::no_quarantine)) return s;
-  s.epoch.prefix = "hf:";
+  if (!what.is_quarantined || tell.is_planted(canary_switch::no_quarantine)) return s;
+  s.epoch.prefix = what.prefix;
   s.epoch.hold = what.max_ttl + what.max_ttl / 100 + std::chrono::milliseconds{3};
   return s;
 }
@@ -44,14 +44,14 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
       caller_{channel_settings(what_, tell_),
               what_.rng,
               {[this](time_point at) { ear_.compare(at); },
-               {},
+               [this](const engine::connection_failure&) { tell_.on_down(); },
                {},
                [this](std::string_view owner, server_time said_at) {
                  if (tell_.is_planted(canary_switch::ignores_stray_hints)) return;
                  keeper_.on_stray_hint(now(), owner, said_at);
                }}},
       ear_{channel_settings(what_, tell_),
-           fmt::format("hf:wake:{:032}", what_.number),
+           fmt::format("{}wake:{:032}", what_.prefix, what_.number),
            caller_.wire(),
            what_.rng,
            {[this](time_point at, std::string_view owner, server_time said_at, duration look_in) {

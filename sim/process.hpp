@@ -71,6 +71,9 @@ struct process_settings {
   duration timeout{};
   seeded_random rng{0};
   std::chrono::milliseconds max_ttl{};
+  std::string prefix = "hf:";
+  bool is_quarantined = true;
+  bool has_alternative = false;  // core::acquire_settings
 };
 
 class process final : public client_end, engine::keeper_listener {
@@ -86,6 +89,8 @@ public:
     std::function<void(const hold&)> on_narrowed{};
     std::function<void(const hold&, downgrade_end)> on_downgraded{};
     std::function<void(int)> on_step{};
+    // A connection has ended. Not to be called back from.
+    std::function<void()> on_down{};
     std::function<void(const std::string&)> on_spin{};
     std::function<bool(canary_switch)> is_planted{};
     std::function<int()> next_number{};
@@ -174,7 +179,7 @@ private:
   void on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration margin) override;
   void on_renew_failed(const std::shared_ptr<engine::held_lease>&, errc) override {}
   void on_up() override {}
-  void on_down(const engine::connection_failure&) override {}
+  void on_down(const engine::connection_failure&) override { tell_.on_down(); }
   void on_clock_step(duration) override {}
 
   event_queue* events_;

@@ -53,6 +53,7 @@ int process::acquire(customer& who, const wish& what) {
   tell_.on_call_started(record);
 
   core::acquire_settings rules{what.ttl, rho, what.is_try, what.wait, what_.timeout, caller_.wire().was_ever_ready()};
+  rules.has_alternative = what_.has_alternative;
   const time_point at = now();
   made.acquire = std::make_unique<engine::acquire>(
       caller_.wire(), ear_,

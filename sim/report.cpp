@@ -56,6 +56,7 @@ void print_statistics(const statistics& what, double seconds) {
   print_counts("overlaps", what.attributed, [](std::size_t i) { return causes[i]; });
   static constexpr std::array rounds{"won", "busy", "split", "quarantined", "unreachable", "refused"};
   print_counts("rounds", what.rounds, [](std::size_t i) { return rounds[i]; });
+  print_counts("turns", what.turns, [](std::size_t i) { return ends[i]; });
   fmt::print("violations {}\n", what.violations);
 }
 

@@ -249,6 +249,7 @@ process::hooks world::process_hooks() {
     }
     for (auto& c : checkers_) c->on_downgraded(one, how);
   };
+  h.on_down = [] {};
   h.on_step = [this](int process) {
     for (auto& c : checkers_) c->on_process_step(process);
   };

@@ -32,11 +32,6 @@ engine::quorum_keeper::settings keeper_settings(const quorum_client::settings& w
   return {std::vector(nodes, s), rho, "hf:", what.record, what.of->max_ttl};
 }
 
-script::part all_of(const lock& of) {
-  if (of.kind == lock_kind::exclusive) return {};
-  return {of.kind == lock_kind::semaphore ? 'p' : 'w', of.size, of.size};
-}
-
 }  // namespace
 
 duration patience_of(std::chrono::milliseconds ttl, duration timeout) {
@@ -51,7 +46,13 @@ quorum_client::quorum_client(event_queue& events, std::deque<network>& nets, set
       rng_{seeded_random::of(what_.of->seed, 'q', static_cast<std::uint64_t>(what_.number))},
       clock_{time_point{1h * (1 + what_.number)}, what_.how.clock_ppm},
       node_listeners_(nets.size(), this),
-      keeper_{keeper_settings(what_, nets.size()), rng_, node_listeners_, *this} {
+      keeper_{keeper_settings(what_, nets.size()), rng_, node_listeners_, *this},
+      lines_{events, nets,
+             quorum_lines::settings{what_.number, what_.how, what_.of,
+                                    seeded_random::of(what_.of->seed, 'l', static_cast<std::uint64_t>(what_.number)),
+                                    what_.planted != canary_switch::waits_in_a_line_that_is_gone},
+             quorum_lines::hooks{[this](std::size_t server) { on_line_down(server); },
+                                 [this](const std::string& spins) { tell_.complain("spin", spins); }}} {
   for (std::size_t i = 0; i < nets.size(); ++i) {
     voters_.push_back(std::make_unique<engine::voter>(fmt::format("node {}", i), channel_settings(what_), rng_,
                                                       engine::voter::hooks{}));
@@ -68,6 +69,7 @@ void quorum_client::pause() {
   if (is_paused_) return;
   is_paused_ = true;
   paused_at_ = events_->now();
+  lines_.pause();
 }
 
 void quorum_client::resume() {
@@ -81,6 +83,7 @@ void quorum_client::resume() {
     what();
   }
   if (is_running()) drive();
+  lines_.resume();
 }
 
 void quorum_client::die() {
@@ -88,6 +91,7 @@ void quorum_client::die() {
   is_dead_ = true;
   missed_.clear();
   for (auto& of : wires_) close(of);
+  lines_.die();
   for (const auto& one : leases_) tell_.on_end(*one, hold_end::died);
   leases_.clear();
 }
@@ -113,7 +117,7 @@ void quorum_client::after(duration wait, std::function<void()> what) {
 }
 
 std::vector<int> quorum_client::connections_to(std::size_t node) const {
-  std::vector<int> all;
+  std::vector<int> all = lines_.connections_to(node);
   for (std::size_t i = 2 * node; i < 2 * node + 2; ++i) {
     if (wires_[i].id != 0 && wires_[i].is_open) all.push_back(wires_[i].id);
   }
@@ -237,31 +241,7 @@ void quorum_client::plan_wake() {
   });
 }
 
-// ---- calls ----
-
-void quorum_client::acquire(const wish& what, std::function<void(const lease_ptr&)> then) {
-  try_once(std::make_shared<search>(search{what, std::move(then)}));
-}
-
-void quorum_client::try_once(const std::shared_ptr<search>& whose) {
-  const wish& what = whose->what;
-  const bool is_too_late = what.until ? now() >= *what.until : is_stopping_;
-  if (is_too_late) return whose->then(nullptr);
-  const auto& of = what_.of->locks[static_cast<std::size_t>(what.lock)];
-  // What is allowed of a node's clock goes by max_ttl.
-  const auto max_ttl = what_.of->max_ttl * (what_.planted == canary_switch::any_clock_counts ? 1000 : 1);
-  open_call call;
-  call.whose = whose;
-  call.acquire = std::make_unique<round>(
-      voters_,
-      round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl,
-                     max_ttl, what.min_fence, rho, patience_of(what.ttl, what_.how.timeout), now() + what_.how.timeout,
-                     "hf:", what_.record, what.part},
-      owner_id{rng_.bytes16()}, now());
-  calls_.push_back(std::move(call));
-  if (rng_.chance(3) && what.may_be_cancelled) calls_.back().acquire->cancel();
-  drive();
-}
+// ---- calls that are over, and leases ----
 
 bool quorum_client::conclude_ended() {
   bool is_news = false;
@@ -278,94 +258,12 @@ bool quorum_client::conclude_ended() {
   return is_news;
 }
 
-void quorum_client::conclude_acquire(open_call& call) {
-  const auto& seen = *call.acquire;
-  tell_.on_round(seen.outcome());
-  last_round_ = seen.outcome();
-  const auto whose = call.whose;
-  if (seen.outcome() == round::result::won) {
-    const wish& what = whose->what;
-    const auto& keys = what_.of->locks[static_cast<std::size_t>(what.lock)].keys;
-    const bool counts_late = what_.planted == canary_switch::validity_from_reply;
-    auto lease = std::make_shared<held>(keys, seen.owner(), seen.token(), what.ttl,
-                                        counts_late ? now() + what.ttl : seen.deadline(), tell_.next_number(),
-                                        what.lock, what.part);
-    const bool is_bounded = what_.planted != canary_switch::leases_have_no_last_instant;
-    if (what.max_hold && is_bounded) lease->last = seen.sent_at() + *what.max_hold;
-    keeper_.keep(lease, fmt::format("client {}", what_.number), seen.votes(), seen.sent_at(), renewal::automatic,
-                 what.part);
-    leases_.push_back(lease);
-    tell_.on_hold(*lease);
-    if (const duration left = lease->deadline.left(now()); left > duration{0}) {
-      tell_.on_deadline(*lease, when(now() + left));
-    }
-    return after(duration{0}, [whose, lease] { whose->then(lease); });
-  }
-  for (std::size_t i = 0; i < voters_.size(); ++i) {
-    const auto& vote = seen.votes()[i];
-    if (vote.not_after == server_time{}) continue;
-    keeper_.release_later(now(), i,
-                          {what_.of->locks[static_cast<std::size_t>(whose->what.lock)].keys,
-                           seen.owner(),
-                           {},
-                           vote.not_after,
-                           vote.not_after_local,
-                           std::max(now(), vote.not_after_local) + whose->what.ttl + 1s});
-  }
-  after(rng_.any_size(1ms, 300ms), [this, whose] { try_once(whose); });
-}
-
 void quorum_client::conclude_release(open_call& call) {
   std::vector<bool> is_settled;
   for (std::size_t i = 0; i < voters_.size(); ++i) is_settled.push_back(call.release->is_settled(i));
   let_go_in_background(*call.lease, std::vector<engine::quorum_vote>(voters_.size()), is_settled);
   tell_.on_released(call.release->end());
-}
-
-// ---- programs ----
-
-void quorum_client::start(int workers) {
-  for (int i = 0; i < workers; ++i) {
-    ++jobs_;
-    after(rng_.span(duration{0}, what_.of->think), [this, i] { work_on(i); });
-  }
-}
-
-script::part quorum_client::some_part_of(const lock& of) {
-  if (of.kind == lock_kind::exclusive) return {};
-  if (of.kind == lock_kind::semaphore) return {'p', rng_.chance(70) ? 1 : rng_.number(1, of.size), of.size};
-  const bool reads = rng_.chance(70);
-  return {reads ? 'r' : 'w', reads ? 1 : of.size, of.size};
-}
-
-void quorum_client::work_on(int job) {
-  if (is_stopping_) {
-    --jobs_;
-    return;
-  }
-  const auto next = [this, job] { after(rng_.span(duration{0}, what_.of->think), [this, job] { work_on(job); }); };
-  const auto ttl = std::max<std::chrono::milliseconds>(100ms, what_.of->ttl / rng_.number(1, 2));
-  wish any{.lock = static_cast<int>(rng_.below(what_.of->locks.size())), .ttl = ttl, .may_be_cancelled = true};
-  any.part = some_part_of(what_.of->locks[static_cast<std::size_t>(any.lock)]);
-  acquire(any, [this, next](const lease_ptr& lease) {
-    if (!lease) return next();
-    // Mostly short, now and then for several ttl.
-    const duration work =
-        rng_.chance(20) ? rng_.any_size(1ms, 5 * duration{lease->ttl}) : rng_.span(duration{0}, what_.of->work);
-    after(work, [this, lease, next] {
-      rng_.chance(10) ? drop(lease) : release(lease);
-      next();
-    });
-  });
-}
-
-void quorum_client::probe(int lock, duration within, std::function<void(bool)> tell) {
-  wish once{.lock = lock, .ttl = what_.of->ttl, .until = now() + within, .may_be_cancelled = true};
-  once.part = all_of(what_.of->locks[static_cast<std::size_t>(lock)]);
-  acquire(once, [this, tell](const lease_ptr& lease) {
-    tell(lease != nullptr);
-    if (lease) release(lease);
-  });
+  tell_released();
 }
 
 void quorum_client::end(const lease_ptr& lease, hold_end how) {
@@ -398,6 +296,7 @@ void quorum_client::drop(const lease_ptr& lease) {
     }
   }
   let_go_in_background(*lease, votes, is_settled);
+  tell_released();
 }
 
 void quorum_client::let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client of a quorum: the engine that we ship, assembled as src/client/quorum.cpp assembles it, but on one thread
-// under virtual time. The line in which its callers wait is an ordinary lock of one server (process.hpp) and is not
-// here: who does not get the lock tries again after a while.
+// under virtual time.
 #pragma once
 
 #include "canary.hpp"
@@ -9,8 +8,10 @@
 #include "facts.hpp"
 #include "network.hpp"
 #include "plan.hpp"
+#include "quorum/quorum_lines.hpp"
 #include "seeded_random.hpp"
 
+#include "core/quorum_search.hpp"
 #include "engine/quorum_acquire.hpp"
 #include "engine/quorum_keeper.hpp"
 #include "engine/quorum_release.hpp"
@@ -27,6 +28,9 @@ namespace holdfast::sim {
 
 // How long one node is waited for, as src/client/quorum_lease.cpp.
 duration patience_of(std::chrono::milliseconds ttl, duration timeout);
+
+// All of it, so that nobody else has any.
+script::part all_of(const lock& of);
 
 class quorum_client final : engine::keeper_listener {
 public:
@@ -51,6 +55,7 @@ public:
     std::function<void(const held&, instant valid_until)> on_deadline{};
     std::function<void(const held&, hold_end)> on_end{};
     std::function<void(engine::quorum_acquire::result)> on_round{};
+    std::function<void(call_end)> on_turn{};
     std::function<void(release_outcome)> on_released{};
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
@@ -61,20 +66,28 @@ public:
   time_point now() const { return clock_.read(events_->now() - stood_still_); }
   // Its programs begin: each gets a lock, works, gives it back, and thinks, until nobody is to begin anything new.
   void start(int workers);
-  void stop() { is_stopping_ = true; }
-  bool is_done() const { return is_dead_ || (is_stopping_ && jobs_ == 0 && keeper_.wake_at() == never); }
+  // Nothing new is begun; who waits for as long as it takes goes on waiting.
+  void wind_down() { is_stopping_ = true; }
+  bool is_waiting() const;
+  // Nor is anything waited for any more; or only not for this lock.
+  void stop();
+  void stop_waiting_for(int lock);
+  bool is_done() const {
+    return is_dead_ || (is_stopping_ && jobs_ == 0 && keeper_.wake_at() == never && lines_.is_idle());
+  }
 
   using lease_ptr = std::shared_ptr<held>;
   struct wish {
     int lock;
     std::chrono::milliseconds ttl;
-    std::optional<time_point> until{};  // None: until nobody is to begin anything new.
+    bool only_once = false;
+    std::optional<duration> wait{};  // None: until nobody is to begin anything new.
     fencing_token min_fence{};
-    bool may_be_cancelled = false;  // As chance has it.
-    script::part part{};            // Of a counted kind.
+    std::optional<duration> gives_up_after{};  // By itself.
+    script::part part{};                       // Of a counted kind.
     std::optional<duration> max_hold{};
   };
-  // Tries until it is got, or there is no more time: then null.
+  // Null: not got.
   void acquire(const wish& what, std::function<void(const lease_ptr&)> then);
   void release(const lease_ptr& lease);
   bool is_valid(held& lease) const { return !is_dead_ && lease.deadline.left(now()) > duration{0}; }
@@ -104,14 +117,31 @@ private:
     int id = 0;  // Zero: closed.
     bool is_open = false;
   };
-  struct search {
+  // One acquire, and who waits for it in the line of one server. It stays, for what may still be said to it.
+  struct search final : customer {
+    search(quorum_client& by, wish asked, std::function<void(const lease_ptr&)> tell);
+    void on_acquired(const sim::lease_ptr& lease) override;
+    void on_not_acquired(call_end how) override;
+    void on_lost(const sim::lease_ptr&) override {}
+    void on_released(release_outcome) override {}
+    bool is_patient() const { return then && !is_cancelled && !what.wait && !what.only_once; }
+
+    quorum_client* of;
     wish what;
-    std::function<void(const lease_ptr&)> then;
+    std::function<void(const lease_ptr&)> then;  // Empty: it is over.
+    core::quorum_search flow;
+    sim::lease_ptr turn{};
+    std::size_t server = 0;  // Of its turn, or of the line that it stands in.
+    int turn_call = 0;
+    int rests = 0;
+    bool is_in_line = false;
+    bool is_resting = false;
+    bool is_cancelled = false;
   };
   struct open_call {
     std::unique_ptr<engine::quorum_acquire> acquire{};
     std::unique_ptr<engine::quorum_release> release{};
-    std::shared_ptr<search> whose{};
+    search* whose = nullptr;
     lease_ptr lease{};
     engine::quorum_call& flow() const {
       return acquire ? static_cast<engine::quorum_call&>(*acquire) : static_cast<engine::quorum_call&>(*release);
@@ -132,8 +162,22 @@ private:
   void plan_wake();
   time_point wake_at() const;
 
-  void try_once(const std::shared_ptr<search>& whose);
+  void try_once(search& whose);
+  lease_ptr keep(const wish& what, const engine::quorum_acquire& won);
+  void go_on(search& whose, const core::quorum_search::step& next);
+  void finish(search& whose, const lease_ptr& got);
+  void cancel(search& whose);
+  void rest(search& whose, time_point until);
+  void wake(search& whose);
+  void tell_released();
+  bool has_turn(const search& whose) const;
+  void drop_turn(search& whose);
+  void stand_in_line(search& whose, time_point until);
+  void leave_line(const search& whose);
+  void on_line_down(std::size_t server);
+
   script::part some_part_of(const lock& of);
+  wish some_wish();
   void work_on(int job);
   void drop(const lease_ptr& lease);
   void end(const lease_ptr& lease, hold_end how);
@@ -158,7 +202,9 @@ private:
   engine::voters voters_{};
   std::vector<engine::keeper_listener*> node_listeners_{};
   engine::quorum_keeper keeper_;
+  quorum_lines lines_;
   std::deque<wire> wires_{};
+  std::vector<std::unique_ptr<search>> searches_{};
   std::list<open_call> calls_{};
   std::list<lease_ptr> leases_{};
   std::deque<std::function<void()>> missed_{};

@@ -125,8 +125,13 @@ void quorum_world::strike_server(fault what, std::size_t node) {
     }
     case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); return;
     case fault::info_denied:
-      server.redis().deny("INFO");
+    case fault::publish_denied:
+      server.redis().deny(what == fault::info_denied ? "INFO" : "PUBLISH");
       return later(2 * down, [&server] { server.redis().allow_all(); });
+    case fault::subscribe_denied:
+      server.deny_subscribe(true);
+      return later(2 * down, [&server] { server.deny_subscribe(false); });
+    case fault::subscriber_kills: return server.kill_clients(model_server::kill::subscribers);
     case fault::client_kills: return server.kill_clients(model_server::kill::all);
     case fault::clock_steps: {
       const auto step = std::chrono::duration_cast<server_time::duration>(trouble_.any_size(1ms, 1h));
@@ -159,6 +164,7 @@ void quorum_world::end_trouble() {
   for (std::size_t node = 0; node < servers_.size(); ++node) {
     servers_[node].redis().set_memory_full(false);
     servers_[node].redis().allow_all();
+    servers_[node].deny_subscribe(false);
     servers_[node].clock() = latest[node];
     for (std::size_t host = 0; host < clients_.size(); ++host) {
       auto& path = nets_[node].of(static_cast<int>(host));
@@ -166,7 +172,20 @@ void quorum_world::end_trouble() {
       path.blocked_until = events_.now();
     }
   }
+  if (servers_.size() > 1 && trouble_.chance(30)) lose_one_for_good();
   for (auto& one : clients_) one->resume();
+}
+
+// It refuses all connections, or says nothing any more. What comes is longer than what clocks that drift on are near
+// enough for, so somebody sets them right from now on.
+void quorum_world::lose_one_for_good() {
+  gone_ = trouble_.below(servers_.size());
+  auto& server = servers_[*gone_];
+  for (auto& one : servers_) one.clock().run_at(events_.now(), 0);
+  const bool is_silent = trouble_.chance(50);
+  if (keeps_trace_) say(fmt::format("node {} {} for good", *gone_, is_silent ? "is silent" : "is away"));
+  const instant never_in_time = events_.now() + 24h;
+  is_silent ? server.be_stuck_until(never_in_time) : server.restart(never_in_time, server.redis().all());
 }
 
 }  // namespace holdfast::sim

@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::uint64_t most_events = 3'000'000;
 
-// The others are about lines and messages, which a quorum does not have, or beyond what it promises.
+// The others are beyond what a quorum promises, or about what its lines are not needed for.
 constexpr std::array faults_of_a_quorum{
-    fault::delays,          fault::split_writes, fault::blocked_routes, fault::stalls,      fault::cuts,
-    fault::lost_replies,    fault::silence,      fault::pauses,         fault::suspends,    fault::kills,
-    fault::host_deaths,     fault::data_losses,  fault::server_stalls,  fault::full_memory, fault::flushes,
-    fault::server_restarts, fault::evictions,    fault::script_flushes, fault::info_denied, fault::client_kills,
-    fault::clock_steps};
+    fault::delays,          fault::split_writes,   fault::blocked_routes,   fault::stalls,          fault::cuts,
+    fault::lost_replies,    fault::silence,        fault::pauses,           fault::suspends,        fault::kills,
+    fault::host_deaths,     fault::data_losses,    fault::server_stalls,    fault::full_memory,     fault::flushes,
+    fault::server_restarts, fault::evictions,      fault::script_flushes,   fault::info_denied,     fault::client_kills,
+    fault::clock_steps,     fault::publish_denied, fault::subscribe_denied, fault::subscriber_kills};
 
 // In every other schedule, whatever kinds the plan has: most of the trouble is with those.
 void make_exclusive(plan& what) {
@@ -115,6 +115,12 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
     static constexpr std::array words{"won", "busy", "split", "quarantined", "unreachable", "refused"};
     if (keeps_trace_) say(fmt::format("c{} round: {}", client, words[static_cast<std::size_t>(how)]));
   };
+  h.on_turn = [this, client](call_end how) {
+    ++statistics_->turns[static_cast<std::size_t>(how)];
+    mix(static_cast<std::uint64_t>(how) + 20);
+    static constexpr std::array words{"it is", "busy", "timed out", "left", "unknown", "no line"};
+    if (keeps_trace_) say(fmt::format("c{} turn: {}", client, words[static_cast<std::size_t>(how)]));
+  };
   h.on_released = [this, client](release_outcome how) {
     ++statistics_->releases[static_cast<std::size_t>(how)];
     static constexpr std::array words{"released", "already lost", "unknown"};
@@ -188,6 +194,7 @@ void quorum_world::check_token(int client, const quorum_client::held& one, bool 
 
 void quorum_world::check_that_nothing_is_left() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (i == gone_) continue;
     servers_[i].now();
     for (const auto& one : plan_.locks) {
       if (servers_[i].redis().peek(one.keys.holder)) {
@@ -198,6 +205,29 @@ void quorum_world::check_that_nothing_is_left() {
       if (!entry.expires_at) complain("C8", fmt::format("key {} of node {} never expires", key, i));
     }
   }
+}
+
+// With a server gone there may be too few for all of a semaphore (hazards.md, section 0, point 12).
+bool quorum_world::is_to_be_had(const lock& of) const {
+  const auto left = static_cast<int>(servers_.size()) - (gone_ ? 1 : 0);
+  return engine::votes_needed(servers_.size(), all_of(of)) <= left;
+}
+
+// Who waits for as long as it takes. Who does so in the line of a server that is gone goes elsewhere (P25).
+void quorum_world::check_that_all_are_served() {
+  for (const auto& one : clients_) {
+    one->wind_down();
+    for (const auto& of : plan_.locks) {
+      if (!is_to_be_had(of)) one->stop_waiting_for(of.number);
+    }
+  }
+  const auto somebody_waits = [this] {
+    return std::any_of(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_waiting(); });
+  };
+  const instant until = events_.now() + 10s + 2 * duration{plan_.max_ttl} + 10 * duration{plan_.ttl};
+  while (somebody_waits() && goes_on(until)) {
+  }
+  if (violations_.empty() && somebody_waits()) complain("liveness", "somebody waits still, long after all trouble");
 }
 
 // By somebody new, and by whoever has been there longest: what he knows of the servers is old.
@@ -211,6 +241,7 @@ void quorum_world::check_that_all_is_to_be_had() {
 
 void quorum_world::check_that_all_is_to_be_had_by(quorum_client& who) {
   for (const auto& one : plan_.locks) {
+    if (!is_to_be_had(one)) continue;
     ++probes_;
     who.probe(one.number, 10s + 2 * duration{plan_.max_ttl}, [this, lock = one.number, &who](bool is_got) {
       --probes_;
@@ -242,18 +273,21 @@ bool quorum_world::is_everybody_done() const {
          std::all_of(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_done(); });
 }
 
+bool quorum_world::goes_on(instant until) {
+  return violations_.empty() && events_.count() < most_events && events_.step(until);
+}
+
 void quorum_world::run() {
-  const auto goes_on = [this](instant until) {
-    return violations_.empty() && events_.count() < most_events && events_.step(until);
-  };
   if (!kinds_.empty()) plan_trouble();
   const instant horizon{plan_.horizon};
   while (goes_on(horizon)) {
   }
   end_trouble();
+  check_that_all_are_served();
+  const instant stopped_at = events_.now();
   for (auto& one : clients_) one->stop();
   const duration patience = 60s + 8 * duration{plan_.max_ttl} + 12 * duration{plan_.ttl};
-  while (!is_everybody_done() && goes_on(horizon + patience)) {
+  while (!is_everybody_done() && goes_on(stopped_at + patience)) {
   }
   if (violations_.empty() && !is_everybody_done()) complain("progress", "somebody is not done long after the trouble");
   if (violations_.empty()) {

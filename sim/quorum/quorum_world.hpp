@@ -12,7 +12,8 @@
 //            | in which they are got, with the same exceptions
 //  C4        | a client that runs is told of a loss before the lease is not valid any more
 //  C5        | when all is quiet nothing of a lock is left on any server
-//  liveness  | when the trouble is over every lock is to be had
+//  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
+//            | server stays away for good
 #pragma once
 
 #include "event_queue.hpp"
@@ -27,6 +28,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +76,9 @@ private:
   bool is_excused(int lock, cause& why) const;
   void mix(std::uint64_t number);
   bool is_everybody_done() const;
+  bool is_to_be_had(const lock& of) const;
+  void check_that_all_are_served();
+  bool goes_on(instant until);
   void check_that_nothing_is_left();
   void check_that_all_is_to_be_had();
   void check_that_all_is_to_be_had_by(quorum_client& who);
@@ -85,6 +90,7 @@ private:
   void strike_client(fault what);
   void strike_server(fault what, std::size_t node);
   void end_trouble();
+  void lose_one_for_good();
   void note_clock(std::size_t node);
   std::vector<wall_clock> agree_on_the_latest();
   quorum_client* somebody();
@@ -108,6 +114,7 @@ private:
   std::vector<fault> kinds_;
   duration most_ahead_{0};
   bool trouble_is_over_ = false;
+  std::optional<std::size_t> gone_{};  // The server that does not come back.
   int last_number_ = 0;
   int to_come_ = 0;
   int probes_ = 0;

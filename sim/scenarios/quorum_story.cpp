@@ -33,10 +33,10 @@ quorum_client& add(quorum_world& to, std::int64_t clock_ppm, const std::string& 
 
 // ---- who takes part ----
 
-void quorum_actor::asks(const wanted& what, duration patience) {
+void quorum_actor::asks(const wanted& what, std::optional<duration> patience) {
   lease_ = nullptr;
   is_over_ = false;
-  quorum_client::wish made{.lock = what.lock, .ttl = what.ttl, .until = of_->now() + patience};
+  quorum_client::wish made{.lock = what.lock, .ttl = what.ttl, .only_once = !patience, .wait = patience};
   made.min_fence = what.min_fence;
   made.max_hold = what.max_hold;
   of_->acquire(made, [this](const quorum_client::lease_ptr& lease) {

@@ -27,7 +27,7 @@ public:
     int lock = 0;
     std::optional<duration> max_hold{};
   };
-  void tries(const wanted& what) { asks(what, std::chrono::microseconds{1}); }
+  void tries(const wanted& what) { asks(what, {}); }
   void tries() { tries({}); }
   void waits(const wanted& what) { asks(what, std::chrono::hours{1}); }
   void waits() { waits({}); }
@@ -52,7 +52,8 @@ public:
   std::uint64_t token() const { return token_; }
 
 private:
-  void asks(const wanted& what, duration patience);
+  // Without patience: once.
+  void asks(const wanted& what, std::optional<duration> patience);
   void hold_back(std::size_t node, network::way direction, duration time);
 
   quorum_world* in_;
