@@ -40,6 +40,7 @@ void trouble::strike(fault what) {
   if (what <= fault::script_flushes) return strike_server(what);
   if (what >= fault::clock_steps && what <= fault::clock_rates) return strike_clock(what);
   if (what == fault::breaks) return break_something();
+  if (what == fault::resizes) return resize_something();
   strike_rights(what);
 }
 
@@ -196,6 +197,12 @@ void trouble::break_something() {
   const bool is_at_once = rng_.chance(30);
   if (is_at_once) in_->disturb(cause::broken_at_once, duration{0});
   server.break_lock(about, all[rng_.below(all.size())], is_at_once);
+}
+
+void trouble::resize_something() {
+  process* who = somebody();
+  const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
+  if (who && who->is_running() && about.kind == lock_kind::semaphore) who->resize(about.number, rng_.number(1, 4));
 }
 
 void trouble::strike_clock(fault what) {

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, fault_count> names{
     "host_deaths",      "server_restarts", "data_losses",      "old_snapshots",  "server_stalls",
     "full_memory",      "flushes",         "evictions",        "script_flushes", "publish_denied",
     "subscribe_denied", "info_denied",     "subscriber_kills", "client_kills",   "clock_steps",
-    "clock_stops",      "clock_rates",     "forged_messages",  "breaks"};
+    "clock_stops",      "clock_rates",     "forged_messages",  "breaks",         "resizes"};
 
 // Two clocks this fast and this slow are just within rho = 1 % of each other.
 constexpr std::int64_t most_ppm = 4'975;

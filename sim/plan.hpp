@@ -46,8 +46,9 @@ enum class fault {
   clock_rates,
   forged_messages,
   breaks,
+  resizes,
 };
-inline constexpr std::size_t fault_count = 29;
+inline constexpr std::size_t fault_count = 30;
 std::string_view to_string(fault what);
 std::optional<fault> fault_of(std::string_view name);
 

@@ -107,6 +107,8 @@ public:
   void drop(const lease_ptr& lease);
   // Of a writer: from now on it counts as a reader, whatever comes of it.
   void downgrade(customer& who, const lease_ptr& lease);
+  // Of a semaphore. Whoever is told that it has another size than it says, says so as its operator would.
+  void resize(int lock, int size);
   // When it is running at that time, or when it runs again.
   void after(duration wait, std::function<void()> what);
   // Those of its customers who have nothing left to do.
@@ -143,10 +145,10 @@ private:
     lease_ptr lease{};  // That is released, or downgraded.
     std::unique_ptr<engine::acquire> acquire{};
     std::unique_ptr<engine::release> release{};
-    std::unique_ptr<engine::question> downgrade{};
+    std::unique_ptr<engine::question> asked{};  // To downgrade the lease, or without one to resize.
     engine::call& flow() const {
       if (acquire) return *acquire;
-      return release ? static_cast<engine::call&>(*release) : static_cast<engine::call&>(*downgrade);
+      return release ? static_cast<engine::call&>(*release) : static_cast<engine::call&>(*asked);
     }
   };
 

@@ -98,7 +98,7 @@ bool process::conclude_ended() {
 
 void process::conclude(open_call& call) {
   if (call.acquire) return conclude_acquire(call);
-  if (call.downgrade) return conclude_downgrade(call);
+  if (call.asked) return call.lease ? conclude_downgrade(call) : void();
   finish_release(call.lease, call.release->end());
   news_.emplace_back(call.who, [outcome = call.release->end()](customer& c) { c.on_released(outcome); });
 }
@@ -124,6 +124,7 @@ void process::conclude_acquire(open_call& call) {
   record.code = static_cast<int>(code);
   tell_.on_call_ended(record);
   news_.emplace_back(call.who, [how = record.end](customer& c) { c.on_not_acquired(how); });
+  if (code == errc::other_size) resize(record.lock, (*locks_)[static_cast<std::size_t>(record.lock)].size);
 }
 
 lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const core::got_lease& got) {
@@ -245,15 +246,26 @@ void process::downgrade(customer& who, const lease_ptr& lease) {
   made.lease = lease;
   made.record.number = tell_.next_number();
   const time_point at = now();
-  made.downgrade =
+  made.asked =
       std::make_unique<engine::question>(caller_.wire(), script::downgrade(lease->keys, lease->owner, lease->grant),
                                          engine::question::repeat::allowed, at + what_.timeout);
-  unattended_.start(*made.downgrade, at);
+  unattended_.start(*made.asked, at);
+  drive();
+}
+
+void process::resize(int lock, int size) {
+  open_call& made = calls_.emplace_back();
+  made.record.number = tell_.next_number();
+  const time_point at = now();
+  made.asked = std::make_unique<engine::question>(caller_.wire(),
+                                                  script::resize((*locks_)[static_cast<std::size_t>(lock)].keys, size),
+                                                  engine::question::repeat::allowed, at + what_.timeout);
+  unattended_.start(*made.asked, at);
   drive();
 }
 
 void process::conclude_downgrade(const open_call& call) {
-  const auto& reply = call.downgrade->reply();
+  const auto& reply = call.asked->reply();
   const auto parsed = reply && !reply->as_error() ? script::parse_release(*reply) : std::nullopt;
   auto how = downgrade_end::unknown;
   if (parsed) how = parsed->what == script::release_answer::released ? downgrade_end::reads : downgrade_end::gone;

@@ -86,6 +86,15 @@ void world::replace(process& dead, duration after) {
 
 bool world::is_running(int process) const { return processes_[static_cast<std::size_t>(process)]->is_running(); }
 
+int world::largest_size(int lock, instant since) const {
+  int most = lock_of(lock).size;
+  const bool may_be_older = excuse({cause::data_lost}, instant{}) != nullptr;
+  for (const auto& was : past_sizes_) {
+    if (was.lock == lock && (may_be_older || was.until >= since)) most = std::max(most, was.size);
+  }
+  return most;
+}
+
 instant world::resumed_at(int process) const { return processes_[static_cast<std::size_t>(process)]->resumed_at(); }
 
 instant world::healthy_since(int process) const {
@@ -164,8 +173,17 @@ std::size_t code_of(const resp::value& reply) {
 
 }  // namespace
 
+// Nobody's turn is what it was before.
+void world::note_size(const script_run& run) {
+  auto& of = plan_.locks[static_cast<std::size_t>(run.lock)];
+  past_sizes_.push_back({run.lock, of.size, now()});
+  of.size = std::stoi(run.args[0].substr(1));
+  befall_all(2s);
+}
+
 void world::see(const script_run& run) {
   const auto code = code_of(*run.reply);
+  if (run.which == script::id::resize && code == 0) note_size(run);
   ++statistics_->replies[static_cast<std::size_t>(run.which)][code];
   mix(static_cast<std::uint64_t>(now().time_since_epoch().count()));
   mix(run.owner());

@@ -66,6 +66,7 @@ public:
     return server_.redis();
   }
   const lock& lock_of(int number) const override { return plan_.locks[static_cast<std::size_t>(number)]; }
+  int largest_size(int lock, instant since) const override;
   bool is_running(int process) const override;
   instant resumed_at(int process) const override;
   instant healthy_since(int process) const override;
@@ -80,6 +81,7 @@ private:
   process::hooks process_hooks();
   void start_process(const process_plan& what);
   void see(const script_run& run);
+  void note_size(const script_run& run);
   void mix(std::uint64_t number);
   void mix(std::string_view text);
   bool is_everybody_done() const;
@@ -104,6 +106,12 @@ private:
     instant until;
   };
   std::vector<lasting> disturbances_;
+  struct past_size {
+    int lock;
+    int size;
+    instant until;
+  };
+  std::vector<past_size> past_sizes_;
   std::vector<violation> violations_;
   std::uint64_t fingerprint_ = 14695981039346656037u;
   bool keeps_trace_ = false;
@@ -128,6 +136,7 @@ private:
   void strike_server(fault what);
   void strike_rights(fault what);
   void break_something();
+  void resize_something();
   void strike_clock(fault what);
   int some_connection();
   process* somebody();

@@ -26,6 +26,9 @@ public:
   // As of now.
   virtual const model_redis& redis() = 0;
   virtual const lock& lock_of(int number) const = 0;
+  // Of a semaphore: the most permits that there have been since then; ever, when the server has lost data, which may
+  // be a size that it was told.
+  virtual int largest_size(int lock, instant since) const = 0;
   virtual bool is_running(int process) const = 0;
   virtual instant resumed_at(int process) const = 0;
   // Since when nothing has befallen this process, its connections or the server; the end of time while something does.

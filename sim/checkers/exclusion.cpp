@@ -14,6 +14,9 @@ namespace holdfast::sim {
 
 namespace {
 
+// What the line grants is claimed, and counted from, so much later at most.
+constexpr std::chrono::seconds longest_window{5};
+
 class exclusion final : public checker {
 public:
   using checker::checker;
@@ -24,7 +27,8 @@ public:
     std::erase_if(all, [&](const hold& h) { return h.valid_until <= now; });
     int taken = one.permits;
     for (const auto& h : all) taken += h.permits;
-    if (one.valid_until > now && taken > in().lock_of(one.lock).size) judge(one, all);
+    const instant granted_at = one.counted_from - longest_window;
+    if (one.valid_until > now && taken > in().largest_size(one.lock, granted_at)) judge(one, all);
     all.push_back(one);
   }
   void on_extended(const hold& one) override { change(one); }
