@@ -16,6 +16,7 @@ constexpr duration place_lives = 15s;
 constexpr duration heartbeat = 5s;
 constexpr duration wait_for_hearing = 200ms;
 constexpr duration answer_expected = 1s;  // To a look that another one makes for us.
+constexpr duration most_lead = 200ms;  // Nobody stands by for a grant less than that behind its window (advance.lua).
 constexpr std::chrono::milliseconds least_window = 1s;
 constexpr duration pass_again = 25ms;  // LOADING and its like.
 constexpr duration longest_pause = 1s;
@@ -343,7 +344,8 @@ void acquire_call::on_hint(time_point now, server_time said_at, duration look_in
   if (end_ || place_ == place::outside) return;
   hinted_at_ = std::max(hinted_at_, said_at);
   // It is meant for the server: to be there then, the look leaves as much earlier as hint and look are on their way.
-  const time_point at = now + std::max(look_in - round_trip_, duration{0});
+  const duration way = std::min(round_trip_, most_lead);
+  const time_point at = now + std::max(look_in - way, duration{0});
   if (place_ == place::in_line && at <= last_ask()) ask_sooner(at);
 }
 

@@ -91,12 +91,23 @@ TEST(acquire_call_line, stand_by_from_far_away_is_at_the_server_in_time_P3) {
   far.asks();
   far.hears(was_busy{});
   far.stands();
-  far.hears(was_queued{far.server_now(), 42, 5s}, 300ms);
+  far.hears(was_queued{far.server_now(), 42, 5s}, 150ms);
   far.call.on_hint(far.now, far.server_now(), 1200ms);
-  EXPECT_EQ(far.sleeps(), far.now + 900ms);
+  EXPECT_EQ(far.sleeps(), far.now + 1050ms);
 
-  far.call.on_hint(far.now, far.server_now(), 200ms);
+  far.call.on_hint(far.now, far.server_now(), 100ms);
   far.looks();
+}
+
+// One slow answer is no distance, and before the window is over there is nothing to be had.
+TEST(acquire_call_line, stand_by_never_looks_before_the_window_is_over_P3) {
+  course slow{waits_for_ever()};
+  slow.asks();
+  slow.hears(was_busy{});
+  slow.stands();
+  slow.hears(was_queued{slow.server_now(), 42, 5s}, 400ms);
+  slow.call.on_hint(slow.now, slow.server_now(), 1200ms);
+  EXPECT_EQ(slow.sleeps(), slow.now + 1s);
 }
 
 TEST(acquire_call_line, a_hint_into_the_past_means_now) {

@@ -117,7 +117,8 @@ end
 -- How long its process has not looked; of one who cannot be told, how long nobody has looked for it: its process may
 -- know nothing of it any more and look for others, and nothing would ever call it (P5). A look finds room behind a
 -- grant that lapsed: whoever was told to stand by for that and did not look is silent too, and need not cost a window
--- of its own (P3). A tenth of a second is for the network.
+-- of its own (P3). A tenth of a second is for the network, and more for who is so far away that its window is longer
+-- than a second: a quarter of the rest, as its window is four round trips (P4).
 local function silence_of(entry, standby)
   local looked = entry.told ~= 's' and entry.looked or call('HGET', KEYS[4], entry.process)
   local silence = looked and tonumber(now) - tonumber(looked) or dead_us + 1
@@ -127,8 +128,11 @@ local function silence_of(entry, standby)
     return silent_us + 1
   end
   local due = string.match(standby, entry.id .. '|(%d+)')
-  if due and silence <= dead_us and looked < sub(standby, 1, 16) and tonumber(now) > tonumber(due) + 100000 then
-    return silent_us + 1
+  if due and silence <= dead_us and looked < sub(standby, 1, 16) then
+    local on_its_way = 100000 + math.max(tonumber(entry.window) - 1000, 0) * 250
+    if tonumber(now) > tonumber(due) + on_its_way then
+      return silent_us + 1
+    end
   end
   return silence
 end

@@ -95,9 +95,10 @@ entry with_ticket(std::string ticket) {
   e.ticket = std::move(ticket);
   return e;
 }
-entry from(std::string process) {
+entry from(std::string process, std::string window = "1000") {
   entry e;
   e.process = std::move(process);
+  e.window = std::move(window);
   return e;
 }
 entry until_time(std::string at) {
@@ -278,6 +279,12 @@ std::vector<script_case> absent_cases() {
         until_gone(holder),
         send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-500000>", other_ear, "<now-2000000>"}, number(0)),
         look("<D>", granted()), held_by("<D>")}},
+      {"whoever_stands_by_from_far_away_has_time_to_look_P3_P4",
+       {acquire("<A>", now("t")), listen(ear), listen(other_ear), wait("<B>", queued("b", 0), short_window()),
+        wait("<C>", queued("c", 1), from(other_ear, "3000")), wait("<D>", queued("d", 2)),
+        release_with_line("<A>", "<t>"), until_gone(holder),
+        send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-300000>", other_ear, "<now-2000000>"}, number(0)),
+        look("<D>", {shape::kind::anything}), held_by("<C>")}},
       {"the_fence_stays_above_all_tickets_and_below_the_next_token_C2",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
         send({"EVAL", "return redis.call('GET', KEYS[1]) > ARGV[1] and 1 or 0", "1", fence, "<b>|"}, number(1))}},
