@@ -189,7 +189,8 @@ end
 -- id) with its whole ttl, to anybody else for a claim window. Gives
 --   token  of `me`, if it was granted
 --   kept   there may be room, but it belongs to somebody live in line: who cannot be told, and takes it with its next
---          look; or who needs more room than there is
+--          look; or who needs more room than there is now
+-- Who needs more than there can ever be is taken out of the line, and looks.
 -- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on.
 advance = function(me)
   local rank, seen, grants, asked = 0, 0, 0, 4
@@ -220,6 +221,14 @@ advance = function(me)
         call('HDEL', KEYS[4], ids[i])
       elseif not is_free() then
         head = entry
+      elseif is_too_large(entry) then
+        -- It may be nobody's: left by whoever asked, and brought back by a server that has forgotten that (P5). Its
+        -- process lives, nobody looks for it, and who never fits is never granted anything, and so never called.
+        call('ZREM', KEYS[3], entry.id)
+        call('HDEL', KEYS[4], entry.id)
+        if entry.told == 's' then
+          tell(entry.process, 'v1|look|' .. entry.id .. '|' .. now .. '|' .. now)
+        end
       elseif entry.id ~= me and silence > silent_us then
         first_silent = first_silent or entry
         rank = rank + 1

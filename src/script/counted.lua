@@ -10,7 +10,7 @@
 -- Each holder has an expiry of its own, so that a dead one's place comes back while others renew theirs (B7). The keys
 -- live as long as the longest of them.
 local last, kind, used, size
-local read, fence_mark, is_free, is_idle, has_room, put, held_token, claim, take_out, shown, room_at_us
+local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out, shown, room_at_us
 local read_only, mark_broken
 
 local function permits_of(owner)
@@ -88,6 +88,10 @@ is_idle = function()
 end
 has_room = function(entry)
   return used + entry.permits <= size
+end
+-- Since a resize. A name that was never told its size (`size` 0) is not free, so that nobody asks then.
+is_too_large = function(entry)
+  return entry.permits > size
 end
 
 put = function(entry, stamp, expires_us)

@@ -6,7 +6,7 @@
 --   KEYS[1] holder   string `v1|owner id|token|ttl_ms|granted_us|owner label`
 --   KEYS[2] fence    string `stamp|owner id`, with `|q` behind it while there may be a line
 local last, value
-local read, fence_mark, is_free, is_idle, has_room, put, held_token, claim, take_out, shown, room_at_us
+local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out, shown, room_at_us
 
 -- Reads who holds it. Gives the type of the first key that is not what it should be, or the kind that the name is used
 -- as; nil when all is well.
@@ -41,6 +41,9 @@ is_free = function()
 end
 is_idle = is_free
 has_room = is_free
+is_too_large = function()
+  return false
+end
 
 put = function(entry, stamp, expires_us)
   local grant = 'v1|' .. entry.id .. '|' .. stamp .. '|' .. entry.ttl .. '|' .. now .. '|' .. entry.label

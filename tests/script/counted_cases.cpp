@@ -120,6 +120,13 @@ std::vector<script_case> semaphore_cases() {
       {"resize_tells_who_waits_for_more_than_there_is",
        {listen(ear), wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0), {.permits = "3"}), resize("s2"),
         hears({shape::kind::anything}), look("<B>", other_size(2)), is_absent(line)}},
+      // B may be nobody's, and look for itself never.
+      {"who_waits_for_more_than_there_can_be_stops_nobody_P5",
+       {listen(ear), wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0), {.permits = "3"}),
+        wait("<C>", queued(1)), resize("s2"), hears({shape::kind::anything}), waiting(2), release_part("<A>", "<ta>"),
+        hears({shape::kind::anything}), hears({shape::kind::anything}), holding(1), is_absent(line),
+        look("<B>", list({number(15), now()})), wait("<B>", other_size(2), {.permits = "3"}),
+        look("<C>", claimed(), "s3")}},
       {"a_look_for_others_names_who_waits_for_more_than_there_is_P8",
        {wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0)), wait("<C>", queued(1), {.permits = "3"}),
         wait("<D>", queued(2)),
