@@ -120,7 +120,7 @@ void cluster_nodes::take(const engine::slot_map& map) {
   }
   // Named before anything is sent there.
   for (std::size_t i = 0; i < by_index.size(); ++i) {
-    if (map.is_named[i]) by_index[i]->named->name(by_index[i]->id, map.asked_at);
+    if (map.is_named[i]) by_index[i]->named->name(by_index[i]->id, map.asked_at, net::boottime_now());
   }
   bool has_changed = false;
   {
@@ -145,7 +145,7 @@ void cluster_nodes::take(const engine::slot_map& map) {
   }
   // What it said counts no more, and its connections end.
   for (const auto& one : members_) {
-    if (one->slots == 0) one->named->name("", map.asked_at);
+    if (one->slots == 0) one->named->name("", map.asked_at, net::boottime_now());
   }
   move_on(has_changed);
 }

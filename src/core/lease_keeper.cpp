@@ -54,6 +54,11 @@ bool lease_keeper::on_renewed(time_point now, time_point sent_at, base::random_s
   return true;
 }
 
+void lease_keeper::on_early(time_point counts_from) {
+  if (is_lost_ || (!renews_itself() && !is_asked_)) return;
+  next_send_at_ = std::min(next_send_at_, counts_from);
+}
+
 void lease_keeper::on_failed(time_point now, base::random_source& rng) {
   if (is_lost_ || (!renews_itself() && !is_asked_)) return;
   const duration quarter = std::max(duration{1}, (deadline_ - now) / 4);

@@ -62,6 +62,10 @@ public:
   // longer than until then (engine/named_primary.hpp); the next renewal is due as if it had been sent so much earlier.
   bool on_renewed(time_point now, time_point sent_at, base::random_source& rng, time_point at_most = never);
 
+  // The server renewed, but no renewal counts that was sent before `counts_from` (engine/named_primary.hpp): the
+  // deadline stays, and the next one goes out then.
+  void on_early(time_point counts_from);
+
   // No answer, or an error that says nothing about the lease: the deadline stays (B18: only a definite refusal is a
   // loss), and we try again soon.
   void on_failed(time_point now, base::random_source& rng);

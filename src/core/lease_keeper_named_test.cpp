@@ -50,5 +50,22 @@ TEST_F(a_capped_lease_keeper, does_not_renew_without_a_pause_either) {
   EXPECT_LT(keeper.next_send_at(), keeper.deadline());
 }
 
+// As soon as a renewal counts.
+TEST_F(a_capped_lease_keeper, renews_again_when_a_renewal_counts) {
+  ASSERT_TRUE(keeper.on_wake(t0 + 3300ms, true).renew);
+  keeper.on_early(t0 + 3400ms);
+  EXPECT_EQ(keeper.deadline(), ends(t0));
+  EXPECT_EQ(keeper.next_send_at(), t0 + 3400ms);
+  EXPECT_TRUE(keeper.on_wake(t0 + 3400ms, true).renew);
+  keeper.on_early(t0 + 9s);
+  EXPECT_LT(keeper.next_send_at(), t0 + 9s) << "and does not wait for it, should it come too late";
+}
+
+TEST_F(a_capped_lease_keeper, that_nobody_renews_stays_so) {
+  lease_keeper idle{ends(t0), ttl, renewal::none, drift, t0};
+  idle.on_early(t0 + 1s);
+  EXPECT_EQ(idle.next_send_at(), never);
+}
+
 }  // namespace
 }  // namespace holdfast::core

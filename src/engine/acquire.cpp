@@ -199,7 +199,8 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   step_and_tell(now);
 }
 
-core::acquire_answer acquire::of_worth(time_point sent_at, core::acquire_answer grant) {
+core::acquire_answer acquire::of_worth(time_point now, time_point sent_at, core::acquire_answer grant) {
+  if (!to().grants_count(now)) return core::was_unconfirmed{};
   switch (to().worth_of_grant(sent_at)) {
     case epoch_watch::worth::counts: break;
     case epoch_watch::worth::unconfirmed: return core::was_unconfirmed{};
@@ -242,10 +243,10 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
   to().observe_clock(parsed->now, sent_at, now);
   return std::visit(overloaded{
                         [&](const script::granted& g) -> core::acquire_answer {
-                          return of_worth(sent_at, core::was_granted{g.token, to().counts_until()});
+                          return of_worth(now, sent_at, core::was_granted{g.token, to().counts_until()});
                         },
                         [&](const script::mine& m) -> core::acquire_answer {
-                          return of_worth(sent_at, core::was_mine{m.token, m.remaining, to().counts_until()});
+                          return of_worth(now, sent_at, core::was_mine{m.token, m.remaining, to().counts_until()});
                         },
                         [](const script::busy&) -> core::acquire_answer { return core::was_busy{}; },
                         [](const script::lined&) -> core::acquire_answer { return core::was_lined{}; },

@@ -99,7 +99,7 @@ private:
   // The owner ids that were given up on the way.
   void let_leave(time_point now);
   void collect_unsettled();
-  core::acquire_answer of_worth(time_point sent_at, core::acquire_answer grant);
+  core::acquire_answer of_worth(time_point now, time_point sent_at, core::acquire_answer grant);
   core::acquire_answer judge_leave(time_point now, time_point sent_at, const resp::value& reply);
   core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply,
                              std::vector<std::size_t>& missing);

@@ -193,7 +193,9 @@ void channel::fail(time_point now, const connection_failure& failure) {
 bool channel::mind_primary(time_point now, named_primary::term_number term) {
   if (!settings_.primary || state_ == state::closed || term == 0) return false;
   const bool is_other = settings_.primary->term() != term;
-  if (!is_other && (state_ == state::connecting || settings_.primary->is_fresh(term, now))) return false;
+  const bool is_fresh =
+      settings_.epoch.may_be_unknown ? settings_.primary->is_fresh(term, now) : settings_.primary->may_grant(term, now);
+  if (!is_other && (state_ == state::connecting || is_fresh)) return false;
   fail(now,
        {errc::no_primary, is_other ? "another primary is named now" : "no majority has named this primary for too long",
         false, false});

@@ -23,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -161,7 +162,7 @@ public:
   };
   // What is about such keys, with deadlines and wishes as they are; nothing of it is kept here any more.
   std::vector<departing> take_away(time_point now, const std::function<bool(const script::lock_keys&)>& which);
-  // Goes on with it, and renews as soon as there is a connection.
+  // Goes on with it, and renews as soon as there is a connection. No deadline moves before moving_takes() is over.
   void adopt(time_point now, departing what);
 
   // Does what is due.
@@ -183,6 +184,8 @@ private:
   class renewing;
   class releasing;
 
+  // No renewal of it that was sent before moves a deadline (engine/named_primary.hpp).
+  time_point renewals_from(const held_lease& lease) const;
   void schedule(task& what, time_point at);
   void update_demand();
 
@@ -194,7 +197,8 @@ private:
   agenda<task> agenda_;
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
-  std::deque<ghost> ghosts_;  // The latest of them.
+  std::deque<ghost> ghosts_;                           // The latest of them.
+  std::unordered_map<std::string, time_point> moved_;  // Holder keys that came from another server: renewals_from().
   std::uint64_t last_number_ = 0;
   channel channel_;
 };

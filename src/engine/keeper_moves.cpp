@@ -49,6 +49,9 @@ void keeper::adopt(time_point now, departing what) {
     return;
   }
   const held_lease* key = what.several.front().get();
+  // By key, because it may be handed on in the process meanwhile.
+  std::erase_if(moved_, [&](const auto& one) { return one.second <= now; });
+  for (const auto& lease : what.several) moved_[lease->keys.holder] = now + channel_.moving_takes();
   if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
   least_silence_ = std::min(least_silence_, duration{key->ttl} / 4);
   channel_.set_least_silence(least_silence_);
@@ -56,6 +59,12 @@ void keeper::adopt(time_point now, departing what) {
   kept->take_over(now, std::move(what.wishes));
   schedule(*kept, now);
   leases_.emplace(key, std::move(kept));
+}
+
+time_point keeper::renewals_from(const held_lease& lease) const {
+  const auto moved = moved_.find(lease.keys.holder);
+  const time_point since_it_moved = moved == moved_.end() ? time_point{} : moved->second;
+  return std::max(channel_.renewals_from(), since_it_moved);
 }
 
 }  // namespace holdfast::engine

@@ -30,7 +30,7 @@ channel::settings naming(const std::shared_ptr<named_primary>& primary) {
 class named : public testing::Test {
 protected:
   void name(peer& server, const std::string& address = "10.0.0.1:6379") {
-    primary->name(address, server.now);
+    primary->name(address, server.now, server.now);
     server.term = primary->term();
   }
 
@@ -64,14 +64,33 @@ TEST_F(a_named_channel, counts_from_when_its_server_was_named) {
 TEST_F(a_named_channel, ends_when_another_is_named_P22) {
   server.connect();
   EXPECT_FALSE(wire.mind_primary(server.now, server.term));
-  primary->name("10.0.0.2:6379", server.now);
+  primary->name("10.0.0.2:6379", server.now, server.now);
   EXPECT_EQ(wire.counts_until(), time_point{});
   EXPECT_TRUE(wire.mind_primary(server.now, server.term));
   EXPECT_TRUE(wire.is_closed());
   EXPECT_THAT(listens.news, ElementsAre("ready", "down no_primary"));
 }
 
-TEST_F(a_named_channel, ends_when_nobody_was_named_for_half_of_what_that_is_worth_P22) {
+TEST_F(a_named_channel, ends_when_its_grants_do_not_count_any_more_P22) {
+  server.connect();
+  server.pass(primary->grants_for() - 1ms);
+  EXPECT_TRUE(wire.grants_count(server.now));
+  EXPECT_FALSE(wire.mind_primary(server.now, server.term));
+  server.pass(1ms);
+  EXPECT_FALSE(wire.grants_count(server.now));
+  EXPECT_TRUE(wire.mind_primary(server.now, server.term));
+  EXPECT_EQ(wire.last_failure().code, errc::no_primary);
+}
+
+// What is held is renewed while the sentinels say nothing.
+TEST_F(named, a_channel_that_only_renews_ends_when_half_of_what_its_naming_is_worth_is_over_P22) {
+  channel_testing::channel_news listens;
+  auto of_a_keeper = naming(primary);
+  of_a_keeper.epoch.may_be_unknown = true;
+  channel wire{of_a_keeper, rng, listens};
+  peer server{wire};
+  name(server);
+  wire.set_demand(true);
   server.connect();
   server.pass(worth / 2 - 1ms);
   EXPECT_FALSE(wire.mind_primary(server.now, server.term));
@@ -85,7 +104,7 @@ TEST_F(a_named_channel, ends_while_it_connects_when_another_is_named) {
   wire.on_connecting(server.now);
   EXPECT_FALSE(wire.mind_primary(server.now, 0)) << "nobody knows yet where it leads to";
   EXPECT_FALSE(wire.mind_primary(server.now, server.term));
-  primary->name("10.0.0.2:6379", server.now);
+  primary->name("10.0.0.2:6379", server.now, server.now);
   EXPECT_TRUE(wire.mind_primary(server.now, server.term));
   EXPECT_THAT(listens.news, ElementsAre("failed no_primary"));
 }
@@ -108,6 +127,8 @@ TEST(a_channel, of_one_server_counts_for_ever_and_a_replica_stays_one) {
   wire.on_connecting(server.now);
   wire.on_connected(server.now);
   EXPECT_EQ(wire.counts_until(), never);
+  EXPECT_TRUE(wire.grants_count(server.now));
+  EXPECT_EQ(wire.renewals_from(), time_point{});
   EXPECT_FALSE(wire.mind_primary(server.now, 0));
   server.say(hello("replica", "standalone", "7.0.15"));
   EXPECT_TRUE(wire.last_failure().is_final);
@@ -117,47 +138,72 @@ TEST(a_channel, of_one_server_counts_for_ever_and_a_replica_stays_one) {
 
 class a_named_acquire : public named {
 protected:
-  // What is granted `age` after the server was named last.
-  core::acquire_end granted_after(duration age) {
+  a_named_acquire() {
     name(server);
-    acquire call{calls.wire(),
-                 ear,
-                 {call_testing::keys, std::make_shared<const std::string>("ann"), 60s, {}},
-                 {10s, core::clock_drift{10'000}, true, {}, 500ms, true},
-                 server.now,
-                 rng};
     calls.start(call, server.now);
     server.connect();
     server.take();
-    primary->name("10.0.0.1:6379", server.now - age);
-    server.say(list({integer(1), stamp(server.clock), bulk(call_testing::token.to_string()), integer(10'000)}));
-    EXPECT_TRUE(call.is_over());
-    const auto end = call.end();
-    calls.stop(call);
-    return end;
   }
+  ~a_named_acquire() override { calls.stop(call); }
+
+  // It is answered when its server was named so long ago.
+  void is_granted_after(duration age) {
+    primary->name("10.0.0.1:6379", server.now - age, server.now);
+    server.say(list({integer(1), stamp(server.clock), bulk(call_testing::token.to_string()), integer(10'000)}));
+  }
+  time_point deadline() const { return std::get<core::got_lease>(call.end()).deadline; }
 
   caller calls{naming(primary), rng, {}};
   hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
   peer server{calls.wire()};
+  acquire call{calls.wire(),
+               ear,
+               {call_testing::keys, std::make_shared<const std::string>("ann"), 60s, {}},
+               {10s, core::clock_drift{10'000}, true, {}, 500ms, true},
+               server.now,
+               rng};
 };
 
 TEST_F(a_named_acquire, is_granted_for_its_ttl) {
-  const auto end = granted_after(0s);
-  ASSERT_TRUE(std::holds_alternative<core::got_lease>(end));
-  EXPECT_EQ(std::get<core::got_lease>(end).deadline, core::deadline_of(server.now, 10s, core::clock_drift{10'000}));
+  is_granted_after(primary->grants_for() - 1ms);
+  ASSERT_TRUE(call.is_over());
+  EXPECT_EQ(deadline(), core::deadline_of(server.now, 10s, core::clock_drift{10'000}));
 }
 
+// The longest lease there is.
 TEST_F(a_named_acquire, is_granted_for_no_longer_than_its_server_was_named_P22) {
-  const auto end = granted_after(55s);
-  ASSERT_TRUE(std::holds_alternative<core::got_lease>(end));
-  EXPECT_EQ(std::get<core::got_lease>(end).deadline, server.now + 5s);
+  is_granted_after(0s);
+  acquire longest{calls.wire(),
+                  ear,
+                  {call_testing::keys, std::make_shared<const std::string>("ann"), worth, {}},
+                  {worth, core::clock_drift{10'000}, true, {}, 500ms, true},
+                  server.now,
+                  rng};
+  calls.start(longest, server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("acquire"));
+  primary->name("10.0.0.1:6379", server.now - 1500ms, server.now);
+  server.say(list({integer(1), stamp(server.clock), bulk(call_testing::token.to_string()), integer(60'000)}));
+  ASSERT_TRUE(longest.is_over());
+  EXPECT_EQ(std::get<core::got_lease>(longest.end()).deadline, server.now - 1500ms + worth);
+  calls.stop(longest);
+}
+
+// The one that was isolated may have let a lease expire that is renewed on its successor. The same owner id asks again,
+// and has it when it is named anew.
+TEST_F(a_named_acquire, is_not_granted_what_its_server_grants_long_after_it_was_named_P22) {
+  is_granted_after(primary->grants_for());
+  EXPECT_FALSE(call.is_over());
+  EXPECT_THAT(server.take_names(), ElementsAre("acquire"));
+  is_granted_after(0s);
+  EXPECT_TRUE(call.is_over());
 }
 
 // ---- what it renews ----
 
 class a_named_keeper : public named {
 protected:
+  time_point ends(held_lease& lease) const { return server.now + lease.deadline.left(server.now); }
+
   keeper_testing::lease_news listens;
   keeper keeps{naming(primary), keeper_testing::drift, rng, listens};
   peer server{keeps.wire()};
@@ -176,10 +222,95 @@ TEST_F(a_named_keeper, renews_for_no_longer_than_its_server_was_named_P22) {
   server.connect();
   ASSERT_THAT(server.take_names(), ElementsAre("renew"));
   // As if it had been named so long ago that this is all that is left.
-  primary->name("10.0.0.1:6379", first + 1s - worth);
+  primary->name("10.0.0.1:6379", first + 1s - worth, server.now);
   server.say(stamp(server.clock));
   EXPECT_TRUE(lease->deadline.is_ahead(first + 1s - 1ns));
   EXPECT_FALSE(lease->deadline.is_ahead(first + 1s));
+}
+
+class a_named_keeper_that_moves : public a_named_keeper {
+protected:
+  // `held_for`: since the primary before has granted it, and 9 s long.
+  void moves_after(duration held_for) {
+    name(server);
+    keeps.keep(lease, granted_at, deadline, renewal::automatic);
+    server.pass(held_for);
+    name(server, "10.0.0.2:6379");
+    counts_from = server.now + primary->moving_takes();
+    keeps.on_wake(server.now);
+    server.connect();
+  }
+  void renews() {
+    keeps.on_wake(server.now);
+    ASSERT_THAT(server.take_names(), ElementsAre("renew"));
+    server.say(stamp(server.clock));
+  }
+
+  time_point granted_at = server.now;
+  time_point deadline = core::deadline_of(granted_at, keeper_testing::ttl, keeper_testing::drift);
+  std::shared_ptr<held_lease> lease = std::make_shared<held_lease>(
+      keeper_testing::keys_of(0), keeper_testing::somebody, keeper_testing::token, keeper_testing::ttl, deadline);
+  time_point counts_from{};
+};
+
+// From the deadline on somebody may have it there.
+TEST_F(a_named_keeper_that_moves, extends_nothing_while_a_grant_of_the_one_before_may_count_P22) {
+  moves_after(3s);
+  renews();
+  while (server.now < counts_from) {
+    server.pass(std::min(counts_from, keeps.wake_at()) - server.now);
+    if (server.now < counts_from) renews();
+    EXPECT_EQ(ends(*lease), deadline);
+  }
+  renews();
+  EXPECT_GT(ends(*lease), deadline) << "without a pause";
+}
+
+TEST_F(a_named_keeper_that_moves, loses_what_ends_before_that_P22) {
+  moves_after(7s);
+  renews();
+  while (listens.lost.empty() && server.now < deadline) {
+    server.pass(keeps.wake_at() - server.now);
+    keeps.on_wake(server.now);
+    if (!server.take_names().empty()) server.say(stamp(server.clock));
+  }
+  EXPECT_THAT(listens.lost, ElementsAre(lease.get()));
+  EXPECT_LT(server.now, deadline);
+}
+
+// To another node of a cluster, which has been named for long. And there to another thread of the process.
+TEST_F(a_named_keeper, extends_nothing_of_what_came_from_another_node_and_is_handed_on_P22) {
+  using keeper_testing::ttl;
+  const auto deadline = core::deadline_of(server.now, ttl, keeper_testing::drift);
+  const auto lease_of = [&] {
+    return std::make_shared<held_lease>(keeper_testing::keys_of(0), keeper_testing::somebody, keeper_testing::token,
+                                        ttl, deadline);
+  };
+  keeper before{{}, keeper_testing::drift, rng, listens};
+  const auto first = lease_of();
+  before.keep(first, server.now, deadline, renewal::automatic);
+  name(server);
+  server.pass(3300ms);
+  const auto counts_from = server.now + primary->moving_takes();
+  for (auto& one : before.take_away(server.now, [](const auto&) { return true; }))
+    keeps.adopt(server.now, std::move(one));
+  keeps.on_wake(server.now);
+  server.connect();
+  const auto next = lease_of();
+  ASSERT_TRUE(keeps.let_go(*first));
+  keeps.keep(next, server.now, deadline, renewal::automatic);
+  ASSERT_THAT(server.take_names(), ElementsAre("renew"));
+  server.say(stamp(server.clock));  // To nobody.
+  while (ends(*next) == deadline && server.now < deadline) {
+    server.pass(std::max<duration>(keeps.wake_at() - server.now, 1ms));
+    name(server);
+    keeps.on_wake(server.now);
+    const auto sent_at = server.now;
+    if (server.take_names().empty()) continue;
+    server.say(stamp(server.clock));
+    EXPECT_EQ(ends(*next) > deadline, sent_at >= counts_from);
+  }
+  EXPECT_GT(ends(*next), deadline);
 }
 
 }  // namespace

@@ -5,12 +5,20 @@
 // promoted one grants nothing for max_ttl, because it may have forgotten locks (docs/decisions/0012-quarantine.md). So
 // what a primary grants or renews counts until max_ttl after the last time that it was named, and no longer: by then
 // either it was named again, or its successor may have begun to grant.
+//
+// That alone would let two in (docs/decisions/0024-what-an-old-primary-grants.md). The promoted one renews what it
+// knows of, and the isolated one, where nobody renews it any more, lets it expire and grants it to the next in line
+// there. So a grant counts only while its primary was named within the last grants_for(); and who has moved to another
+// primary takes its leases along, but there no renewal moves a deadline before all grants of the one before have
+// counted that ever will: from renewals_from() on. A lease that the old one granted to somebody else has come to its
+// deadline by then.
 #pragma once
 
 #include "base/time.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,13 +44,18 @@ public:
   using term_number = std::uint64_t;
 
   // `worth`: for how long after it was named.
-  explicit named_primary(duration worth) : worth_{worth} {}
+  explicit named_primary(duration worth)
+      : worth_{worth}, grants_for_{std::min(std::clamp<duration>(worth / 6, least_grants, most_grants), worth / 2)} {}
 
-  // A majority named `address`; the first of them was asked at `asked_at`. True: it is another one than before.
-  bool name(const std::string& address, time_point asked_at) {
+  // A majority named `address`; the first of them was asked at `asked_at`, the last was heard at `heard_at`. True: it
+  // is another one than before.
+  bool name(const std::string& address, time_point asked_at, time_point heard_at) {
     const bool is_other = address != address_;
     if (is_other) {
       address_ = address;
+      const bool is_first = term_.load(std::memory_order_relaxed) == 0;
+      if (!is_first)
+        renewals_from_.store((heard_at + moving_takes()).time_since_epoch().count(), std::memory_order_release);
       term_.fetch_add(1, std::memory_order_release);
     }
     named_at_.store(asked_at.time_since_epoch().count(), std::memory_order_release);
@@ -61,14 +74,31 @@ public:
     return time_point{named_at} + worth_;
   }
 
-  // Was it named not so long ago that half of its worth is over? Then the longest lease is worth having.
+  // Was it named not so long ago that half of its worth is over? Then it is worth renewing there.
   bool is_fresh(term_number of, time_point now) const { return now < until(of) - worth_ / 2; }
 
+  // For how long after it was named its grants count. Those who ask do it four times in that time.
+  duration grants_for() const { return grants_for_; }
+  bool may_grant(term_number of, time_point now) const { return now < until(of) - worth_ + grants_for_; }
+  // Who moves to another primary, or to another node, renews for so long what counts only later: as long as a grant of
+  // the one before may count by a clock that is slower than ours by twice rho.
+  duration moving_takes() const { return grants_for_ + grants_for_ / 32; }
+  // No renewal that was sent there before moves a deadline. The first that is ever named has nothing to wait for.
+  time_point renewals_from(term_number of) const {
+    const bool is_it = of != 0 && term() == of;
+    return is_it ? time_point{duration{renewals_from_.load(std::memory_order_acquire)}} : never;
+  }
+
 private:
+  static constexpr duration least_grants = std::chrono::milliseconds{200};
+  static constexpr duration most_grants = std::chrono::seconds{2};
+
   const duration worth_;
+  const duration grants_for_;
   std::string address_{};
   std::atomic<term_number> term_{0};
   std::atomic<std::int64_t> named_at_{0};
+  std::atomic<std::int64_t> renewals_from_{0};
 };
 
 }  // namespace holdfast::engine

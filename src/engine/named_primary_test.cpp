@@ -37,36 +37,66 @@ TEST(named_primary, is_worth_nothing_before_it_was_named) {
 
 TEST(named_primary, counts_from_when_it_was_asked_for) {
   named_primary primary{10s};
-  EXPECT_TRUE(primary.name("a", at(100s)));
+  EXPECT_TRUE(primary.name("a", at(100s), at(100s)));
   EXPECT_EQ(primary.until(primary.term()), at(110s));
-  EXPECT_FALSE(primary.name("a", at(105s)));
+  EXPECT_FALSE(primary.name("a", at(105s), at(105s)));
   EXPECT_EQ(primary.until(primary.term()), at(115s));
 }
 
 TEST(named_primary, ends_what_an_earlier_one_said_when_another_is_named_P22) {
   named_primary primary{10s};
-  primary.name("a", at(100s));
+  primary.name("a", at(100s), at(100s));
   const auto before = primary.term();
-  EXPECT_TRUE(primary.name("b", at(101s)));
+  EXPECT_TRUE(primary.name("b", at(101s), at(101s)));
   EXPECT_EQ(primary.until(before), time_point{});
   EXPECT_EQ(primary.until(primary.term()), at(111s));
 }
 
 TEST(named_primary, is_fresh_for_half_of_its_worth) {
   named_primary primary{10s};
-  primary.name("a", at(100s));
+  primary.name("a", at(100s), at(100s));
   EXPECT_TRUE(primary.is_fresh(primary.term(), at(105s) - 1ns));
   EXPECT_FALSE(primary.is_fresh(primary.term(), at(105s)));
   EXPECT_FALSE(primary.is_fresh(primary.term() + 1, at(100s)));
 }
 
+// A sixth of its worth, 2 s at most.
+TEST(named_primary, grants_for_a_short_time_only_P22) {
+  named_primary primary{6s};
+  EXPECT_FALSE(primary.may_grant(0, at(100s)));
+  primary.name("a", at(100s), at(100s));
+  EXPECT_EQ(primary.grants_for(), 1s);
+  EXPECT_TRUE(primary.may_grant(primary.term(), at(101s) - 1ns));
+  EXPECT_FALSE(primary.may_grant(primary.term(), at(101s)));
+  EXPECT_FALSE(primary.may_grant(primary.term() + 1, at(100s)));
+  EXPECT_EQ(named_primary{60s}.grants_for(), 2s);
+  EXPECT_EQ(named_primary{600ms}.grants_for(), 200ms);
+  EXPECT_EQ(named_primary{100ms}.grants_for(), 50ms) << "never longer than half of its worth";
+}
+
+// Two clocks that differ by twice rho: what is counted there is over when what is renewed here begins to count.
+TEST(named_primary, renews_when_no_grant_of_the_one_before_counts_any_more_P22) {
+  named_primary primary{60s};
+  EXPECT_EQ(primary.renewals_from(0), never);
+  primary.name("a", at(100s), at(100s));
+  EXPECT_EQ(primary.renewals_from(primary.term()), time_point{}) << "nobody was before it";
+  const auto before = primary.term();
+  primary.name("b", at(110s), at(111s));
+  EXPECT_EQ(primary.renewals_from(before), never);
+  const auto from = primary.renewals_from(primary.term());
+  EXPECT_EQ(from, at(111s) + primary.moving_takes());
+  EXPECT_GE(primary.moving_takes(), primary.grants_for() / 99 * 101);
+  primary.name("b", at(112s), at(113s));
+  EXPECT_EQ(primary.renewals_from(primary.term()), from) << "named again is not named anew";
+}
+
 // It may be another server behind the old address, with other keys.
 TEST(named_primary, is_in_a_new_term_when_it_comes_back) {
   named_primary primary{10s};
-  primary.name("a", at(100s));
+  primary.name("a", at(100s), at(100s));
   const auto before = primary.term();
-  primary.name("b", at(101s));
-  primary.name("a", at(102s));
+  primary.name("b", at(101s), at(101s));
+  primary.name("a", at(102s), at(102s));
   EXPECT_NE(primary.term(), before);
   EXPECT_EQ(primary.until(before), time_point{});
 }

@@ -183,6 +183,11 @@ private:
 
   // Holds from the instant from which all of them are renewed.
   void renewed(part& one, time_point now, time_point sent_at) {
+    const time_point counts_from = of().renewals_from(*one.lease);
+    if (sent_at < counts_from) {
+      plan_.on_early(counts_from);
+      return run(now);
+    }
     one.renewed_from = std::max(one.renewed_from, sent_at);
     const auto oldest = std::min_element(parts_.begin(), parts_.end(),
                                          [](const part& a, const part& b) { return a.renewed_from < b.renewed_from; });

@@ -25,7 +25,7 @@ engine::cluster_address address_of(const tcp_address& where) { return {where.hos
 }  // namespace
 
 cluster_watch::cluster_watch(cluster_seeds whom, duration worth)
-    : seeds_{std::move(whom)}, period_{std::clamp<duration>(worth / 12, 100ms, 5s)} {
+    : seeds_{std::move(whom)}, period_{engine::named_primary{worth}.grants_for() / 4} {
   map_.owner.fill(engine::slot_map::nobody);
 }
 

@@ -31,8 +31,8 @@ struct cluster_seeds {
 
 class cluster_watch : public std::enable_shared_from_this<cluster_watch> {
 public:
-  // `worth`: of being named a primary, see engine/named_primary.hpp. They are asked every worth/12, at least every
-  // 100 ms and at most every 5 s, from the first look on.
+  // `worth`: of being named a primary, see engine/named_primary.hpp. They are asked four times in
+  // its grants_for(), every half second for a ttl of 12 s or more, from the first look on.
   cluster_watch(cluster_seeds whom, duration worth);
   ~cluster_watch();
   cluster_watch(const cluster_watch&) = delete;

@@ -37,9 +37,7 @@ std::string what_it_says(const tcp_address& who, const line& one) {
 }  // namespace
 
 sentinel_watch::sentinel_watch(const sentinel_set& whom, duration worth)
-    : named_{std::make_shared<engine::named_primary>(worth)},
-      period_{std::clamp<duration>(worth / 12, 100ms, 5s)},
-      whom_{whom} {
+    : named_{std::make_shared<engine::named_primary>(worth)}, period_{named_->grants_for() / 4}, whom_{whom} {
   for (const auto& one : whom.sentinels) {
     lines_.push_back(
         std::make_unique<line>(endpoint{one, whom.uses_tls, whom.tls}, engine::sentinel_talk{whom.who, whom.primary}));
@@ -134,7 +132,7 @@ sentinel_watch::found sentinel_watch::what_they_say() {
       asked_at = std::min(asked_at, lines_[i]->asked_at());
     }
     const bool is_first = named_->term() == 0;
-    const bool is_other = named_->name(*primary, asked_at);
+    const bool is_other = named_->name(*primary, asked_at, boottime_now());
     result.term = named_->term();
     {
       const std::lock_guard held{mutex_};

@@ -46,8 +46,8 @@ public:
   };
   // Tells it once: here and now who was named last, if that is not long ago, else on the watch's thread when they were
   // asked. They are asked in either case, so that who finds nobody there is told better the next time. Starts the
-  // thread if need be; from then on they are asked every worth/12, at least every 100 ms and at most every 5 s, until
-  // close(). Throws std::system_error if there is no thread to be had.
+  // thread if need be; from then on they are asked four times in named_primary::grants_for(), every half second for a
+  // ttl of 12 s or more, until close(). Throws std::system_error if there is no thread to be had.
   void find(const std::function<void(const found&)>& whom);
 
   std::shared_ptr<const engine::named_primary> primary() const { return named_; }
