@@ -32,6 +32,9 @@ enum class canary_switch {
   clock_stands_in_a_pause,
   store_takes_any_token,
   waits_in_a_line_that_is_gone,
+  // Of those of replicas.
+  any_primary_counts,
+  asks_no_replica,
 };
 
 struct planted_text {
@@ -48,7 +51,8 @@ struct canary {
   std::string_view faults;     // The kinds that bring it out, if it is to be found soon; empty: any.
   canary_switch what;
   std::vector<planted_text> texts;
-  int nodes = 0;  // Of the quorum in which it shows; 0: it shows with one server.
+  int nodes = 0;     // Of the quorum in which it shows; 0: it shows with one server,
+  int replicas = 0;  // that has so many.
 };
 
 std::span<const canary> all_canaries();

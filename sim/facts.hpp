@@ -32,6 +32,7 @@ struct call_record {
   int process = 0;
   int lock = 0;
   bool is_try = false;
+  bool is_durable = false;  // It asks that replicas have what it is granted.
   std::chrono::milliseconds ttl{};
   duration timeout{};  // How late a request of it may take effect.
   instant started_at{};
@@ -100,7 +101,7 @@ struct script_run {
 
 // What is outside of the contract's assumptions, and so may be the reason for an overlap.
 // A server that restarts without its data is none: the quarantine is for that.
-enum class cause { clock_stepped, clock_rate, data_lost, keys_deleted, broken_at_once };
+enum class cause { clock_stepped, clock_rate, data_lost, keys_deleted, broken_at_once, another_primary };
 constexpr const char* to_string(cause what) {
   switch (what) {
     case cause::clock_stepped: return "the server's clock stepped";
@@ -108,6 +109,7 @@ constexpr const char* to_string(cause what) {
     case cause::data_lost: return "the server lost data";
     case cause::keys_deleted: return "keys were deleted while the server ran";
     case cause::broken_at_once: return "an operator broke it without waiting for its expiry";
+    case cause::another_primary: return "another server became the primary";
   }
   return "";
 }

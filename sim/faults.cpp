@@ -41,11 +41,12 @@ void trouble::strike(fault what) {
   if (what >= fault::clock_steps && what <= fault::clock_rates) return strike_clock(what);
   if (what == fault::breaks) return break_something();
   if (what == fault::resizes) return resize_something();
+  if (what >= fault::failovers) return strike_replicas(what);
   strike_rights(what);
 }
 
 int trouble::some_connection() {
-  const auto all = in_->net().open_connections();
+  const auto all = in_->servers().open_connections();
   return all.empty() ? 0 : all[rng_.below(all.size())];
 }
 
@@ -62,11 +63,11 @@ void trouble::lasting(duration time, std::function<void()> ends) {
 }
 
 void trouble::strike_network(fault what) {
-  auto& net = in_->net();
   const duration ttl = in_->what().ttl;
   const duration time = rng_.any_size(5ms, 2 * ttl);
   const int id = some_connection();
   if (id == 0) return;
+  auto& net = in_->net_with(id);
   const int host = net.host_of(id);
   route& path = net.of(host);
   const way direction = rng_.chance(50) ? way::to_server : way::to_client;
@@ -82,7 +83,7 @@ void trouble::strike_network(fault what) {
     case fault::lost_replies:
       net.block(id, way::to_client, in_->now() + 2 * time);
       in_->queue().after(time, [this, id] {
-        if (in_->net().is_open(id)) in_->net().cut(id);
+        if (in_->net_with(id).is_open(id)) in_->net_with(id).cut(id);
       });
       // The client hears of its end only then.
       return in_->befall(host, 2 * time + 1s);
@@ -107,8 +108,10 @@ void trouble::strike_process(fault what) {
   who->pause();
   in_->befall(number, time + 1s);
   if (what == fault::suspends) {
-    for (const int id : in_->net().connections_of(number)) {
-      if (rng_.chance(70)) in_->net().cut(id);
+    for (std::size_t i = 0; i < in_->servers().size(); ++i) {
+      for (const int id : in_->servers().net(i).connections_of(number)) {
+        if (rng_.chance(70)) in_->servers().net(i).cut(id);
+      }
     }
   }
   in_->queue().after(time, [who] { who->resume(); });
@@ -132,7 +135,7 @@ void trouble::strike_server(fault what) {
     case fault::server_stalls: server.be_stuck_until(up_at); break;
     case fault::full_memory:
       server.redis().set_memory_full(true);
-      lasting(2 * down, [this] { in_->server().redis().set_memory_full(false); });
+      lasting(2 * down, [&server] { server.redis().set_memory_full(false); });
       in_->befall_all(2 * down);
       break;
     case fault::flushes:
@@ -163,12 +166,12 @@ void trouble::strike_rights(fault what) {
     case fault::publish_denied:
     case fault::info_denied: {
       server.redis().deny(what == fault::publish_denied ? "PUBLISH" : "INFO");
-      lasting(time, [this] { in_->server().redis().allow_all(); });
+      lasting(time, [&server] { server.redis().allow_all(); });
       break;
     }
     case fault::subscribe_denied:
       server.deny_subscribe(true);
-      lasting(time, [this] { in_->server().deny_subscribe(false); });
+      lasting(time, [&server] { server.deny_subscribe(false); });
       break;
     case fault::subscriber_kills: server.kill_clients(model_server::kill::subscribers); break;
     case fault::client_kills: server.kill_clients(model_server::kill::all); break;
@@ -216,24 +219,27 @@ void trouble::strike_clock(fault what) {
     return in_->befall_all(time + 2s);
   }
   server.clock().run_at(in_->now(), what == fault::clock_stops ? -1'000'000 : rng_.number(-900'000, 2'000'000));
-  lasting(time, [this] { in_->server().clock().run_at(in_->now(), in_->what().server_ppm); });
+  lasting(time, [this, &server] { server.clock().run_at(in_->now(), in_->what().server_ppm); });
   in_->disturb(what == fault::clock_stops ? cause::clock_stepped : cause::clock_rate, time);
   in_->befall_all(time + 2s);
 }
 
 void trouble::end() {
   is_over_ = true;
-  auto& server = in_->server();
-  server.redis().set_memory_full(false);
-  server.redis().allow_all();
-  server.deny_subscribe(false);
-  if (server.clock().ppm() != in_->what().server_ppm) server.clock().run_at(in_->now(), in_->what().server_ppm);
-  for (process* p : in_->living()) {
-    route& path = in_->net().of(p->number());
-    path.spike_percent = 0;
-    path.blocked_until = in_->now();
-    p->resume();
+  if (in_->servers().size() > 1) in_->servers().settle();
+  for (std::size_t i = 0; i < in_->servers().size(); ++i) {
+    auto& server = in_->servers().of(i);
+    server.redis().set_memory_full(false);
+    server.redis().allow_all();
+    server.deny_subscribe(false);
+    if (server.clock().ppm() != in_->what().server_ppm) server.clock().run_at(in_->now(), in_->what().server_ppm);
+    for (process* p : in_->living()) {
+      route& path = in_->servers().net(i).of(p->number());
+      path.spike_percent = 0;
+      path.blocked_until = in_->now();
+    }
   }
+  for (process* p : in_->living()) p->resume();
 }
 
 }  // namespace holdfast::sim

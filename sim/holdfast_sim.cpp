@@ -20,7 +20,7 @@ namespace {
 constexpr const char* usage =
     "usage: holdfast-sim [--schedules N] [--seed S] [--jobs J] [--faults KIND,...|none] [--canary NAME]\n"
     "                    [--processes N] [--workers N] [--horizon NANOSECONDS] [--trace]\n"
-    "                    [--quorum 1|3|5|7|9|any]\n"
+    "                    [--quorum 1|3|5|7|9|any | --replicas 1|2|any]\n"
     "       holdfast-sim --canaries [--seed S] [--jobs J]\n";
 
 struct options {
@@ -66,12 +66,20 @@ int nodes(std::string_view text) {
   return static_cast<int>(count);
 }
 
+int replicas(std::string_view text) {
+  if (text == "any") return limits::any_replicas;
+  const auto count = number(std::string{text}.c_str());
+  if (count < 1 || count > 2) refuse(fmt::format("the server has 1 or 2 replicas, not {}", text));
+  return static_cast<int>(count);
+}
+
 options read(int count, char** words) {
   const ::option known[] = {
       {"schedules", 1, nullptr, 'n'}, {"seed", 1, nullptr, 's'},    {"jobs", 1, nullptr, 'j'},
       {"faults", 1, nullptr, 'f'},    {"canary", 1, nullptr, 'c'},  {"processes", 1, nullptr, 'p'},
       {"workers", 1, nullptr, 'w'},   {"horizon", 1, nullptr, 'h'}, {"trace", 0, nullptr, 't'},
-      {"canaries", 0, nullptr, 'C'},  {"quorum", 1, nullptr, 'q'},  {nullptr, 0, nullptr, 0}};
+      {"canaries", 0, nullptr, 'C'},  {"quorum", 1, nullptr, 'q'},  {"replicas", 1, nullptr, 'r'},
+      {nullptr, 0, nullptr, 0}};
   options what;
   for (int c; (c = getopt_long(count, words, "", known, nullptr)) != -1;) {
     switch (c) {
@@ -83,6 +91,7 @@ options read(int count, char** words) {
       case 'w': what.within.workers = static_cast<int>(number(optarg)); break;
       case 'h': what.within.horizon = duration{static_cast<std::int64_t>(number(optarg))}; break;
       case 'q': what.within.nodes = nodes(optarg); break;
+      case 'r': what.within.replicas = replicas(optarg); break;
       case 't': what.shows_trace = true; break;
       case 'C': what.tries_canaries = true; break;
       case 'c':
@@ -93,6 +102,7 @@ options read(int count, char** words) {
     }
   }
   if (optind < count) refuse(fmt::format("'{}' is no option", words[optind]));
+  if (what.within.nodes != 0 && what.within.replicas != 0) refuse("--quorum and --replicas are two worlds");
   if (what.jobs < 1 || what.jobs > 256) refuse("--jobs is 1 to 256");
   return what;
 }
@@ -108,7 +118,8 @@ int try_canaries(const options& what) {
     const range seeds{what.seeds.first, static_cast<std::uint64_t>(c.schedules)};
     auto within = what.within;
     within.nodes = c.nodes;
-    if (c.nodes > 0 && !c.faults.empty()) {
+    within.replicas = c.replicas;
+    if (c.nodes + c.replicas > 0 && !c.faults.empty()) {
       choose_faults(within, c.faults);
       within.all_of_them = true;
     }

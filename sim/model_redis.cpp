@@ -47,6 +47,7 @@ resp::value model_redis::run(words_t words, bool in_script) {
       row{"HELLO", -1, false, false, &model_redis::hello},
       row{"INFO", -1, false, false, &model_redis::info},
       row{"SELECT", 2, false, false, &model_redis::select},
+      row{"REPLICAOF", 3, false, false, &model_redis::replicaof},
       row{"ZADD", -4, true, true, &model_redis::zadd},
       row{"ZREM", -3, false, true, &model_redis::zrem},
       row{"ZSCORE", 3, false, false, &model_redis::zscore},
@@ -76,9 +77,13 @@ resp::value model_redis::run(words_t words, bool in_script) {
     return resp::server_error{in_script ? "ERR The user executing the script can't run this command or subcommand"
                                         : "NOPERM this user has no permissions to run the '" + words[0] + "' command"};
   }
+  if (found->writes && is_replica_) {
+    return resp::server_error{"READONLY You can't write against a read only replica."};
+  }
   if (found->grows && memory_full_ && !script_wrote_) {
     return resp::server_error{"OOM command not allowed when used memory > 'maxmemory'."};
   }
+  if (found->writes) ++writes_;
   if (found->writes && in_script) script_wrote_ = true;
   return (this->*found->run)(words);
 }
@@ -255,9 +260,11 @@ resp::value model_redis::hello(words_t words) {
   if (words.size() != 1 && words[1] != "2") return resp::server_error{"NOPROTO unsupported protocol version"};
   if (words.size() > 2) return resp::server_error{"ERR the model knows no option of HELLO"};
   const auto text = [](const char* t) { return resp::value{std::string{t}}; };
-  return resp::value::array{text("server"),  text("redis"),  text("version"), text("7.0.15"),      text("proto"),
-                            std::int64_t{2}, text("id"),     std::int64_t{1}, text("mode"),        text("standalone"),
-                            text("role"),    text("master"), text("modules"), resp::value::array{}};
+  return resp::value::array{text("server"),     text("redis"),       text("version"),
+                            text("7.0.15"),     text("proto"),       std::int64_t{2},
+                            text("id"),         std::int64_t{1},     text("mode"),
+                            text("standalone"), text("role"),        text(is_replica_ ? "replica" : "master"),
+                            text("modules"),    resp::value::array{}};
 }
 
 resp::value model_redis::info(words_t words) {
@@ -270,7 +277,8 @@ resp::value model_redis::info(words_t words) {
            "\r\ntcp_port:6379\r\nuptime_in_seconds:" + std::to_string(uptime.count()) + "\r\n";
   }
   if (what == "REPLICATION") {
-    return "# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:" + replication_id_ +
+    const std::string role = is_replica_ ? "slave\r\nmaster_link_status:down" : "master";
+    return "# Replication\r\nrole:" + role + "\r\nconnected_slaves:0\r\nmaster_replid:" + replication_id_ +
            "\r\nmaster_replid2:" + second_id_ + "\r\n";
   }
   return resp::server_error{"ERR the model knows no INFO but INFO server and INFO replication"};
@@ -280,6 +288,12 @@ resp::value model_redis::select(words_t words) {
   const auto which = number_of(words[1]);
   if (!which) return resp::server_error{"ERR invalid DB index"};
   if (*which != 0) return resp::server_error{"ERR DB index is out of range"};
+  return resp::status{"OK"};
+}
+
+// Nothing is copied from there: the world does that (sim/replicas).
+resp::value model_redis::replicaof(words_t words) {
+  is_replica_ = upper(words[1]) != "NO" || upper(words[2]) != "ONE";
   return resp::status{"OK"};
 }
 

@@ -11,6 +11,7 @@
 #include "resp/value.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,6 +49,12 @@ public:
     replication_id_ = std::move(id);
     second_id_ = std::move(second);
   }
+
+  // A replica takes writes from its primary only (load()), and says that it is one.
+  void set_replica(bool is) { is_replica_ = is; }
+  bool is_replica() const { return is_replica_; }
+  // Counts what was written, or may have been.
+  std::uint64_t writes() const { return writes_; }
 
   // Lets time pass; a negative step is a wall clock that was set back (H5).
   void pass(std::chrono::microseconds time) { clock_ += time; }
@@ -136,6 +143,7 @@ private:
   resp::value hello(words_t words);
   resp::value info(words_t words);
   resp::value select(words_t words);
+  resp::value replicaof(words_t words);
 
   // model_collections.cpp
   resp::value zadd(words_t words);
@@ -171,6 +179,8 @@ private:
   std::set<std::string> denied_{};
   std::map<std::string, int> subscribers_{};
   std::vector<message> said_{};
+  std::uint64_t writes_ = 0;
+  bool is_replica_ = false;
   bool memory_full_ = false;
   bool script_wrote_ = false;  // Redis checks memory only before a script's first write.
 };

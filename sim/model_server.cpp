@@ -60,7 +60,9 @@ server_time model_server::now() {
 
 resp::value model_server::operate(std::initializer_list<std::string> words) {
   now();
-  return redis_.execute(words);
+  auto reply = redis_.execute(words);
+  note_writes();
+  return reply;
 }
 
 void model_server::break_lock(const lock& of, const holder& whose, bool at_once) {
@@ -75,6 +77,7 @@ void model_server::break_lock(const lock& of, const holder& whose, bool at_once)
   now();
   answer_script(nobody, of, source.which, words, events_->now());
   spread_messages();
+  note_writes();
   flush();
 }
 
@@ -118,8 +121,22 @@ void model_server::restart(instant up_at, model_redis::keyspace data) {
   // It starts when it is up again, by its clock of then.
   events_->at(up_at, [this, run = runs_] {
     now();
-    if (run == runs_) redis_.set_started_at(redis_.now());
+    if (run != runs_) return;
+    redis_.set_started_at(redis_.now());
+    if (tell_.on_started) tell_.on_started();
   });
+}
+
+void model_server::become_replica() {
+  redis_.set_replica(true);
+  kill_clients(kill::all);
+}
+
+// As REPLICAOF NO ONE: the id is new, and the one that it copied under is the second.
+void model_server::become_primary() {
+  redis_.set_replica(false);
+  redis_.set_replication(fmt::format("{:08}{:032}", which_, ++promotions_), std::string(40, 'b'));
+  kill_clients(kill::all);
 }
 
 // ---- requests ----
@@ -127,21 +144,79 @@ void model_server::restart(instant up_at, model_redis::keyspace data) {
 void model_server::on_bytes(int id, std::string_view bytes, instant sent_at) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  auto& from = found->second;
   now();
+  auto& from = found->second;
+  if (from.waits) return from.unread.push_back({std::string{bytes}, sent_at});
   from.reader.feed(bytes);
-  while (const auto request = from.reader.next()) {
+  serve(from, sent_at);
+}
+
+void model_server::serve(connection& from, instant sent_at) {
+  while (!from.waits) {
+    const auto request = from.reader.next();
+    if (!request) break;
     const auto& elements = *request->as_array();
     words_.resize(elements.size());
     for (std::size_t i = 0; i < elements.size(); ++i) words_[i] = *elements[i].as_bulk();
+    const auto before = redis_.writes();
     if (words_[0] == "SUBSCRIBE" || words_[0] == "UNSUBSCRIBE") {
       subscribe(from, words_);
+    } else if (words_[0] == "WAIT") {
+      wait(from, words_, sent_at);
     } else {
       append(from.output, answer(from, words_, sent_at));
     }
+    if (redis_.writes() != before) from.writes = redis_.writes();
     spread_messages();
   }
+  note_writes();
   flush();
+}
+
+void model_server::note_writes() {
+  if (std::exchange(seen_writes_, redis_.writes()) != redis_.writes() && tell_.on_written) tell_.on_written();
+}
+
+// ---- copies ----
+
+void model_server::wait(connection& from, words_t words, instant sent_at) {
+  if (redis_.is_replica()) {
+    append(from.output, resp::server_error{"ERR WAIT cannot be used with replica instances."});
+    return;
+  }
+  const int copies = std::stoi(words[1]);
+  const int have = copies_of(from.writes);
+  if (have >= copies) return append(from.output, resp::value{static_cast<std::int64_t>(have)});
+  const auto number = ++last_wait_;
+  from.waits = waiting{copies, from.writes, number, sent_at};
+  note_writes();
+  events_->after(std::chrono::milliseconds{std::stoi(words[2])}, [this, number] {
+    for (auto& [id, c] : connections_) {
+      if (!c.waits || c.waits->number != number) continue;
+      return end_wait(c, copies_of(c.waits->writes));
+    }
+  });
+}
+
+void model_server::end_wait(connection& from, int copies) {
+  const instant sent_at = std::exchange(from.waits, std::nullopt)->sent_at;
+  now();
+  append(from.output, resp::value{static_cast<std::int64_t>(copies)});
+  serve(from, sent_at);
+  while (!from.waits && !from.unread.empty()) {
+    const auto next = std::move(from.unread.front());
+    from.unread.pop_front();
+    from.reader.feed(next.bytes);
+    serve(from, next.sent_at);
+  }
+}
+
+void model_server::on_copied() {
+  for (auto& [id, c] : connections_) {
+    if (!c.waits) continue;
+    const int have = copies_of(c.waits->writes);
+    if (have >= c.waits->copies) end_wait(c, have);
+  }
 }
 
 resp::value model_server::answer(connection& from, words_t words, instant sent_at) {

@@ -9,8 +9,11 @@
 
 #include "resp/reader.hpp"
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +29,11 @@ public:
     // A command that is no script of ours; and what the server said.
     std::function<void(const std::string& name, const resp::value& reply)> on_command{};
     std::function<void(const std::string& what)> trace{};
+    // Of a server that others copy: its data has changed, or it is up again; and how many of them have its first
+    // `writes` writes.
+    std::function<void()> on_written{};
+    std::function<void()> on_started{};
+    std::function<int(std::uint64_t writes)> copies_of{};
   };
 
   // `which`: of several in one world.
@@ -35,6 +43,7 @@ public:
   model_redis& redis() { return redis_; }
   const model_redis& redis() const { return redis_; }
   wall_clock& clock() { return clock_; }
+  const wall_clock& clock() const { return clock_; }
   server_time now();
   server_time clock_now() const { return clock_.read(events_->now()); }
 
@@ -43,6 +52,12 @@ public:
   void restart(instant up_at, model_redis::keyspace data);
   void be_stuck_until(instant until) { stuck_until_ = std::max(stuck_until_, until); }
   bool is_up() const { return events_->now() >= up_at_; }
+  instant up_at() const { return up_at_; }
+  // Sentinels tell it what it is; they end all its connections, too.
+  void become_replica();
+  void become_primary();
+  // One more of those that copy it has what was written.
+  void on_copied();
   // CLIENT KILL: of those that have subscribed, or of all.
   enum class kill { subscribers, all };
   void kill_clients(kill whom);
@@ -61,13 +76,30 @@ public:
   instant stuck_until() override { return stuck_until_; }
 
 private:
+  // For replicas to have what a connection wrote.
+  struct waiting {
+    int copies;
+    std::uint64_t writes;
+    std::uint64_t number;
+    instant sent_at;  // As what it came with.
+  };
+  struct parcel {
+    std::string bytes;
+    instant sent_at;
+  };
   struct connection {
     int host;
     resp::reader reader{};
     std::set<std::string> channels{};
     std::string output{};
+    std::uint64_t writes = 0;        // Of the server, when it wrote last.
+    std::optional<waiting> waits{};  // Nothing is read from it meanwhile.
+    std::deque<parcel> unread{};
   };
 
+  void serve(connection& from, instant sent_at);
+  void wait(connection& from, words_t words, instant sent_at);
+  void end_wait(connection& from, int copies);
   resp::value answer(connection& from, words_t words, instant sent_at);
   resp::value answer_script(int process, const lock& of, script::id which, words_t words, instant sent_at);
   void subscribe(connection& from, words_t words);
@@ -76,6 +108,8 @@ private:
   void flush();
 
   std::string run_id() const;
+  int copies_of(std::uint64_t writes) const { return tell_.copies_of ? tell_.copies_of(writes) : 0; }
+  void note_writes();
 
   event_queue* events_;
   int which_;
@@ -89,10 +123,15 @@ private:
   instant stuck_until_{};
   bool denies_subscribe_ = false;
   int runs_ = 1;
+  int promotions_ = 0;
+  std::uint64_t last_wait_ = 0;
+  std::uint64_t seen_writes_ = 0;
 };
 
 // What the keyspace says of a lock.
 std::vector<holder> holders_of(const model_redis& in, const lock& what);
+// Those whose time is over too: of a replica, which keeps them until its primary has deleted them.
+std::vector<holder> recorded_holders_of(const model_redis& in, const lock& what);
 std::vector<line_place> line_of(const model_redis& in, const lock& what);
 
 }  // namespace holdfast::sim

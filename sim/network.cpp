@@ -6,6 +6,13 @@
 
 namespace holdfast::sim {
 
+namespace {
+
+// As src/net/link.cpp has it: idle for 15 s, and three probes.
+constexpr duration keepalive = std::chrono::seconds{30};
+
+}  // namespace
+
 int network::connect(client_end& who, int host) {
   const int id = ++last_;
   link& made = links_.emplace(id, link{&who, host}).first->second;
@@ -54,6 +61,13 @@ void network::cut(int id) {
 void network::silence(int id, way where) {
   link& of = links_.at(id);
   (where == way::to_server ? of.to_server : of.to_client).is_silent = true;
+  if (!of.client) return;
+  events_->after(keepalive, [this, id] {
+    const auto found = links_.find(id);
+    if (found == links_.end() || !found->second.client) return;
+    std::exchange(found->second.client, nullptr)->on_closed(id);
+    forget_if_over(id);
+  });
 }
 
 void network::block(int id, way where, instant until) {

@@ -59,7 +59,9 @@ struct route {
 
 class network {
 public:
-  network(event_queue& events, server_end& server, seeded_random rng) : events_{&events}, server_{&server}, rng_{rng} {}
+  // The numbers of its connections are above `first`.
+  network(event_queue& events, server_end& server, seeded_random rng, int first = 0)
+      : events_{&events}, server_{&server}, rng_{rng}, last_{first} {}
 
   route& of(int host) { return routes_[host]; }
 
@@ -73,7 +75,7 @@ public:
 
   // Somebody in between ends it for both. What is under way to the server may or may not get there.
   void cut(int id);
-  // From now on nothing gets through in this direction, and nobody is told.
+  // From now on nothing gets through in this direction, and nobody is told, until the client's TCP finds out.
   enum class way { to_server, to_client };
   void silence(int id, way where);
   // Nothing gets through before that.
@@ -113,7 +115,7 @@ private:
   event_queue* events_;
   server_end* server_;
   seeded_random rng_;
-  int last_ = 0;
+  int last_;
   std::map<int, route> routes_;
   std::map<int, link> links_;
 };

@@ -15,13 +15,39 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::array<std::string_view, fault_count> names{
-    "delays",           "split_writes",    "blocked_routes",   "stalls",         "cuts",
-    "lost_replies",     "silence",         "pauses",           "suspends",       "kills",
-    "host_deaths",      "server_restarts", "data_losses",      "old_snapshots",  "server_stalls",
-    "full_memory",      "flushes",         "evictions",        "script_flushes", "publish_denied",
-    "subscribe_denied", "info_denied",     "subscriber_kills", "client_kills",   "clock_steps",
-    "clock_stops",      "clock_rates",     "forged_messages",  "breaks",         "resizes"};
+constexpr std::array<std::string_view, fault_count> names{"delays",
+                                                          "split_writes",
+                                                          "blocked_routes",
+                                                          "stalls",
+                                                          "cuts",
+                                                          "lost_replies",
+                                                          "silence",
+                                                          "pauses",
+                                                          "suspends",
+                                                          "kills",
+                                                          "host_deaths",
+                                                          "server_restarts",
+                                                          "data_losses",
+                                                          "old_snapshots",
+                                                          "server_stalls",
+                                                          "full_memory",
+                                                          "flushes",
+                                                          "evictions",
+                                                          "script_flushes",
+                                                          "publish_denied",
+                                                          "subscribe_denied",
+                                                          "info_denied",
+                                                          "subscriber_kills",
+                                                          "client_kills",
+                                                          "clock_steps",
+                                                          "clock_stops",
+                                                          "clock_rates",
+                                                          "forged_messages",
+                                                          "breaks",
+                                                          "resizes",
+                                                          "failovers",
+                                                          "replication_stalls",
+                                                          "sentinel_silence"};
 
 // Two clocks this fast and this slow are just within rho = 1 % of each other.
 constexpr std::int64_t most_ppm = 4'975;
@@ -58,6 +84,21 @@ process_plan draw_process(seeded_random rng, duration ttl) {
   return made;
 }
 
+// Replicas, and what befalls them. Drawn apart, so that a seed without them means what it always did.
+void draw_replicas(plan& made, const limits& within) {
+  auto rng = seeded_random::of(made.seed, 'R');
+  const int drawn = rng.number(1, 2);
+  made.replicas = within.replicas == limits::any_replicas ? drawn : within.replicas;
+  if (rng.chance(50)) made.copies = rng.number(1, made.replicas);
+  // As options.hpp demands: a quarter of the shortest ttl.
+  made.copy_timeout = std::chrono::milliseconds{rng.number(60, 120)};
+  // What the sentinels say is worth something for as long as a lease, and asking them takes its time.
+  made.ttl = std::max<std::chrono::milliseconds>(made.ttl, 1s);
+  made.faults[static_cast<std::size_t>(fault::failovers)] = rng.chance(80);
+  made.faults[static_cast<std::size_t>(fault::replication_stalls)] = rng.chance(40);
+  made.faults[static_cast<std::size_t>(fault::sentinel_silence)] = rng.chance(40);
+}
+
 }  // namespace
 
 std::chrono::milliseconds longest_ttl(std::chrono::milliseconds ttl) {
@@ -82,13 +123,14 @@ plan draw(std::uint64_t seed, const limits& within) {
   made.server_ppm = draw_ppm(rng);
   made.has_scripts = seeded_random::of(seed, 's').chance(80);
   made.ttl = std::chrono::floor<std::chrono::milliseconds>(rng.any_size(200ms, 8s));
+  if (within.replicas != 0) draw_replicas(made, within);
   made.max_ttl = longest_ttl(made.ttl);
   made.think = rng.any_size(1ms, 2s);
   made.work = rng.any_size(1ms, 2 * duration{made.ttl});
   made.horizon = std::min<duration>((made.think + made.work) * rng.number(1, 3) + 20ms, 60s);
   // One in ten has no trouble at all.
   const int kinds = rng.chance(10) ? 0 : rng.number(1, 6);
-  for (int i = 0; i < kinds; ++i) made.faults[rng.below(fault_count)] = true;
+  for (int i = 0; i < kinds; ++i) made.faults[rng.below(common_fault_count)] = true;
   made.fault_pause = made.horizon / rng.number(1, 12);
 
   for (int i = 0; i < std::min(processes, within.processes); ++i) {

@@ -47,8 +47,13 @@ enum class fault {
   forged_messages,
   breaks,
   resizes,
+  // Of a primary with replicas, and their sentinels.
+  failovers,
+  replication_stalls,
+  sentinel_silence,
 };
-inline constexpr std::size_t fault_count = 30;
+inline constexpr std::size_t fault_count = 33;
+inline constexpr std::size_t common_fault_count = 30;  // Of them, those of one server.
 std::string_view to_string(fault what);
 std::optional<fault> fault_of(std::string_view name);
 
@@ -66,6 +71,9 @@ struct plan {
   std::vector<lock> locks{};
   std::vector<process_plan> processes{};
   std::int64_t server_ppm = 0;
+  int replicas = 0;
+  int copies = 0;  // So many of them must have what a client is granted (durability.replicas).
+  std::chrono::milliseconds copy_timeout{};
   bool nodes_agree = false;  // The clocks of a quorum's servers: or they differ as much as they may.
   bool has_scripts = false;  // The server knows them, because it has served others before.
   std::chrono::milliseconds ttl{};
@@ -86,6 +94,8 @@ struct limits {
   bool all_of_them = false;  // Each schedule has all of `faults`.
   int nodes = 0;             // Of a quorum, odd. 0: one server and no quorum; any_nodes: as the seed says.
   static constexpr int any_nodes = -1;
+  int replicas = 0;  // Of the one server, with sentinels; any_replicas: 1 or 2, as the seed says.
+  static constexpr int any_replicas = -1;
   limits() { faults.fill(true); }
 };
 

@@ -2,6 +2,8 @@
 // A process and its wires: as src/client/connection.cpp and the leading thread of command_connection.cpp.
 #include "process.hpp"
 
+#include "replicas/server_set.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +14,11 @@ namespace holdfast::sim {
 namespace {
 
 // As src/client/client_state.cpp.
-engine::channel::settings channel_settings(const process_settings& what, const process::hooks& tell) {
+engine::channel::settings channel_settings(const process_settings& what, const process::hooks& tell,
+                                           const std::unique_ptr<primary_watch>& watch) {
   engine::channel::settings s;
+  if (watch && !tell.is_planted(canary_switch::any_primary_counts)) s.primary = watch->primary();
+  if (!tell.is_planted(canary_switch::asks_no_replica)) s.durable = what.durable;
   s.connect_timeout = std::min(s.connect_timeout, what.timeout);
   if (!what.is_quarantined || tell.is_planted(canary_switch::no_quarantine)) return s;
   s.epoch.prefix = what.prefix;
@@ -21,8 +26,9 @@ engine::channel::settings channel_settings(const process_settings& what, const p
   return s;
 }
 
-engine::channel::settings keeper_settings(const process_settings& what, const process::hooks& tell) {
-  auto s = channel_settings(what, tell);
+engine::channel::settings keeper_settings(const process_settings& what, const process::hooks& tell,
+                                          const std::unique_ptr<primary_watch>& watch) {
+  auto s = channel_settings(what, tell, watch);
   s.epoch.may_be_unknown = true;
   return s;
 }
@@ -41,7 +47,8 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
       what_{std::move(what)},
       tell_{std::move(tell)},
       clock_{time_point{std::chrono::hours{1 + what_.number}}, what_.clock_ppm},
-      caller_{channel_settings(what_, tell_),
+      watch_{watch()},
+      caller_{channel_settings(what_, tell_, watch_),
               what_.rng,
               {[this](time_point at) { ear_.compare(at); },
                [this](const engine::connection_failure&) { tell_.on_down(); },
@@ -50,7 +57,7 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
                  if (tell_.is_planted(canary_switch::ignores_stray_hints)) return;
                  keeper_.on_stray_hint(now(), owner, said_at);
                }}},
-      ear_{channel_settings(what_, tell_),
+      ear_{channel_settings(what_, tell_, watch_),
            fmt::format("{}wake:{:032}", what_.prefix, what_.number),
            caller_.wire(),
            what_.rng,
@@ -61,11 +68,23 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
               caller_.on_hint(at, owner, said_at, look_in);
             },
             [this](time_point at) { caller_.on_hearing_changed(at); }}},
-      keeper_{keeper_settings(what_, tell_), rho, what_.rng, *this},
+      keeper_{keeper_settings(what_, tell_, watch_), rho, what_.rng, *this},
       unattended_{caller_},
       commands_{&caller_.wire()},
       listening_{&ear_.wire()},
       keeping_{&keeper_.wire()} {}
+
+// As src/client/client_state.cpp: watch_for.
+std::unique_ptr<primary_watch> process::watch() {
+  if (!what_.servers) return nullptr;
+  primary_watch::hooks h;
+  h.now = [this] { return now(); };
+  h.when_running = [this](std::function<void()> then) { when_running(std::move(then)); };
+  h.on_change = [this] { drive(); };
+  const primary_watch::settings s{&what_.servers->named(), what_.number, core::usable(what_.max_ttl, rho),
+                                  what_.least_delay, what_.jitter};
+  return std::make_unique<primary_watch>(*events_, s, seeded_random{what_.rng.next()}, std::move(h));
+}
 
 // ---- what befalls it ----
 
@@ -89,12 +108,13 @@ void process::die(death how) {
   if (is_dead_) return;
   is_dead_ = true;
   missed_.clear();
+  if (watch_) watch_->close();
   for (wire* of : {&commands_, &listening_, &keeping_}) {
     if (of->id == 0) continue;
     // A host that is gone says nothing any more, not even that.
     if (how == death::host) {
-      net_->silence(of->id, network::way::to_server);
-      net_->silence(of->id, network::way::to_client);
+      of->net->silence(of->id, network::way::to_server);
+      of->net->silence(of->id, network::way::to_client);
     }
     close(*of);
   }
@@ -131,7 +151,7 @@ void process::on_connected(int id) {
     wire* of = wire_of(id);
     if (!of) return;
     of->is_open = true;
-    of->channel->on_connected(now());
+    of->channel->on_connected(now(), of->term);
     drive();
   });
 }
@@ -141,7 +161,7 @@ void process::on_refused(int id) {
     wire* of = wire_of(id);
     if (!of) return;
     of->id = 0;
-    of->channel->on_closed(now(), {errc::cannot_connect, "Connection refused", false, true});
+    of->channel->on_closed(now(), {errc::cannot_connect, "Connection refused", false, of->term == 0});
     drive();
   });
 }
@@ -170,24 +190,47 @@ void process::on_closed(int id) {
 }
 
 void process::close(wire& of) {
-  if (of.id != 0 && net_->is_open(of.id)) net_->close(of.id);
+  if (of.id != 0 && of.net->is_open(of.id)) of.net->close(of.id);
   of.id = 0;
   of.is_open = false;
 }
 
+// As src/net/link.cpp and resolver.cpp.
+void process::connect(wire& of) {
+  ++of.attempt;
+  of.term = 0;
+  if (!watch_) {
+    of.net = net_;
+    of.id = net_->connect(*this, what_.number);
+    return;
+  }
+  watch_->find([this, &of, attempt = of.attempt](const primary_watch::found& primary) {
+    if (of.attempt != attempt || of.channel->is_closed()) return;
+    if (primary.term == 0) {
+      of.channel->on_closed(now(), {errc::no_primary, "no majority of the sentinels names one", false, false});
+    } else {
+      of.term = primary.term;
+      of.net = &what_.servers->net(static_cast<std::size_t>(primary.server));
+      of.id = of.net->connect(*this, what_.number);
+    }
+    drive();
+  });
+}
+
 void process::prepare(wire& of) {
   const time_point at = now();
+  if (of.channel->mind_primary(at, of.term)) close(of);
   if (of.channel->on_wake(at) || (of.channel->is_closed() && of.id != 0)) close(of);
   if (!of.channel->wants_connection(at)) return;
   if (of.id != 0) close(of);
   of.channel->on_connecting(at);
-  of.id = net_->connect(*this, what_.number);
+  connect(of);
 }
 
 void process::flush(wire& of) {
   auto& bytes = of.channel->output();
   if (!of.is_open || bytes.empty()) return;
-  if (net_->is_open(of.id)) net_->send(of.id, bytes);
+  if (of.net->is_open(of.id)) of.net->send(of.id, bytes);
   bytes.clear();
 }
 

@@ -10,6 +10,7 @@
 #include "canary.hpp"
 #include "facts.hpp"
 #include "network.hpp"
+#include "replicas/primary_watch.hpp"
 #include "seeded_random.hpp"
 
 #include "engine/acquire.hpp"
@@ -28,6 +29,8 @@
 #include <vector>
 
 namespace holdfast::sim {
+
+class server_set;
 
 // A lease as its program has it.
 struct kept_lease final : engine::held_lease {
@@ -74,6 +77,11 @@ struct process_settings {
   std::string prefix = "hf:";
   bool is_quarantined = true;
   bool has_alternative = false;  // core::acquire_settings
+  // Of a server with replicas: how it finds the primary, and how many of them must have what it is granted.
+  server_set* servers = nullptr;
+  duration least_delay{};  // To the sentinels.
+  duration jitter{};
+  durability durable{};
 };
 
 class process final : public client_end, engine::keeper_listener {
@@ -95,6 +103,7 @@ public:
     std::function<bool(canary_switch)> is_planted{};
     std::function<int()> next_number{};
   };
+  // `net`: of the one server; with what.servers, of none.
   process(event_queue& events, network& net, const std::vector<lock>& locks, process_settings what, hooks tell);
 
   int number() const { return what_.number; }
@@ -113,6 +122,10 @@ public:
   void after(duration wait, std::function<void()> what);
   // Those of its customers who have nothing left to do.
   bool is_idle() const { return calls_.empty() && keeper_.is_idle(); }
+  // Nothing is wanted of it any more.
+  void close() {
+    if (watch_) watch_->close();
+  }
 
   // ---- what befalls it ----
   void pause();
@@ -137,6 +150,9 @@ private:
     engine::channel* channel;
     int id = 0;  // Zero: closed.
     bool is_open = false;
+    network* net = nullptr;                       // It leads over this one.
+    engine::named_primary::term_number term = 0;  // To this primary.
+    int attempt = 0;
   };
   struct open_call {
     call_record record{};
@@ -152,11 +168,13 @@ private:
     }
   };
 
+  std::unique_ptr<primary_watch> watch();
   time_point now() const { return clock_.read(events_->now()); }
   // At once, or when it runs again.
   void when_running(std::function<void()> what);
   void drive();
   void prepare(wire& of);
+  void connect(wire& of);
   void flush(wire& of);
   void close(wire& of);
   wire* wire_of(int id);
@@ -190,6 +208,7 @@ private:
   process_settings what_;
   hooks tell_;
   local_clock clock_;
+  std::unique_ptr<primary_watch> watch_;  // Null: there is one server.
   // It outlives those who have its calls on their lists.
   std::list<open_call> calls_;
   engine::caller caller_;

@@ -46,6 +46,7 @@ int process::acquire(customer& who, const wish& what) {
   record.process = what_.number;
   record.lock = what.lock;
   record.is_try = what.is_try;
+  record.is_durable = what_.durable.replicas > 0;
   record.ttl = what.ttl;
   record.timeout = what_.timeout;
   record.started_at = events_->now();

@@ -52,7 +52,8 @@ void print_statistics(const statistics& what, double seconds) {
   print_counts("downgrades", what.downgrades, [](std::size_t i) { return downgrades[i]; });
   static constexpr std::array writes{"taken", "refused", "lost_an_update"};
   print_counts("writes", what.writes, [](std::size_t i) { return writes[i]; });
-  static constexpr std::array causes{"clock_stepped", "clock_rate", "data_lost", "keys_deleted", "broken_at_once"};
+  static constexpr std::array causes{"clock_stepped", "clock_rate",     "data_lost",
+                                     "keys_deleted",  "broken_at_once", "another_primary"};
   print_counts("overlaps", what.attributed, [](std::size_t i) { return causes[i]; });
   static constexpr std::array rounds{"won", "busy", "split", "quarantined", "unreachable", "refused"};
   print_counts("rounds", what.rounds, [](std::size_t i) { return rounds[i]; });

@@ -70,6 +70,9 @@ std::string to_options(std::uint64_t seed, const limits& within, const canary* p
   if (within.workers < 1000) options += fmt::format(" --workers {}", within.workers);
   if (within.horizon < std::chrono::hours{1}) options += fmt::format(" --horizon {}", within.horizon.count());
   if (within.nodes != 0) options += within.nodes > 0 ? fmt::format(" --quorum {}", within.nodes) : " --quorum any";
+  if (within.replicas != 0) {
+    options += within.replicas > 0 ? fmt::format(" --replicas {}", within.replicas) : " --replicas any";
+  }
   if (planted) options += fmt::format(" --canary {}", planted->name);
   return options;
 }

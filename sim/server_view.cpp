@@ -31,24 +31,35 @@ std::string_view field(std::string_view text, int number) {
 
 }  // namespace
 
-std::vector<holder> holders_of(const model_redis& in, const lock& what) {
+std::vector<holder> recorded_holders_of(const model_redis& in, const lock& what) {
   std::vector<holder> all;
-  const auto* found = in.peek(what.keys.holder);
-  if (!found) return all;
+  const auto found_at = in.all().find(what.keys.holder);
+  if (found_at == in.all().end()) return all;
+  const auto* found = &found_at->second;
   if (const auto* text = std::get_if<std::string>(&found->data)) {
     const auto ends = found->expires_at.value_or(std::chrono::milliseconds{-1});
     if (is_ours(*text)) all.push_back({text->substr(3, 32), text->substr(36, 16), ends, 1});
     return all;
   }
   const auto* set = std::get_if<model_redis::sorted_set>(&found->data);
-  const auto* data = in.peek_as<model_redis::hash>(what.keys.holders());
+  const auto data_at = in.all().find(what.keys.holders());
+  const auto* data = data_at == in.all().end() ? nullptr : std::get_if<model_redis::hash>(&data_at->second.data);
   if (!set || !data) return all;
   for (const auto& [owner, score] : set->scores) {
     const auto entry = data->fields.find(owner);
     const std::chrono::microseconds ends{static_cast<std::int64_t>(score)};
-    if (entry == data->fields.end() || ends <= in.now().time_since_epoch()) continue;
+    if (entry == data->fields.end()) continue;
     all.push_back({owner, std::string{field(entry->second, 5)}, ends, static_cast<int>(whole(entry->second))});
   }
+  return all;
+}
+
+std::vector<holder> holders_of(const model_redis& in, const lock& what) {
+  if (!in.peek(what.keys.holder)) return {};
+  auto all = recorded_holders_of(in, what);
+  if (!what.keys.is_counted) return all;
+  if (!in.peek(what.keys.holders())) return {};
+  std::erase_if(all, [&](const holder& h) { return h.expires_at <= in.now().time_since_epoch(); });
   return all;
 }
 

@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr server_time start_of_server{1'795'212'800'000'042us};
 // Whoever waits when the trouble is over is granted in this time: behind everybody else's work and leases, a silent
 // waiter's three looks, and a claim window each.
 constexpr duration least_patience = 60s;
@@ -20,15 +19,12 @@ constexpr std::uint64_t most_events = 100'000;
 
 }  // namespace
 
-world::world(plan what, std::shared_ptr<lua_host> scripts, const canary* planted, statistics& into)
+world::world(plan what, const std::shared_ptr<lua_host>& scripts, const canary* planted, statistics& into)
     : plan_{std::move(what)},
       planted_{planted},
       statistics_{&into},
-      server_{events_, wall_clock{start_of_server, plan_.server_ppm}, std::move(scripts), server_hooks()},
-      net_{events_, server_, seeded_random::of(plan_.seed, 'n')},
+      servers_{events_, plan_, scripts, [this](int server) { return server_hooks(server); }},
       checkers_{all_checkers(*this)} {
-  server_.attach(net_);
-  if (plan_.has_scripts) server_.redis().learn_scripts();
   for_workers_ = {&plan_,
                   &events_,
                   &store_,
@@ -47,16 +43,23 @@ world::~world() = default;
 void world::start_process(const process_plan& what) {
   const int number = static_cast<int>(processes_.size());
   auto rng = seeded_random::of(plan_.seed, 'c', static_cast<std::uint64_t>(number));
-  route& path = net_.of(number);
-  path.least = what.least_delay;
-  path.jitter = what.jitter;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    route& path = servers_.net(i).of(number);
+    path.least = what.least_delay;
+    path.jitter = what.jitter;
+  }
   well_since_.push_back(now());
   process_plans_.push_back(what);
+  process_settings how{number, what.clock_ppm, what.timeout, seeded_random{rng.next()},
+                       what.max_ttl.count() > 0 ? what.max_ttl : plan_.max_ttl};
+  if (servers_.size() > 1) {
+    how.servers = &servers_;
+    how.least_delay = what.least_delay;
+    how.jitter = what.jitter;
+    how.durable = {plan_.copies, plan_.copy_timeout};
+  }
   auto& made = *processes_.emplace_back(
-      std::make_unique<process>(events_, net_, plan_.locks,
-                                process_settings{number, what.clock_ppm, what.timeout, seeded_random{rng.next()},
-                                                 what.max_ttl.count() > 0 ? what.max_ttl : plan_.max_ttl},
-                                process_hooks()));
+      std::make_unique<process>(events_, servers_.net(0), plan_.locks, std::move(how), process_hooks()));
   for (int i = 0; i < what.workers; ++i) {
     auto& w = *workers_.emplace_back(std::make_unique<worker>(made, for_workers_, seeded_random{rng.next()}));
     worker_homes_.push_back(&made);
@@ -93,6 +96,21 @@ int world::largest_size(int lock, instant since) const {
     if (was.lock == lock && (may_be_older || was.until >= since)) most = std::max(most, was.size);
   }
   return most;
+}
+
+int world::missing_copies(const hold& of) {
+  if (plan_.copies == 0) return 0;
+  // The replicas have its expiry by the primary's clock.
+  const auto ends = server().clock().read(of.valid_until).time_since_epoch();
+  const auto& what = lock_of(of.lock);
+  int copies = 0;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const auto all = recorded_holders_of(servers_.of(i).redis(), what);
+    copies += std::any_of(all.begin(), all.end(), [&](const holder& h) {
+      return h.owner == of.owner && h.token == fmt::format("{:016}", of.token) && h.expires_at >= ends;
+    });
+  }
+  return plan_.copies + 1 - copies;
 }
 
 instant world::resumed_at(int process) const { return processes_[static_cast<std::size_t>(process)]->resumed_at(); }
@@ -142,7 +160,7 @@ void world::mix(std::string_view text) {
   for (const char c : text) mix(static_cast<unsigned char>(c));
 }
 
-model_server::hooks world::server_hooks() {
+model_server::hooks world::server_hooks(int server) {
   model_server::hooks h;
   h.find_lock = [this](const std::string& key) -> const lock* {
     for (const auto& l : plan_.locks) {
@@ -151,7 +169,7 @@ model_server::hooks world::server_hooks() {
     return nullptr;
   };
   h.process_of = [](int host) { return host; };
-  h.on_script = [this](const script_run& run) { see(run); };
+  h.on_script = [this, server](const script_run& run) { see(run, server); };
   h.on_command = [this](const std::string& name, const resp::value& reply) {
     ++statistics_->commands;
     const auto* error = reply.as_error();
@@ -181,7 +199,8 @@ void world::note_size(const script_run& run) {
   befall_all(2s);
 }
 
-void world::see(const script_run& run) {
+void world::see(const script_run& run, int server) {
+  seen_ = server;
   const auto code = code_of(*run.reply);
   if (run.which == script::id::resize && code == 0) note_size(run);
   ++statistics_->replies[static_cast<std::size_t>(run.which)][code];
@@ -194,12 +213,14 @@ void world::see(const script_run& run) {
     }
   }
   if (keeps_trace_) {
-    say(fmt::format("server: {} of p{} for {:.6} -> {}{}", script::find(run.which).name, run.process, run.owner(), code,
+    say(fmt::format("server{}: {} of p{} for {:.6} -> {}{}", servers_.size() > 1 ? fmt::format(" {}", server) : "",
+                    script::find(run.which).name, run.process, run.owner(), code,
                     run.after.empty()
                         ? ""
                         : fmt::format("; held by {:.6} with {}", run.after.front().owner, run.after.front().token)));
   }
   for (auto& c : checkers_) c->on_script(run);
+  seen_ = nobody;
 }
 
 process::hooks world::process_hooks() {
@@ -304,6 +325,7 @@ void world::run() {
   if (violations_.empty() && !is_everybody_done() && events_.count() < most_events) {
     complain("C7", "somebody still waits long after the trouble was over");
   }
+  for (const auto& p : processes_) p->close();
   // Orphans have their time to go.
   const instant rest = now() + 60s;
   while (goes_on(rest)) {

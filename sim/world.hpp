@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One schedule: a server, processes that want its locks, what befalls them, and those who watch. Everything follows
-// from the plan, which follows from the seed.
+// One schedule: a server, perhaps with replicas, processes that want its locks, what befalls them, and those who watch.
+// Everything follows from the plan, which follows from the seed.
 #pragma once
 
 #include "canary.hpp"
 #include "checkers/checker.hpp"
 #include "event_queue.hpp"
 #include "guarded_store.hpp"
-#include "model_server.hpp"
-#include "network.hpp"
 #include "plan.hpp"
 #include "process.hpp"
+#include "replicas/server_set.hpp"
 #include "statistics.hpp"
 #include "worker.hpp"
 
@@ -31,7 +30,7 @@ struct violation {
 class world final : public surroundings {
 public:
   // `scripts`: kept from one world to the next. `planted`: null for none.
-  world(plan what, std::shared_ptr<lua_host> scripts, const canary* planted, statistics& into);
+  world(plan what, const std::shared_ptr<lua_host>& scripts, const canary* planted, statistics& into);
   ~world();
 
   // Plays it to its end, or to the first violation.
@@ -46,8 +45,12 @@ public:
 
   // ---- for what befalls it (faults.cpp) ----
   event_queue& queue() { return events_; }
-  network& net() { return net_; }
-  model_server& server() { return server_; }
+  server_set& servers() { return servers_; }
+  // The primary.
+  model_server& server() { return servers_.of(static_cast<std::size_t>(servers_.primary())); }
+  const model_server& server() const { return servers_.of(static_cast<std::size_t>(servers_.primary())); }
+  network& net() { return servers_.net(0); }  // Where there is one server.
+  network& net_with(int connection) { return servers_.net_with(connection); }
   const plan& what() const { return plan_; }
   std::vector<process*> living();
   void replace(process& dead, duration after);
@@ -60,11 +63,13 @@ public:
 
   // ---- surroundings ----
   instant now() const override { return events_.now(); }
-  server_time server_now() const override { return server_.clock_now(); }
+  server_time server_now() const override { return seen().clock_now(); }
   const model_redis& redis() override {
-    server_.now();
-    return server_.redis();
+    seen().now();
+    return seen().redis();
   }
+  int missing_copies(const hold& of) override;
+  bool is_at_primary() const override { return seen_ == nobody || seen_ == servers_.primary(); }
   const lock& lock_of(int number) const override { return plan_.locks[static_cast<std::size_t>(number)]; }
   int largest_size(int lock, instant since) const override;
   bool is_running(int process) const override;
@@ -77,10 +82,15 @@ public:
   void at(instant when, std::function<void()> what) override { events_.at(when, std::move(what)); }
 
 private:
-  model_server::hooks server_hooks();
+  // Of whom there is talk: where a script has run just now, or the primary.
+  model_server& seen() { return servers_.of(static_cast<std::size_t>(seen_ == nobody ? servers_.primary() : seen_)); }
+  const model_server& seen() const {
+    return servers_.of(static_cast<std::size_t>(seen_ == nobody ? servers_.primary() : seen_));
+  }
+  model_server::hooks server_hooks(int server);
   process::hooks process_hooks();
   void start_process(const process_plan& what);
-  void see(const script_run& run);
+  void see(const script_run& run, int server);
   void note_size(const script_run& run);
   void mix(std::uint64_t number);
   void mix(std::string_view text);
@@ -90,8 +100,7 @@ private:
   const canary* planted_;
   statistics* statistics_;
   event_queue events_;
-  model_server server_;
-  network net_;
+  server_set servers_;
   guarded_store store_;
   worker::surroundings_of_workers for_workers_;
   std::deque<std::unique_ptr<process>> processes_;  // Also the dead.
@@ -117,6 +126,7 @@ private:
   bool keeps_trace_ = false;
   std::vector<std::string> trace_;
   int last_number_ = 0;
+  int seen_ = nobody;
   int to_come_ = 0;  // Processes that will be started again.
 };
 
@@ -132,6 +142,10 @@ private:
   void next();
   void strike(fault what);
   void strike_network(fault what);
+  // ---- of replicas (replicas/replica_faults.cpp) ----
+  void strike_replicas(fault what);
+  void fail_over();
+  void promote(int chosen, int old);
   void strike_process(fault what);
   void strike_server(fault what);
   void strike_rights(fault what);
@@ -148,6 +162,7 @@ private:
   std::vector<fault> kinds_;
   model_redis::keyspace snapshot_;
   bool is_over_ = false;
+  bool is_failing_over_ = false;
 };
 
 }  // namespace holdfast::sim

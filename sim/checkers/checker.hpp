@@ -29,6 +29,10 @@ public:
   // Of a semaphore: the most permits that there have been since then; ever, when the server has lost data, which may
   // be a size that it was told.
   virtual int largest_size(int lock, instant since) const = 0;
+  // How many of the replicas that its client asks for do not have it for as long as it is valid. 0: none is asked for.
+  virtual int missing_copies(const hold& of) = 0;
+  // Does what is told of just now happen at the primary? One that was it before may still take itself for it.
+  virtual bool is_at_primary() const = 0;
   virtual bool is_running(int process) const = 0;
   virtual instant resumed_at(int process) const = 0;
   // Since when nothing has befallen this process, its connections or the server; the end of time while something does.
@@ -87,6 +91,7 @@ std::unique_ptr<checker> make_outcomes(surroundings&);
 std::unique_ptr<checker> make_no_late_renewal(surroundings&);
 std::unique_ptr<checker> make_line_order(surroundings&);
 std::unique_ptr<checker> make_expiry(surroundings&);
+std::unique_ptr<checker> make_copies(surroundings&);
 std::unique_ptr<checker> make_only_the_owner(surroundings&);
 std::unique_ptr<checker> make_full_memory(surroundings&);
 

@@ -16,6 +16,8 @@ namespace {
 
 // What the line grants is claimed, and counted from, so much later at most.
 constexpr std::chrono::seconds longest_window{5};
+// Of sim/plan.hpp: longest_ttl().
+constexpr std::chrono::seconds longest_quarantine{21};
 
 class exclusion final : public checker {
 public:
@@ -46,6 +48,8 @@ private:
   void judge(const hold& one, const std::vector<hold>& others) {
     instant since = one.counted_from;
     for (const auto& h : others) since = std::min(since, h.counted_from);
+    // The new primary's clock measures for how long it grants nothing, and the old one may go on renewing meanwhile.
+    if (in().excuse({cause::another_primary}, since)) since -= longest_quarantine;
     const auto* why =
         in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, since);
     if (why) return in().attribute(why->what);

@@ -89,6 +89,8 @@ private:
       const auto queued = entries_.find(place.label);
       const int process = std::atoi(place.label.c_str() + 1);
       if (queued == entries_.end() || in().healthy_since(process) > queued->second.queued_at) continue;
+      if (queued->second.owner != place.owner)
+        continue;  // It has come anew, and the server has not forgotten this one.
       in().complain("C7", fmt::format("lock {}: {} was overtaken in line by {:.8}", run.lock, place.label, granted));
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C2: tokens that the server grants for one name strictly increase in the order of the grants; also when its data was
-// lost, as long as its clock has not gone behind the last token.
+// lost, as long as its clock has not gone behind the last token. What a server grants that is not the primary any more
+// counts for nobody, so that there the order is that of the leases: who gets an exclusive one has the largest token.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@ public:
   using checker::checker;
 
   void on_script(const script_run& run) override {
+    if (!in().is_at_primary()) return;
     // Several may be granted in one run; in the order of their tokens, because only the script knows another.
     std::vector<std::string> granted;
     for (const auto& h : run.after) {
@@ -25,6 +27,19 @@ public:
     }
     std::sort(granted.begin(), granted.end());
     for (const auto& token : granted) judge(run, token);
+  }
+
+  void on_hold(const hold& one) override {
+    if (in().lock_of(one.lock).kind != lock_kind::exclusive || one.valid_until <= in().now()) return;
+    auto& before = held_[one.lock];
+    const bool is_excused =
+        in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, {}) !=
+        nullptr;
+    if (one.token <= before && !is_excused) {
+      in().complain(
+          "C2", fmt::format("lock {}: a lease with token {} was got after one with {}", one.lock, one.token, before));
+    }
+    before = std::max(before, one.token);
   }
 
 private:
@@ -46,6 +61,7 @@ private:
   }
 
   std::map<int, last> last_;
+  std::map<int, std::uint64_t> held_;  // The largest.
 };
 
 }  // namespace

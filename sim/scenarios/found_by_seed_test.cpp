@@ -84,6 +84,31 @@ TEST(found_by_seed, seed_6074170_whom_nobody_looks_for_does_not_stop_the_line_wh
   });
 }
 
+// Of `--replicas any`; here the server itself goes back to what it was.
+TEST(found_by_seed, seed_33500_whom_nobody_looks_for_and_who_never_fits_does_not_stop_the_line_P5) {
+  const rule about{.opposite = "who wants more permits than there are is waited for",
+                   .broken = "expected",
+                   .texts = {{{id::wait_counted, id::look_counted, id::release_counted, id::leave_counted, id::resize},
+                              "elseif is_too_large(entry) then",
+                              "elseif false then"}}};
+  play(about, {.kind = lock_kind::semaphore, .size = 3}, [](story& s) {
+    s.b.tries({.permits = 1});
+    s.within(1s, "B has a permit", [&] { return s.b.holds(); });
+    s.a.waits({.ttl = 1s, .permits = 3});
+    s.within(1s, "A stands in line for all of them", [&] { return s.line() == "A"; });
+    s.a.is_cut_off(100ms);
+    s.c.of().resize(s.subject().number, 1);
+    s.passes(50ms);
+    s.server_restarts(s.all_data(), 20s);
+    s.passes(10ms);
+    s.a.gives_up();
+    s.passes(20s);
+    s.expect(s.line() == "A", "nobody could tell the server that A has left");
+    s.other_thread_of_a.waits({.permits = 1});
+    s.within(90s, "A's process has the permit", [&] { return s.other_thread_of_a.holds(); });
+  });
+}
+
 TEST(found_by_seed, seed_10306167_a_break_in_the_last_millisecond_leaves_no_key_for_ever_C8) {
   const rule about{.opposite = "keys are given the time that is left, also when that is none",
                    .broken = "C8",

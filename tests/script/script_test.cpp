@@ -217,6 +217,30 @@ INSTANTIATE_TEST_SUITE_P(script, real_server, testing::ValuesIn(script_cases()),
 INSTANTIATE_TEST_SUITE_P(script, minimal_user, testing::ValuesIn(script_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(script, model, testing::ValuesIn(script_cases()), name_of);
 
+// What sim/replicas builds on. On servers of their own, which are others afterwards (P20).
+TEST(a_replica, refuses_writes_and_says_what_it_is_in_both_worlds) {
+  const std::string role = "return string.match(redis.call('INFO', 'replication'), 'role:(%a+)')";
+  const shape anything{shape::kind::anything};
+  const shape hello = list({text("server"), text("redis"), text("version"), anything, text("proto"), number(2),
+                            text("id"), number(1, 1'000'000), text("mode"), text("standalone"), text("role"),
+                            text("replica"), text("modules"), list({})});
+  const script_case one{
+      "a_replica",
+      {send({"SET", "s", "x", "PX", "600000"}), send({"EVAL", role, "0"}, text("master")),
+       send({"REPLICAOF", "127.0.0.1", "1"}, status("OK")), send({"EVAL", role, "0"}, text("slave")),
+       send({"HELLO", "2"}, hello), send({"SET", "s", "y"}, error("READONLY You can't write")),
+       send({"DEL", "s"}, error("READONLY You can't write")), send({"GET", "s"}, text("x")),
+       send({"EVAL", "return redis.call('SET', KEYS[1], 'y', 'PX', 60000)", "1", "s"},
+            error("READONLY You can't write")),
+       send({"EVAL", "redis.pcall('DEL', KEYS[1]) return redis.call('GET', KEYS[1])", "1", "s"}, text("x")),
+       send({"REPLICAOF", "NO", "ONE"}, status("OK")), send({"EVAL", role, "0"}, text("master")),
+       send({"DEL", "s"}, number(1))}};
+  for (const auto& w : {make_real_world(), make_model_world()}) {
+    ASSERT_TRUE(w) << "this needs redis-server";
+    play_case(*w, one);
+  }
+}
+
 class acl_rule : public testing::Test {
 protected:
   void SetUp() override { ASSERT_TRUE(server_ = make_real_world(minimal_rule())); }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three sentinels, as far as clients see them: whom each of them names as the primary, and since when.
+#pragma once
+
+#include "network.hpp"
+#include "world_time.hpp"
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace holdfast::sim {
+
+class sentinels {
+public:
+  static constexpr std::size_t count = 3;
+
+  // All of them name server 0 in the beginning.
+  void name(std::size_t sentinel, int server, instant since) { said_[sentinel].push_back({since, server}); }
+  int named_by(std::size_t sentinel, instant at) const {
+    int server = 0;
+    for (const auto& [since, who] : said_[sentinel]) {
+      if (since <= at) server = who;
+    }
+    return server;
+  }
+
+  // This process gets no answer from it before that.
+  void be_silent(int process, std::size_t sentinel, instant until) {
+    auto& known = silent_until_[{process, sentinel}];
+    known = until;
+  }
+  bool answers(int process, std::size_t sentinel, instant at) const {
+    const auto found = silent_until_.find({process, sentinel});
+    return found == silent_until_.end() || found->second <= at;
+  }
+  void speak() { silent_until_.clear(); }
+
+private:
+  std::array<std::vector<std::pair<instant, int>>, count> said_{};
+  std::map<std::pair<int, std::size_t>, instant> silent_until_{};
+};
+
+}  // namespace holdfast::sim
