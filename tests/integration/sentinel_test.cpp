@@ -2,14 +2,19 @@
 // A primary that sentinels name, and what happens to locks when they name another (P22, H25, H26). The largest ttl is
 // small, so that no quarantine is long.
 #include "integration/fixture.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/lab.hpp"
 
 #include <gmock/gmock.h>
 
 #include <chrono>
 #include <future>
+#include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -205,6 +210,43 @@ TEST_F(with_sentinels, an_old_primary_that_comes_back_grants_nothing_P22) {
   EXPECT_FALSE(ours.try_acquire("x", brief));
   EXPECT_TRUE(held.valid());
   EXPECT_TRUE(has_key(*next));
+}
+
+// Nobody tells the old one that it is replaced, nor one of its clients. There the lease expires that its holder renews
+// at the next one, and whoever is first in line is granted the lock. It must not count (docs/decisions/0024).
+TEST_F(with_sentinels, an_old_primary_grants_nothing_that_is_renewed_at_the_next_P22) {
+  std::vector<std::unique_ptr<fault_proxy>> between;
+  std::string uri = "redis+sentinel://";
+  for (const auto& one : lab_.nodes("sentinel")) {
+    between.push_back(std::make_unique<fault_proxy>(std::stoi(one.address.substr(one.address.find(':') + 1))));
+    uri += (between.size() > 1 ? "," : "") + ("127.0.0.1:" + std::to_string(between.back()->port()));
+  }
+  auto how = options();
+  how.max_ttl = 20s;  // Half of it is longer than the failover and a ttl.
+  client ours{lab_.uri(), how};
+  client theirs{uri + "/mymaster", how};
+  const auto held = ours.acquire("x", {.ttl = 5s});
+  const auto old = primary();
+  ASSERT_EQ(ask(old, {"ACL", "SETUSER", "default", "-multi", "-slaveof", "-replicaof", "-client|kill"}), "OK");
+  bool are_two = false;
+  auto next_in_line = std::async(std::launch::async, [&] {
+    const auto e = error_of([&] {
+      const auto got = theirs.acquire("x", {.ttl = 5s, .wait = 9s});
+      are_two = held.valid() && got.valid();
+    });
+    return e ? e->code() : std::error_code{};
+  });
+  ASSERT_TRUE(eventually([&] { return ask_number(old, {"EXISTS", "hf:{x}:line"}) == "1"; }));
+  for (const auto& one : between) {
+    one->set(direction::to_server, {.pass_only = 0});
+    one->set(direction::to_client, {.pass_only = 0});
+  }
+  ASSERT_EQ(ask(lab_.nodes("sentinel")[0], {"SENTINEL", "FAILOVER", "mymaster"}), "OK");
+  EXPECT_EQ(next_in_line.get(), outcome::unknown) << "it could not leave the line";
+  EXPECT_FALSE(are_two);
+  EXPECT_TRUE(held.valid()) << "it is renewed";
+  EXPECT_TRUE(is_primary(old)) << "nobody could tell it";
+  EXPECT_EQ(ask(old, {"GET", "hf:{x}"}).find(held.token().to_string()), std::string::npos) << "there it has expired";
 }
 
 // An isolated primary renews for ever; whoever cannot be told that it is not the primary any more must stop (P22).
