@@ -43,6 +43,7 @@ private:
     std::string owner{};
     double ticket = 0;
     instant queued_at{};
+    instant sent_at{};
     int comebacks = 0;
     bool knows_its_ticket = false;  // Only who has heard of its place looks. A reply that was lost told it nothing.
   };
@@ -53,6 +54,9 @@ private:
     if (!parts || parts->size() < 3 || !(*parts)[0].as_integer() || *(*parts)[0].as_integer() != 7) return;
     const double ticket = std::strtod((*parts)[2].as_bulk()->c_str(), nullptr);
     auto& known = entries_[run.args[4]];
+    // What was sent before the entry that it has says nothing of a place it lost: a connection that it gave up had it.
+    if (run.sent_at < known.sent_at) return;
+    known.sent_at = run.sent_at;
     if (known.owner == run.owner()) {
       known.ticket = ticket;  // It may have had its turn while its first reply was lost.
       return;

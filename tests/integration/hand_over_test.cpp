@@ -148,12 +148,11 @@ TEST_F(given, counts_its_longest_hold_from_itself_P14b) {
       locks, how,
       [&](lease& held) {
         const auto since = boottime();
-        EXPECT_TRUE(eventually([&] { return boottime() >= since + 850ms; }, 2s));
-        EXPECT_TRUE(held.valid());
-        EXPECT_TRUE(eventually([&] { return !held.valid(); }, 300ms));
-        EXPECT_EQ(held.lost_reason(), errc::lease_held_too_long);
+        EXPECT_TRUE(eventually([&] { return held.lost_reason() == errc::lease_held_too_long; }, 10s));
+        EXPECT_FALSE(held.valid());
+        EXPECT_GT(boottime() - since, 750ms) << "its giver held it for half a second";
       },
-      300ms);
+      500ms);
 }
 
 TEST_F(given, is_told_of_its_loss_P14b) {
