@@ -35,6 +35,9 @@ enum class canary_switch {
   // Of those of replicas.
   any_primary_counts,
   asks_no_replica,
+  // Of those of a cluster.
+  any_node_names,
+  calls_stay_behind,
 };
 
 struct planted_text {
@@ -53,6 +56,7 @@ struct canary {
   std::vector<planted_text> texts;
   int nodes = 0;     // Of the quorum in which it shows; 0: it shows with one server,
   int replicas = 0;  // that has so many.
+  bool is_cluster = false;
 };
 
 std::span<const canary> all_canaries();

@@ -41,8 +41,14 @@ void trouble::strike(fault what) {
   if (what >= fault::clock_steps && what <= fault::clock_rates) return strike_clock(what);
   if (what == fault::breaks) return break_something();
   if (what == fault::resizes) return resize_something();
+  if (what >= fault::slot_moves) return strike_cluster(what);
   if (what >= fault::failovers) return strike_replicas(what);
   strike_rights(what);
+}
+
+model_server& trouble::some_server() {
+  const auto shards = in_->servers().shards();
+  return in_->server(shards == 1 ? 0 : static_cast<int>(rng_.below(shards)));
 }
 
 int trouble::some_connection() {
@@ -118,7 +124,7 @@ void trouble::strike_process(fault what) {
 }
 
 void trouble::strike_server(fault what) {
-  auto& server = in_->server();
+  auto& server = some_server();
   const duration down = rng_.any_size(10ms, 2s);
   const instant up_at = in_->now() + down;
   switch (what) {
@@ -160,7 +166,7 @@ void trouble::strike_server(fault what) {
 }
 
 void trouble::strike_rights(fault what) {
-  auto& server = in_->server();
+  auto& server = some_server();
   const duration time = rng_.any_size(10ms, 8s);
   switch (what) {
     case fault::publish_denied:
@@ -179,7 +185,7 @@ void trouble::strike_rights(fault what) {
       process* who = somebody();
       if (!who) return;
       const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
-      const auto line = line_of(server.redis(), about);
+      const auto line = line_of(in_->server_of(about).redis(), about);
       const auto owner = line.empty() ? std::string(32, 'f') : line[rng_.below(line.size())].owner;
       const auto at = server.now().time_since_epoch().count();
       server.forge(line.empty() ? "hf:wake:x" : line.front().channel,
@@ -193,8 +199,8 @@ void trouble::strike_rights(fault what) {
 
 // As C1 has it: whoever breaks a lock at once may let two in; at its expiry nobody may.
 void trouble::break_something() {
-  auto& server = in_->server();
   const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
+  auto& server = in_->server_of(about);
   const auto all = holders_of(server.redis(), about);
   if (!server.is_up() || all.empty()) return;
   const bool is_at_once = rng_.chance(30);
@@ -209,7 +215,7 @@ void trouble::resize_something() {
 }
 
 void trouble::strike_clock(fault what) {
-  auto& server = in_->server();
+  auto& server = some_server();
   const duration time = rng_.any_size(10ms, 5s);
   const auto us = [](duration d) { return std::chrono::duration_cast<server_time::duration>(d); };
   if (what == fault::clock_steps) {

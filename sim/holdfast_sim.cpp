@@ -20,7 +20,7 @@ namespace {
 constexpr const char* usage =
     "usage: holdfast-sim [--schedules N] [--seed S] [--jobs J] [--faults KIND,...|none] [--canary NAME]\n"
     "                    [--processes N] [--workers N] [--horizon NANOSECONDS] [--trace]\n"
-    "                    [--quorum 1|3|5|7|9|any | --replicas 1|2|any]\n"
+    "                    [--quorum 1|3|5|7|9|any | --replicas 1|2|any | --cluster]\n"
     "       holdfast-sim --canaries [--seed S] [--jobs J]\n";
 
 struct options {
@@ -79,7 +79,7 @@ options read(int count, char** words) {
       {"faults", 1, nullptr, 'f'},    {"canary", 1, nullptr, 'c'},  {"processes", 1, nullptr, 'p'},
       {"workers", 1, nullptr, 'w'},   {"horizon", 1, nullptr, 'h'}, {"trace", 0, nullptr, 't'},
       {"canaries", 0, nullptr, 'C'},  {"quorum", 1, nullptr, 'q'},  {"replicas", 1, nullptr, 'r'},
-      {nullptr, 0, nullptr, 0}};
+      {"cluster", 0, nullptr, 'k'},   {nullptr, 0, nullptr, 0}};
   options what;
   for (int c; (c = getopt_long(count, words, "", known, nullptr)) != -1;) {
     switch (c) {
@@ -92,6 +92,7 @@ options read(int count, char** words) {
       case 'h': what.within.horizon = duration{static_cast<std::int64_t>(number(optarg))}; break;
       case 'q': what.within.nodes = nodes(optarg); break;
       case 'r': what.within.replicas = replicas(optarg); break;
+      case 'k': what.within.is_cluster = true; break;
       case 't': what.shows_trace = true; break;
       case 'C': what.tries_canaries = true; break;
       case 'c':
@@ -102,7 +103,10 @@ options read(int count, char** words) {
     }
   }
   if (optind < count) refuse(fmt::format("'{}' is no option", words[optind]));
-  if (what.within.nodes != 0 && what.within.replicas != 0) refuse("--quorum and --replicas are two worlds");
+  const auto& in = what.within;
+  if ((in.nodes != 0) + (in.replicas != 0) + in.is_cluster > 1) {
+    refuse("--quorum, --replicas and --cluster are worlds of their own");
+  }
   if (what.jobs < 1 || what.jobs > 256) refuse("--jobs is 1 to 256");
   return what;
 }
@@ -119,7 +123,8 @@ int try_canaries(const options& what) {
     auto within = what.within;
     within.nodes = c.nodes;
     within.replicas = c.replicas;
-    if (c.nodes + c.replicas > 0 && !c.faults.empty()) {
+    within.is_cluster = c.is_cluster;
+    if (c.nodes + c.replicas + c.is_cluster > 0 && !c.faults.empty()) {
       choose_faults(within, c.faults);
       within.all_of_them = true;
     }

@@ -218,7 +218,7 @@ resp::value model_redis::hdel(words_t words) {
 resp::value model_redis::publish(words_t words) {
   const auto found = subscribers_.find(words[1]);
   const std::int64_t listening = found == subscribers_.end() ? 0 : found->second;
-  if (listening > 0) said_.push_back({words[1], words[2]});
+  if (listening > 0 || has_bus_) said_.push_back({words[1], words[2]});
   return listening;
 }
 

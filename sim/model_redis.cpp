@@ -88,6 +88,18 @@ resp::value model_redis::run(words_t words, bool in_script) {
   return (this->*found->run)(words);
 }
 
+void model_redis::migrate(const std::vector<std::string>& which, model_redis& to) {
+  for (const auto& key : which) {
+    auto* found = find(key);
+    if (!found) continue;
+    if (found->expires_at) *found->expires_at += to.now_ms() - now_ms();
+    to.keyspace_.insert_or_assign(key, std::move(*found));
+    keyspace_.erase(key);
+    ++writes_;
+    ++to.writes_;
+  }
+}
+
 std::chrono::milliseconds model_redis::now_ms() const {
   return std::chrono::floor<std::chrono::milliseconds>(clock_.time_since_epoch());
 }

@@ -73,7 +73,9 @@ public:
     std::string channel;
     std::string text;
   };
-  // What was said since the last call on channels that somebody listens to.
+  // It is a node of a cluster: who listens may do it at another one.
+  void set_bus(bool has) { has_bus_ = has; }
+  // What was said since the last call on channels that somebody listens to, as far as it knows.
   std::vector<message> take_messages() { return std::exchange(said_, {}); }
 
   // As if somebody had used every script that we ship before.
@@ -110,6 +112,8 @@ public:
   using keyspace = std::map<std::string, entry>;
   const keyspace& all() const { return keyspace_; }
   void load(keyspace what) { keyspace_ = std::move(what); }
+  // Those of these keys that there are go there, with what is left of their time (MIGRATE).
+  void migrate(const std::vector<std::string>& which, model_redis& to);
   // Null when absent or expired.
   const entry* peek(const std::string& key) const;
   template <class Type>
@@ -181,6 +185,7 @@ private:
   std::vector<message> said_{};
   std::uint64_t writes_ = 0;
   bool is_replica_ = false;
+  bool has_bus_ = false;
   bool memory_full_ = false;
   bool script_wrote_ = false;  // Redis checks memory only before a script's first write.
 };

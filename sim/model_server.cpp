@@ -46,6 +46,7 @@ model_server::model_server(event_queue& events, wall_clock clock, std::shared_pt
       clock_{clock},
       tell_{std::move(tell)},
       redis_{clock.read(events.now()), std::move(scripts)} {
+  redis_.set_bus(static_cast<bool>(tell_.on_said));
   redis_.start_run(run_id());
   redis_.set_started_at(redis_.now() - std::chrono::hours{24 * 365});  // Before anybody who is here.
 }
@@ -87,6 +88,15 @@ void model_server::forge(const std::string& channel, const std::string& text) {
   flush();
 }
 
+void model_server::migrate(const script::lock_keys& which, model_server& to) {
+  now();
+  to.now();
+  redis_.migrate({which.holder, which.fence(), which.line(), which.waiters(), which.holders(), which.broken()},
+                 to.redis_);
+  note_writes();
+  to.note_writes();
+}
+
 // ---- connections ----
 
 void model_server::on_accepted(int id, int host) { connections_.emplace(id, connection{host}); }
@@ -112,7 +122,7 @@ void model_server::kill_clients(kill whom) {
 }
 
 void model_server::restart(instant up_at, model_redis::keyspace data) {
-  up_at_ = up_at;
+  up_at_ = began_at_ = up_at;
   kill_clients(kill::all);
   redis_.forget_scripts();
   redis_.load(std::move(data));
@@ -134,6 +144,7 @@ void model_server::become_replica() {
 
 // As REPLICAOF NO ONE: the id is new, and the one that it copied under is the second.
 void model_server::become_primary() {
+  began_at_ = events_->now();
   redis_.set_replica(false);
   redis_.set_replication(fmt::format("{:08}{:032}", which_, ++promotions_), std::string(40, 'b'));
   kill_clients(kill::all);
@@ -225,6 +236,9 @@ resp::value model_server::answer(connection& from, words_t words, instant sent_a
                               "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / "
                               "QUIT / RESET are allowed in this context"};
   }
+  if (tell_.refuses && words.size() > 3 && words[0].starts_with("EVAL") && words[2] != "0") {
+    if (auto why = tell_.refuses(words[3])) return resp::server_error{*std::move(why)};
+  }
   if (const auto* source = source_of(words)) {
     if (const auto* of = tell_.find_lock(words[3])) {
       return answer_script(tell_.process_of(from.host), *of, source->which, words, sent_at);
@@ -267,11 +281,22 @@ void model_server::subscribe(connection& from, words_t words) {
 
 void model_server::spread_messages() {
   for (const auto& said : redis_.take_messages()) {
-    for (auto& [id, to] : connections_) {
-      if (!to.channels.contains(said.channel)) continue;
-      append(to.output, resp::value::array{std::string{"message"}, said.channel, said.text});
-    }
+    tell_subscribers(said.channel, said.text);
+    if (tell_.on_said) tell_.on_said(said.channel, said.text);
   }
+}
+
+void model_server::tell_subscribers(const std::string& channel, const std::string& text) {
+  for (auto& [id, to] : connections_) {
+    if (!to.channels.contains(channel)) continue;
+    append(to.output, resp::value::array{std::string{"message"}, channel, text});
+  }
+}
+
+void model_server::hear(const std::string& channel, const std::string& text) {
+  if (!is_up()) return;
+  tell_subscribers(channel, text);
+  flush();
 }
 
 void model_server::flush() {

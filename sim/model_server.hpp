@@ -29,6 +29,10 @@ public:
     // A command that is no script of ours; and what the server said.
     std::function<void(const std::string& name, const resp::value& reply)> on_command{};
     std::function<void(const std::string& what)> trace{};
+    // Of a node of a cluster: what it says to who asks for a key that it does not serve; and what was said to those who
+    // have subscribed, also at others.
+    std::function<std::optional<std::string>(const std::string& key)> refuses{};
+    std::function<void(const std::string& channel, const std::string& text)> on_said{};
     // Of a server that others copy: its data has changed, or it is up again; and how many of them have its first
     // `writes` writes.
     std::function<void()> on_written{};
@@ -53,11 +57,17 @@ public:
   void be_stuck_until(instant until) { stuck_until_ = std::max(stuck_until_, until); }
   bool is_up() const { return events_->now() >= up_at_; }
   instant up_at() const { return up_at_; }
+  // The last time that it began anew, or as a primary: what it was before it may have forgotten.
+  instant began_at() const { return began_at_; }
   // Sentinels tell it what it is; they end all its connections, too.
   void become_replica();
   void become_primary();
   // One more of those that copy it has what was written.
   void on_copied();
+  // The keys of a lock, with what is left of their time (MIGRATE).
+  void migrate(const script::lock_keys& which, model_server& to);
+  // What was said at another node of its cluster.
+  void hear(const std::string& channel, const std::string& text);
   // CLIENT KILL: of those that have subscribed, or of all.
   enum class kill { subscribers, all };
   void kill_clients(kill whom);
@@ -105,6 +115,7 @@ private:
   void subscribe(connection& from, words_t words);
   void drop(int id);
   void spread_messages();
+  void tell_subscribers(const std::string& channel, const std::string& text);
   void flush();
 
   std::string run_id() const;
@@ -120,6 +131,7 @@ private:
   std::map<int, connection> connections_;
   std::vector<std::string> words_{};
   instant up_at_{};
+  instant began_at_{};
   instant stuck_until_{};
   bool denies_subscribe_ = false;
   int runs_ = 1;

@@ -47,7 +47,9 @@ constexpr std::array<std::string_view, fault_count> names{"delays",
                                                           "resizes",
                                                           "failovers",
                                                           "replication_stalls",
-                                                          "sentinel_silence"};
+                                                          "sentinel_silence",
+                                                          "slot_moves",
+                                                          "node_silence"};
 
 // Two clocks this fast and this slow are just within rho = 1 % of each other.
 constexpr std::int64_t most_ppm = 4'975;
@@ -99,6 +101,18 @@ void draw_replicas(plan& made, const limits& within) {
   made.faults[static_cast<std::size_t>(fault::sentinel_silence)] = rng.chance(40);
 }
 
+// Three primaries with a replica each.
+void draw_cluster(plan& made) {
+  auto rng = seeded_random::of(made.seed, 'C');
+  made.shards = 3;
+  made.replicas = 1;
+  made.ttl = std::max<std::chrono::milliseconds>(made.ttl, 1s);
+  made.faults[static_cast<std::size_t>(fault::failovers)] = rng.chance(50);
+  made.faults[static_cast<std::size_t>(fault::replication_stalls)] = rng.chance(30);
+  made.faults[static_cast<std::size_t>(fault::slot_moves)] = rng.chance(80);
+  made.faults[static_cast<std::size_t>(fault::node_silence)] = rng.chance(40);
+}
+
 }  // namespace
 
 std::chrono::milliseconds longest_ttl(std::chrono::milliseconds ttl) {
@@ -124,6 +138,7 @@ plan draw(std::uint64_t seed, const limits& within) {
   made.has_scripts = seeded_random::of(seed, 's').chance(80);
   made.ttl = std::chrono::floor<std::chrono::milliseconds>(rng.any_size(200ms, 8s));
   if (within.replicas != 0) draw_replicas(made, within);
+  if (within.is_cluster) draw_cluster(made);
   made.max_ttl = longest_ttl(made.ttl);
   made.think = rng.any_size(1ms, 2s);
   made.work = rng.any_size(1ms, 2 * duration{made.ttl});

@@ -51,8 +51,11 @@ enum class fault {
   failovers,
   replication_stalls,
   sentinel_silence,
+  // Of a cluster, which has failovers and replication stalls, too.
+  slot_moves,
+  node_silence,
 };
-inline constexpr std::size_t fault_count = 33;
+inline constexpr std::size_t fault_count = 35;
 inline constexpr std::size_t common_fault_count = 30;  // Of them, those of one server.
 std::string_view to_string(fault what);
 std::optional<fault> fault_of(std::string_view name);
@@ -71,8 +74,9 @@ struct plan {
   std::vector<lock> locks{};
   std::vector<process_plan> processes{};
   std::int64_t server_ppm = 0;
-  int replicas = 0;
-  int copies = 0;  // So many of them must have what a client is granted (durability.replicas).
+  int shards = 1;    // Of a cluster, each with so many
+  int replicas = 0;  // behind its primary.
+  int copies = 0;    // So many of them must have what a client is granted (durability.replicas).
   std::chrono::milliseconds copy_timeout{};
   bool nodes_agree = false;  // The clocks of a quorum's servers: or they differ as much as they may.
   bool has_scripts = false;  // The server knows them, because it has served others before.
@@ -96,6 +100,7 @@ struct limits {
   static constexpr int any_nodes = -1;
   int replicas = 0;  // Of the one server, with sentinels; any_replicas: 1 or 2, as the seed says.
   static constexpr int any_replicas = -1;
+  bool is_cluster = false;
   limits() { faults.fill(true); }
 };
 

@@ -48,35 +48,31 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
       tell_{std::move(tell)},
       clock_{time_point{std::chrono::hours{1 + what_.number}}, what_.clock_ppm},
       watch_{watch()},
-      caller_{channel_settings(what_, tell_, watch_),
-              what_.rng,
-              {[this](time_point at) { ear_.compare(at); },
-               [this](const engine::connection_failure&) { tell_.on_down(); },
-               {},
-               [this](std::string_view owner, server_time said_at) {
-                 if (tell_.is_planted(canary_switch::ignores_stray_hints)) return;
-                 keeper_.on_stray_hint(now(), owner, said_at);
-               }}},
-      ear_{channel_settings(what_, tell_, watch_),
-           fmt::format("{}wake:{:032}", what_.prefix, what_.number),
-           caller_.wire(),
-           what_.rng,
-           {[this](time_point at, std::string_view owner, server_time said_at, duration look_in) {
-              if (tell_.is_planted(canary_switch::message_is_grant) && look_in > duration{0}) {
-                believe_message(at, owner, said_at);
-              }
-              caller_.on_hint(at, owner, said_at, look_in);
-            },
-            [this](time_point at) { caller_.on_hearing_changed(at); }}},
-      keeper_{keeper_settings(what_, tell_, watch_), rho, what_.rng, *this},
-      unattended_{caller_},
-      commands_{&caller_.wire()},
-      listening_{&ear_.wire()},
-      keeping_{&keeper_.wire()} {}
+      map_watch_{watch_map()},
+      nodes_{} {
+  engine::keeper_listener& listener = *this;
+  nodes_.push_back(std::make_unique<node>(home_settings(), what_.rng, listener, node_hooks()));
+}
+
+node::settings process::home_settings() const {
+  return {channel_settings(what_, tell_, watch_), keeper_settings(what_, tell_, watch_),
+          fmt::format("{}wake:{:032}", what_.prefix, what_.number)};
+}
+
+node::hooks process::node_hooks() {
+  node::hooks h;
+  h.now = [this] { return now(); };
+  h.on_down = [this] { tell_.on_down(); };
+  h.is_planted = tell_.is_planted;
+  h.on_believed = [this](time_point at, std::string_view owner, server_time said_at) {
+    believe_message(at, owner, said_at);
+  };
+  return h;
+}
 
 // As src/client/client_state.cpp: watch_for.
 std::unique_ptr<primary_watch> process::watch() {
-  if (!what_.servers) return nullptr;
+  if (!what_.servers || what_.is_in_cluster) return nullptr;
   primary_watch::hooks h;
   h.now = [this] { return now(); };
   h.when_running = [this](std::function<void()> then) { when_running(std::move(then)); };
@@ -108,15 +104,17 @@ void process::die(death how) {
   if (is_dead_) return;
   is_dead_ = true;
   missed_.clear();
-  if (watch_) watch_->close();
-  for (wire* of : {&commands_, &listening_, &keeping_}) {
-    if (of->id == 0) continue;
-    // A host that is gone says nothing any more, not even that.
-    if (how == death::host) {
-      of->net->silence(of->id, network::way::to_server);
-      of->net->silence(of->id, network::way::to_client);
+  close();
+  for (const auto& at : nodes_) {
+    for (wire* of : at->wires()) {
+      if (of->id == 0) continue;
+      // A host that is gone says nothing any more, not even that.
+      if (how == death::host) {
+        of->net->silence(of->id, network::way::to_server);
+        of->net->silence(of->id, network::way::to_client);
+      }
+      close(*of);
     }
-    close(*of);
   }
   for (const auto& held : leases_) tell_.on_hold_ended(held.lease->seen, hold_end::died);
   leases_.clear();
@@ -139,9 +137,11 @@ void process::after(duration wait, std::function<void()> what) {
 
 // ---- the network ----
 
-process::wire* process::wire_of(int id) {
-  for (wire* of : {&commands_, &listening_, &keeping_}) {
-    if (of->id == id) return of;
+wire* process::wire_of(int id) {
+  for (const auto& at : nodes_) {
+    for (wire* of : at->wires()) {
+      if (of->id == id) return of;
+    }
   }
   return nullptr;
 }
@@ -196,9 +196,10 @@ void process::close(wire& of) {
 }
 
 // As src/net/link.cpp and resolver.cpp.
-void process::connect(wire& of) {
+void process::connect(wire& of, node& at) {
   ++of.attempt;
   of.term = 0;
+  if (map_watch_) return connect_in_cluster(of, at);
   if (!watch_) {
     of.net = net_;
     of.id = net_->connect(*this, what_.number);
@@ -217,14 +218,14 @@ void process::connect(wire& of) {
   });
 }
 
-void process::prepare(wire& of) {
+void process::prepare(wire& of, node& whose) {
   const time_point at = now();
   if (of.channel->mind_primary(at, of.term)) close(of);
   if (of.channel->on_wake(at) || (of.channel->is_closed() && of.id != 0)) close(of);
   if (!of.channel->wants_connection(at)) return;
   if (of.id != 0) close(of);
   of.channel->on_connecting(at);
-  connect(of);
+  connect(of, whose);
 }
 
 void process::flush(wire& of) {
@@ -243,11 +244,7 @@ void process::drive() {
   int rounds = 0;
   for (; rounds < most_rounds; ++rounds) {
     const time_point at = now();
-    keeper_.on_wake(at);
-    for (wire* of : {&keeping_, &commands_}) prepare(*of);
-    if (ear_.is_wanted()) prepare(listening_);
-    unattended_.step_due(at);
-    for (wire* of : {&keeping_, &commands_, &listening_}) flush(*of);
+    for (const auto& one : nodes_) drive_one(*one, at);
     const bool is_news = conclude_ended();
     if (!is_running()) break;
     if (!is_news && wake_at() > at) break;
@@ -261,9 +258,18 @@ void process::drive() {
   plan_wake();
 }
 
+void process::drive_one(node& what, time_point at) {
+  what.keeper.on_wake(at);
+  for (wire* of : {&what.keeping, &what.commands}) prepare(*of, what);
+  if (what.ear.is_wanted()) prepare(what.listening, what);
+  what.unattended.step_due(at);
+  for (wire* of : {&what.keeping, &what.commands, &what.listening}) flush(*of);
+}
+
 time_point process::wake_at() const {
-  const time_point soonest = std::min({keeper_.wake_at(), commands_.channel->wake_at(), unattended_.wake_at()});
-  return ear_.is_wanted() ? std::min(soonest, listening_.channel->wake_at()) : soonest;
+  time_point soonest = never;
+  for (const auto& one : nodes_) soonest = std::min(soonest, one->wake_at());
+  return soonest;
 }
 
 // Timers are a little late.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client process: the engine that we ship, byte for byte, assembled as src/client assembles it, but on one thread
-// under virtual time: a connection for commands and one for hints, driven together, and the keeper's.
+// under virtual time.
 //
 // What is here and not in engine is what src/client does around it: which wire is connected when, what is let go in the
 // background when a call is over (client_state::settle, conclude, let_go), and who hears of it. The hand-over between
@@ -8,19 +8,20 @@
 #pragma once
 
 #include "canary.hpp"
+#include "cluster/map_watch.hpp"
+#include "cluster/slot_views.hpp"
 #include "facts.hpp"
 #include "network.hpp"
+#include "node.hpp"
 #include "replicas/primary_watch.hpp"
 #include "seeded_random.hpp"
 
 #include "engine/acquire.hpp"
-#include "engine/caller.hpp"
-#include "engine/hints.hpp"
 #include "engine/keeper.hpp"
 #include "engine/question.hpp"
 #include "engine/release.hpp"
-#include "engine/unattended.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <list>
@@ -38,6 +39,7 @@ struct kept_lease final : engine::held_lease {
              time_point ends)
       : held_lease{k, o, t, lasts, ends} {}
   hold seen{};
+  node* kept_at = nullptr;
   server_time copies_until{};  // Until when a copy of its acquire may take effect; the epoch: there is none.
   time_point copies_until_local{};
 };
@@ -79,6 +81,7 @@ struct process_settings {
   bool has_alternative = false;  // core::acquire_settings
   // Of a server with replicas: how it finds the primary, and how many of them must have what it is granted.
   server_set* servers = nullptr;
+  bool is_in_cluster = false;
   duration least_delay{};  // To the sentinels.
   duration jitter{};
   durability durable{};
@@ -121,10 +124,14 @@ public:
   // When it is running at that time, or when it runs again.
   void after(duration wait, std::function<void()> what);
   // Those of its customers who have nothing left to do.
-  bool is_idle() const { return calls_.empty() && keeper_.is_idle(); }
+  bool is_idle() const {
+    return calls_.empty() &&
+           std::all_of(nodes_.begin(), nodes_.end(), [](const auto& one) { return one->keeper.is_idle(); });
+  }
   // Nothing is wanted of it any more.
   void close() {
     if (watch_) watch_->close();
+    if (map_watch_) map_watch_->close();
   }
 
   // ---- what befalls it ----
@@ -137,8 +144,8 @@ public:
   bool is_paused() const { return is_paused_; }
   instant resumed_at() const { return resumed_at_; }
   // Two of its connections, for who holds back what goes over one of them; zero: closed.
-  int commands_id() const { return commands_.id; }
-  int hints_id() const { return listening_.id; }
+  int commands_id() const { return home().commands.id; }
+  int hints_id() const { return home().listening.id; }
 
   void on_connected(int id) override;
   void on_refused(int id) override;
@@ -146,16 +153,10 @@ public:
   void on_closed(int id) override;
 
 private:
-  struct wire {
-    engine::channel* channel;
-    int id = 0;  // Zero: closed.
-    bool is_open = false;
-    network* net = nullptr;                       // It leads over this one.
-    engine::named_primary::term_number term = 0;  // To this primary.
-    int attempt = 0;
-  };
   struct open_call {
     call_record record{};
+    node* at = nullptr;
+    script::lock_keys keys{};  // What it is about.
     customer* who = nullptr;
     std::optional<duration> max_hold{};
     lease_ptr lease{};  // That is released, or downgraded.
@@ -169,12 +170,28 @@ private:
   };
 
   std::unique_ptr<primary_watch> watch();
+  node::settings home_settings() const;
+  node::hooks node_hooks();
+  node& home() const { return *nodes_.front(); }
+  // Who serves these.
+  node& node_for(const script::lock_keys& keys) const;
+  // ---- in a cluster (cluster/cluster_process.cpp) ----
+  std::unique_ptr<map_watch> watch_map();
+  node& node_at(const engine::cluster_primary& who);
+  void take(const slot_views::map& map, time_point asked_at);
+  void name(const engine::slot_map& map, time_point asked_at);
+  void move_leases();
+  void connect_in_cluster(wire& of, node& at);
+  void go_on(open_call& call);
+  // Where its slot decides.
+  void know_slot(open_call& call);
   time_point now() const { return clock_.read(events_->now()); }
   // At once, or when it runs again.
   void when_running(std::function<void()> what);
   void drive();
-  void prepare(wire& of);
-  void connect(wire& of);
+  void drive_one(node& what, time_point at);
+  void prepare(wire& of, node& whose);
+  void connect(wire& of, node& at);
   void flush(wire& of);
   void close(wire& of);
   wire* wire_of(int id);
@@ -211,13 +228,10 @@ private:
   std::unique_ptr<primary_watch> watch_;  // Null: there is one server.
   // It outlives those who have its calls on their lists.
   std::list<open_call> calls_;
-  engine::caller caller_;
-  engine::hints ear_;
-  engine::keeper keeper_;
-  engine::unattended unattended_;
-  wire commands_;
-  wire listening_;
-  wire keeping_;
+  std::unique_ptr<map_watch> map_watch_;  // In a cluster.
+  slot_views::map map_{};
+  std::vector<node*> serving_{};  // By their numbers in it.
+  std::vector<std::unique_ptr<node>> nodes_;
   struct owned {
     lease_ptr lease;
     customer* who;

@@ -53,15 +53,20 @@ int process::acquire(customer& who, const wish& what) {
   if (what.wait) record.gives_up_at = clock_.when(now() + *what.wait);
   tell_.on_call_started(record);
 
-  core::acquire_settings rules{what.ttl, rho, what.is_try, what.wait, what_.timeout, caller_.wire().was_ever_ready()};
+  node& at_node = node_for(wanted.keys);
+  made.at = &at_node;
+  made.keys = wanted.keys;
+  core::acquire_settings rules{what.ttl,  rho,           what.is_try,
+                               what.wait, what_.timeout, at_node.caller.wire().was_ever_ready()};
   rules.has_alternative = what_.has_alternative;
   const time_point at = now();
   made.acquire = std::make_unique<engine::acquire>(
-      caller_.wire(), ear_,
+      at_node.caller.wire(), at_node.ear,
       engine::acquire::request{wanted.keys, std::make_shared<const std::string>(record.label), what_.max_ttl,
                                what.min_fence, what.part},
       rules, at, what_.rng);
-  unattended_.start(*made.acquire, at);
+  know_slot(made);
+  at_node.unattended.start(*made.acquire, at);
   const int number = record.number;
   drive();
   return number;
@@ -71,9 +76,9 @@ void process::cancel(int call) {
   for (auto& c : calls_) {
     if (c.record.number != call || !c.acquire) continue;
     c.acquire->cancel(now());
-    unattended_.look_at(*c.acquire);
+    c.at->unattended.look_at(*c.acquire);
     if (tell_.is_planted(canary_switch::cancel_ends_the_connection)) {
-      commands_.channel->hang_up(now(), {errc::connection_lost, "somebody gave up", false, false});
+      c.at->commands.channel->hang_up(now(), {errc::connection_lost, "somebody gave up", false, false});
     }
   }
   drive();
@@ -82,10 +87,18 @@ void process::cancel(int call) {
 // ---- when it is over ----
 
 bool process::conclude_ended() {
-  const auto ended = unattended_.take_over();
+  std::vector<engine::call*> ended;
+  for (const auto& at : nodes_) {
+    const auto some = at->unattended.take_over();
+    ended.insert(ended.end(), some.begin(), some.end());
+  }
   for (engine::call* flow : ended) {
     const auto found =
         std::find_if(calls_.begin(), calls_.end(), [&](const open_call& c) { return &c.flow() == flow; });
+    if (flow->is_moved()) {
+      go_on(*found);
+      continue;
+    }
     std::list<open_call> one;
     one.splice(one.end(), calls_, found);
     conclude(one.front());
@@ -155,8 +168,10 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
                  events_->now(),
                  call.max_hold ? clock_.when(last) : end_of_time};
   leases_.push_back({lease, call.who});
-  keeper_.wire().learn_clock(caller_.wire().clock());
-  keeper_.keep(lease, now(), deadline, renewal::automatic);
+  node& at = node_for(wanted.keys);
+  lease->kept_at = &at;
+  at.keeper.wire().learn_clock(at.caller.wire().clock());
+  at.keeper.keep(lease, now(), deadline, renewal::automatic);
   return lease;
 }
 
@@ -165,18 +180,19 @@ bool process::settle(engine::acquire& flow) {
   bool has_copies = false;
   const time_point at = now();
   const auto& keys = flow.wanted().keys;
+  node& home_of = node_for(keys);
   for (const auto& unsettled : flow.take_unsettled()) {
     has_copies = has_copies || unsettled.not_after != server_time{};
-    if (!unsettled.was_told && caller_.wire().is_ready())
-      caller_.wire().send_and_forget(at, script::leave(keys, unsettled.owner));
+    if (!unsettled.was_told && home_of.caller.wire().is_ready())
+      home_of.caller.wire().send_and_forget(at, script::leave(keys, unsettled.owner));
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : at + what_.timeout;
     const bool is_naive = tell_.is_planted(canary_switch::believes_any_answer_to_a_clean_up);
-    keeper_.release_later(at, {keys,
-                               unsettled.owner,
-                               {},
-                               is_naive ? server_time{} : unsettled.not_after,
-                               by,
-                               std::max(at, by) + flow.ttl() + after_ttl});
+    home_of.keeper.release_later(at, {keys,
+                                      unsettled.owner,
+                                      {},
+                                      is_naive ? server_time{} : unsettled.not_after,
+                                      by,
+                                      std::max(at, by) + flow.ttl() + after_ttl});
   }
   return has_copies;
 }
@@ -198,7 +214,7 @@ std::optional<time_point> process::let_go(const lease_ptr& lease) {
   const time_point at = now();
   const time_point deadline = at + lease->deadline.left(at);
   const bool keeps_on = tell_.is_planted(canary_switch::renews_after_release);
-  const bool was_kept = keeps_on ? keeper_.is_kept(*lease) : keeper_.let_go(*lease);
+  const bool was_kept = keeps_on ? lease->kept_at->keeper.is_kept(*lease) : lease->kept_at->keeper.let_go(*lease);
   if (!keeps_on) lease->deadline.end();
   if (was_kept) end(lease, hold_end::released);
   if (was_kept && deadline > at) return deadline;
@@ -219,9 +235,12 @@ void process::release(customer& who, const lease_ptr& lease) {
   made.record.number = tell_.next_number();
   const time_point at = now();
   const time_point sure_until = tell_.is_planted(canary_switch::release_has_no_deadline) ? time_point{} : *deadline;
-  made.release = std::make_unique<engine::release>(caller_.wire(), lease->keys, lease->owner, lease->grant, sure_until,
-                                                   std::min(at + what_.timeout, *deadline));
-  unattended_.start(*made.release, at);
+  made.at = &node_for(lease->keys);
+  made.release = std::make_unique<engine::release>(made.at->caller.wire(), lease->keys, lease->owner, lease->grant,
+                                                   sure_until, std::min(at + what_.timeout, *deadline));
+  made.keys = lease->keys;
+  know_slot(made);
+  made.at->unattended.start(*made.release, at);
   drive();
 }
 
@@ -232,7 +251,7 @@ void process::finish_release(const lease_ptr& lease, release_outcome outcome) {
 }
 
 void process::drop(const lease_ptr& lease) {
-  if (keeper_.let_go(*lease)) end(lease, hold_end::released);
+  if (lease->kept_at->keeper.let_go(*lease)) end(lease, hold_end::released);
   lease->deadline.end();
   release_in_background(lease);
   forget_copies(lease);
@@ -247,10 +266,13 @@ void process::downgrade(customer& who, const lease_ptr& lease) {
   made.lease = lease;
   made.record.number = tell_.next_number();
   const time_point at = now();
-  made.asked =
-      std::make_unique<engine::question>(caller_.wire(), script::downgrade(lease->keys, lease->owner, lease->grant),
-                                         engine::question::repeat::allowed, at + what_.timeout);
-  unattended_.start(*made.asked, at);
+  made.at = &node_for(lease->keys);
+  made.asked = std::make_unique<engine::question>(made.at->caller.wire(),
+                                                  script::downgrade(lease->keys, lease->owner, lease->grant),
+                                                  engine::question::repeat::allowed, at + what_.timeout);
+  made.keys = lease->keys;
+  know_slot(made);
+  made.at->unattended.start(*made.asked, at);
   drive();
 }
 
@@ -258,10 +280,13 @@ void process::resize(int lock, int size) {
   open_call& made = calls_.emplace_back();
   made.record.number = tell_.next_number();
   const time_point at = now();
-  made.asked = std::make_unique<engine::question>(caller_.wire(),
-                                                  script::resize((*locks_)[static_cast<std::size_t>(lock)].keys, size),
+  const auto& keys = (*locks_)[static_cast<std::size_t>(lock)].keys;
+  made.at = &node_for(keys);
+  made.asked = std::make_unique<engine::question>(made.at->caller.wire(), script::resize(keys, size),
                                                   engine::question::repeat::allowed, at + what_.timeout);
-  unattended_.start(*made.asked, at);
+  made.keys = keys;
+  know_slot(made);
+  made.at->unattended.start(*made.asked, at);
   drive();
 }
 
@@ -276,18 +301,20 @@ void process::conclude_downgrade(const open_call& call) {
 
 void process::release_in_background(const lease_ptr& lease) {
   const time_point at = now();
-  keeper_.release_later(at, {lease->keys, lease->owner, lease->grant, {}, {}, at + lease->ttl + after_ttl});
+  node_for(lease->keys)
+      .keeper.release_later(at, {lease->keys, lease->owner, lease->grant, {}, {}, at + lease->ttl + after_ttl});
 }
 
 void process::forget_copies(const lease_ptr& lease) {
   const time_point at = now();
   if (lease->copies_until == server_time{} || at >= lease->copies_until_local) return;
-  keeper_.release_later(at, {lease->keys,
-                             lease->owner,
-                             {},
-                             lease->copies_until,
-                             lease->copies_until_local,
-                             lease->copies_until_local + lease->ttl + after_ttl});
+  node_for(lease->keys)
+      .keeper.release_later(at, {lease->keys,
+                                 lease->owner,
+                                 {},
+                                 lease->copies_until,
+                                 lease->copies_until_local,
+                                 lease->copies_until_local + lease->ttl + after_ttl});
 }
 
 void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {

@@ -73,6 +73,7 @@ std::string to_options(std::uint64_t seed, const limits& within, const canary* p
   if (within.replicas != 0) {
     options += within.replicas > 0 ? fmt::format(" --replicas {}", within.replicas) : " --replicas any";
   }
+  if (within.is_cluster) options += " --cluster";
   if (planted) options += fmt::format(" --canary {}", planted->name);
   return options;
 }

@@ -54,6 +54,7 @@ void world::start_process(const process_plan& what) {
                        what.max_ttl.count() > 0 ? what.max_ttl : plan_.max_ttl};
   if (servers_.size() > 1) {
     how.servers = &servers_;
+    how.is_in_cluster = servers_.shards() > 1;
     how.least_delay = what.least_delay;
     how.jitter = what.jitter;
     how.durable = {plan_.copies, plan_.copy_timeout};
@@ -101,7 +102,8 @@ int world::largest_size(int lock, instant since) const {
 int world::missing_copies(const hold& of) {
   if (plan_.copies == 0) return 0;
   // The replicas have its expiry by the primary's clock.
-  const auto ends = server().clock().read(of.valid_until).time_since_epoch();
+  auto& primary = server();
+  const auto ends = primary.clock().read(of.valid_until).time_since_epoch();
   const auto& what = lock_of(of.lock);
   int copies = 0;
   for (std::size_t i = 0; i < servers_.size(); ++i) {

@@ -46,9 +46,12 @@ public:
   // ---- for what befalls it (faults.cpp) ----
   event_queue& queue() { return events_; }
   server_set& servers() { return servers_; }
-  // The primary.
-  model_server& server() { return servers_.of(static_cast<std::size_t>(servers_.primary())); }
-  const model_server& server() const { return servers_.of(static_cast<std::size_t>(servers_.primary())); }
+  // The primary; of a cluster, that of a shard.
+  model_server& server(int shard = 0) { return servers_.of(static_cast<std::size_t>(servers_.primary(shard))); }
+  // That serves this lock.
+  model_server& server_of(const lock& what) {
+    return servers_.of(static_cast<std::size_t>(servers_.primary_of(what.keys)));
+  }
   network& net() { return servers_.net(0); }  // Where there is one server.
   network& net_with(int connection) { return servers_.net_with(connection); }
   const plan& what() const { return plan_; }
@@ -63,13 +66,16 @@ public:
 
   // ---- surroundings ----
   instant now() const override { return events_.now(); }
-  server_time server_now() const override { return seen().clock_now(); }
-  const model_redis& redis() override {
-    seen().now();
-    return seen().redis();
+  server_time server_now(int lock) const override {
+    return servers_.of(static_cast<std::size_t>(seen(lock))).clock_now();
+  }
+  const model_redis& redis(int lock) override {
+    auto& at = servers_.of(static_cast<std::size_t>(seen(lock)));
+    at.now();
+    return at.redis();
   }
   int missing_copies(const hold& of) override;
-  bool is_at_primary() const override { return seen_ == nobody || seen_ == servers_.primary(); }
+  bool is_at_primary(int lock) const override { return seen_ == nobody || seen_ == primary_of(lock); }
   const lock& lock_of(int number) const override { return plan_.locks[static_cast<std::size_t>(number)]; }
   int largest_size(int lock, instant since) const override;
   bool is_running(int process) const override;
@@ -82,11 +88,9 @@ public:
   void at(instant when, std::function<void()> what) override { events_.at(when, std::move(what)); }
 
 private:
+  int primary_of(int lock) const { return servers_.primary_of(lock_of(lock).keys); }
   // Of whom there is talk: where a script has run just now, or the primary.
-  model_server& seen() { return servers_.of(static_cast<std::size_t>(seen_ == nobody ? servers_.primary() : seen_)); }
-  const model_server& seen() const {
-    return servers_.of(static_cast<std::size_t>(seen_ == nobody ? servers_.primary() : seen_));
-  }
+  int seen(int lock) const { return seen_ == nobody ? primary_of(lock) : seen_; }
   model_server::hooks server_hooks(int server);
   process::hooks process_hooks();
   void start_process(const process_plan& what);
@@ -142,10 +146,16 @@ private:
   void next();
   void strike(fault what);
   void strike_network(fault what);
+  // The primary of one shard.
+  model_server& some_server();
   // ---- of replicas (replicas/replica_faults.cpp) ----
   void strike_replicas(fault what);
   void fail_over();
   void promote(int chosen, int old);
+  // ---- of a cluster (cluster/cluster_faults.cpp) ----
+  void strike_cluster(fault what);
+  void move_a_slot();
+  void finish_move(instant began_at);
   void strike_process(fault what);
   void strike_server(fault what);
   void strike_rights(fault what);

@@ -22,9 +22,10 @@ public:
   surroundings& operator=(const surroundings&) = delete;
 
   virtual instant now() const = 0;
-  virtual server_time server_now() const = 0;
+  // Of the server that serves this lock; or where what is told of just now happens.
+  virtual server_time server_now(int lock) const = 0;
   // As of now.
-  virtual const model_redis& redis() = 0;
+  virtual const model_redis& redis(int lock) = 0;
   virtual const lock& lock_of(int number) const = 0;
   // Of a semaphore: the most permits that there have been since then; ever, when the server has lost data, which may
   // be a size that it was told.
@@ -32,7 +33,7 @@ public:
   // How many of the replicas that its client asks for do not have it for as long as it is valid. 0: none is asked for.
   virtual int missing_copies(const hold& of) = 0;
   // Does what is told of just now happen at the primary? One that was it before may still take itself for it.
-  virtual bool is_at_primary() const = 0;
+  virtual bool is_at_primary(int lock) const = 0;
   virtual bool is_running(int process) const = 0;
   virtual instant resumed_at(int process) const = 0;
   // Since when nothing has befallen this process, its connections or the server; the end of time while something does.

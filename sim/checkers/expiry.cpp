@@ -15,7 +15,7 @@ public:
 
   void on_script(const script_run& run) override {
     for (const auto& key : run.keys) {
-      const auto* found = in().redis().peek(key);
+      const auto* found = in().redis(run.lock).peek(key);
       if (found && !found->expires_at) in().complain("C8", fmt::format("{} has no expiry", key));
     }
   }

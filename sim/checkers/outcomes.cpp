@@ -28,7 +28,7 @@ public:
   void on_script(const script_run& run) override {
     if (run.args.size() > 4 && is_entry(run.which)) {
       calls_of_[run.owner()] = run.args[4];
-      for (const auto& place : line_of(in().redis(), in().lock_of(run.lock))) queued_.insert(place.label);
+      for (const auto& place : line_of(in().redis(run.lock), in().lock_of(run.lock))) queued_.insert(place.label);
     }
     for (const auto& h : run.before) {
       const bool is_left = run.which == script::id::leave || run.which == script::id::leave_counted;
@@ -67,7 +67,7 @@ public:
   void on_downgraded(const hold& one, downgrade_end how) override {
     if (how == downgrade_end::unknown) return;
     if (how == downgrade_end::reads) readers_.insert({{one.owner, fmt::format("{:016}", one.token)}, one.got_at});
-    for (const auto& h : holders_of(in().redis(), in().lock_of(one.lock))) {
+    for (const auto& h : holders_of(in().redis(one.lock), in().lock_of(one.lock))) {
       if (how == downgrade_end::reads) require_reader(one.lock, h);
       if (how == downgrade_end::gone && h.owner == one.owner && h.token == fmt::format("{:016}", one.token)) {
         if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, one.got_at)) continue;
@@ -123,12 +123,12 @@ private:
   }
 
   bool holds(const call_record& call) const {
-    const auto now = std::chrono::floor<std::chrono::milliseconds>(in().server_now().time_since_epoch());
+    const auto now = std::chrono::floor<std::chrono::milliseconds>(in().server_now(call.lock).time_since_epoch());
     const auto& keys = in().lock_of(call.lock).keys;
-    if (const auto* text = in().redis().peek_as<std::string>(keys.holder)) {
+    if (const auto* text = in().redis(call.lock).peek_as<std::string>(keys.holder)) {
       return text->size() > 36 && label_of(text->substr(3, 32)) == call.label;
     }
-    const auto* set = in().redis().peek_as<model_redis::sorted_set>(keys.holder);
+    const auto* set = in().redis(call.lock).peek_as<model_redis::sorted_set>(keys.holder);
     if (!set) return false;
     return std::any_of(set->scores.begin(), set->scores.end(), [&](const auto& member) {
       return member.second > static_cast<double>(now.count()) * 1000 && label_of(member.first) == call.label;

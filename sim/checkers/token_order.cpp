@@ -18,7 +18,7 @@ public:
   using checker::checker;
 
   void on_script(const script_run& run) override {
-    if (!in().is_at_primary()) return;
+    if (!in().is_at_primary(run.lock)) return;
     // Several may be granted in one run; in the order of their tokens, because only the script knows another.
     std::vector<std::string> granted;
     for (const auto& h : run.after) {

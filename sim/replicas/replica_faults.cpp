@@ -33,8 +33,9 @@ void trouble::strike_replicas(fault what) {
 // another, and tell the others to copy it. Whoever still reaches the old one is served by it until it is told, too.
 void trouble::fail_over() {
   auto& servers = in_->servers();
-  if (is_failing_over_) return;
-  const int old = servers.primary();
+  if (is_failing_over_ || servers.is_moving()) return;
+  const int shard = servers.shards() == 1 ? 0 : static_cast<int>(rng_.below(servers.shards()));
+  const int old = servers.primary(shard);
   const int ends = rng_.number(1, 3);
   duration noticed{1ms};
   if (ends != 3) noticed = rng_.any_size(50ms, 3s);
@@ -56,7 +57,7 @@ void trouble::fail_over() {
     is_failing_over_ = false;
     if (is_over_) return;
     const int chosen = in_->servers().best_copy_of(old);
-    if (chosen != nobody && in_->servers().primary() == old) promote(chosen, old);
+    if (chosen != nobody && in_->servers().primary(in_->servers().shard_of(old)) == old) promote(chosen, old);
   });
 }
 
@@ -72,15 +73,24 @@ void trouble::promote(int chosen, int old) {
   for (std::size_t i = 0; i < sentinels::count; ++i) {
     servers.named().name(i, chosen, in_->now() + rng_.any_size(1ms, 2s));
   }
+  const int shard = servers.shard_of(chosen);
   for (std::size_t i = 0; i < servers.size(); ++i) {
     const int number = static_cast<int>(i);
     if (number == chosen) continue;
+    if (servers.shard_of(number) != shard) {
+      in_->queue().after(rng_.any_size(1ms, 1s), [this, number, shard, chosen] {
+        auto& all = in_->servers();
+        if (!is_over_ && all.primary(shard) == chosen) all.slots().learn_primary(number, shard, chosen);
+      });
+      continue;
+    }
     // The old one learns of it last, if it was cut off long after everybody else.
     const duration told = number == old ? rng_.any_size(1ms, 3 * longest) : rng_.any_size(1ms, 2s);
-    in_->queue().after(told, [this, number, chosen] {
+    in_->queue().after(told, [this, number, shard, chosen] {
       auto& all = in_->servers();
-      if (is_over_ || all.primary() != chosen) return;
+      if (is_over_ || all.primary(shard) != chosen) return;
       if (in_->is_tracing()) in_->say(fmt::format("server {} copies {} from now on", number, chosen));
+      all.slots().learn_primary(number, shard, chosen);
       all.follow(number, chosen);
     });
   }

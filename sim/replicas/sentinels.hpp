@@ -3,17 +3,17 @@
 #pragma once
 
 #include "network.hpp"
+#include "replicas/silence.hpp"
 #include "world_time.hpp"
 
 #include <array>
 #include <cstddef>
-#include <map>
 #include <utility>
 #include <vector>
 
 namespace holdfast::sim {
 
-class sentinels {
+class sentinels : public silence {
 public:
   static constexpr std::size_t count = 3;
 
@@ -27,20 +27,8 @@ public:
     return server;
   }
 
-  // This process gets no answer from it before that.
-  void be_silent(int process, std::size_t sentinel, instant until) {
-    auto& known = silent_until_[{process, sentinel}];
-    known = until;
-  }
-  bool answers(int process, std::size_t sentinel, instant at) const {
-    const auto found = silent_until_.find({process, sentinel});
-    return found == silent_until_.end() || found->second <= at;
-  }
-  void speak() { silent_until_.clear(); }
-
 private:
   std::array<std::vector<std::pair<instant, int>>, count> said_{};
-  std::map<std::pair<int, std::size_t>, instant> silent_until_{};
 };
 
 }  // namespace holdfast::sim

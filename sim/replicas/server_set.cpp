@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replicas/server_set.hpp"
 
+#include "script/slot.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -17,16 +21,27 @@ constexpr server_time start_of_server{1'795'212'800'000'042us};
 
 server_set::server_set(event_queue& events, const plan& what, const std::shared_ptr<lua_host>& scripts,
                        const hooks_of& tell)
-    : events_{&events}, rng_{seeded_random::of(what.seed, 'r')} {
-  for (int i = 0; i <= what.replicas; ++i) {
+    : events_{&events},
+      rng_{seeded_random::of(what.seed, 'r')},
+      of_each_{1 + what.replicas},
+      slots_{static_cast<std::size_t>(what.shards), static_cast<std::size_t>(of_each_)} {
+  // docs/topologies.md: a slot that moves to a node whose clock is ahead takes that much of a counted lease.
+  const bool has_counted =
+      std::any_of(what.locks.begin(), what.locks.end(), [](const lock& l) { return l.keys.is_counted; });
+  for (int i = 0; i < what.shards * of_each_; ++i) {
     // docs/topologies.md: the clocks of those that stand in for each other agree to a second.
-    const auto ahead = i == 0 ? duration{0} : rng_.span(-500ms, 500ms);
+    auto ahead = i == 0 ? duration{0} : rng_.span(-500ms, 500ms);
+    if (what.shards > 1 && has_counted) ahead = duration{0};
     const wall_clock clock{start_of_server + std::chrono::floor<server_time::duration>(ahead), what.server_ppm};
     auto hooks = tell(i);
     if (what.replicas > 0) {
       hooks.on_written = [this, i] { send_to_all(i); };
       hooks.on_started = [this, i] { start_again(i); };
       hooks.copies_of = [this, i](std::uint64_t writes) { return copies_of(i, writes); };
+    }
+    if (what.shards > 1) {
+      hooks.refuses = [this, i](const std::string& key) { return refuses(i, key); };
+      hooks.on_said = [this, i](const std::string& channel, const std::string& text) { spread(i, channel, text); };
     }
     auto& server = servers_.emplace_back(events, clock, scripts, std::move(hooks), i);
     const auto which = static_cast<std::uint64_t>(i);
@@ -35,7 +50,12 @@ server_set::server_set(event_queue& events, const plan& what, const std::shared_
     auto& made = links_.emplace_back();
     made.least = rng_.any_size(50us, 5ms);
     made.jitter = rng_.any_size(10us, 2 * made.least);
-    if (i > 0) follow(i, 0);
+    const int primary = i - i % of_each_;
+    if (i == primary) {
+      primaries_.push_back(i);
+    } else {
+      follow(i, primary);
+    }
   }
 }
 
@@ -115,7 +135,8 @@ void server_set::promote(int server) {
   on.from = nobody;
   ++on.number;
   on.under_way.clear();
-  primary_ = server;
+  primaries_[static_cast<std::size_t>(shard_of(server))] = server;
+  slots_.learn_primary(server, shard_of(server), server);
   servers_[static_cast<std::size_t>(server)].become_primary();
 }
 
@@ -138,12 +159,66 @@ void server_set::hold_back(int replica, instant until) {
 }
 
 void server_set::settle() {
-  for (std::size_t i = 0; i < sentinels::count; ++i) named_.name(i, primary_, events_->now());
+  give_up_move();
+  for (std::size_t i = 0; i < sentinels::count; ++i) named_.name(i, primary(), events_->now());
   named_.speak();
+  slots_.speak();
   for (std::size_t i = 0; i < links_.size(); ++i) {
+    const int number = static_cast<int>(i);
+    const int its_primary = primary(shard_of(number));
     links_[i].held_until = links_[i].last_at = events_->now();
-    if (static_cast<int>(i) != primary_ && links_[i].from != primary_) follow(static_cast<int>(i), primary_);
+    if (number != its_primary && links_[i].from != its_primary) follow(number, its_primary);
+    for (std::size_t shard = 0; shard < shards(); ++shard) {
+      const int which = static_cast<int>(shard);
+      slots_.learn_primary(number, which, primary(which));
+    }
+    slots_.learn_all(number);
   }
+}
+
+// ---- a cluster ----
+
+namespace {
+
+int slot_of(const script::lock_keys& keys) { return script::slot_of(keys.holder); }
+
+}  // namespace
+
+int server_set::primary_of(const script::lock_keys& keys) const {
+  return shards() == 1 ? primary() : primary(slots_.shard_of(slot_of(keys)));
+}
+
+std::optional<std::string> server_set::refuses(int server, const std::string& key) const {
+  const int slot = script::slot_of(key);
+  const int serves = slots_.primary_of(server, slot);
+  const auto address = [](int of) {
+    const auto where = slot_views::address_of(of);
+    return where.host + ":" + where.port;
+  };
+  if (serves != server) return fmt::format("MOVED {} {}", slot, address(serves));
+  if (moving_ && moving_->slot == slot) return fmt::format("ASK {} {}", slot, address(primary(moving_->shard)));
+  return std::nullopt;
+}
+
+// Over the bus, which nobody waits for.
+void server_set::spread(int from, const std::string& channel, const std::string& text) {
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (static_cast<int>(i) == from) continue;
+    events_->after(links_[i].least + rng_.span(duration{0}, links_[i].jitter),
+                   [this, i, channel, text] { servers_[i].hear(channel, text); });
+  }
+}
+
+void server_set::begin_move(const script::lock_keys& keys, int shard) { moving_ = move{slot_of(keys), shard, keys}; }
+
+int server_set::end_move() {
+  const auto [slot, shard, keys] = *std::exchange(moving_, std::nullopt);
+  const int from = primary(slots_.shard_of(slot));
+  const int to = primary(shard);
+  servers_[static_cast<std::size_t>(from)].migrate(keys, servers_[static_cast<std::size_t>(to)]);
+  slots_.move(slot, shard);
+  for (const int who : {from, to}) slots_.learn_slot(who, slot, shard);
+  return slot;
 }
 
 }  // namespace holdfast::sim

@@ -165,14 +165,15 @@ void story::server_restarts(model_redis::keyspace data, duration down) {
 
 void story::operator_breaks() {
   world_.say("an operator breaks the lock");
-  const auto held = holders_of(world_.redis(), subject());
+  const auto held = holders_of(world_.redis(subject().number), subject());
   if (held.empty()) return expect(false, "there is a holder to break");
   server().break_lock(subject(), held.front(), false);
 }
 
 std::string story::line() {
   std::string all;
-  for (const auto& place : line_of(world_.redis(), subject())) all += static_cast<char>('A' + (place.label[1] - '0'));
+  for (const auto& place : line_of(world_.redis(subject().number), subject()))
+    all += static_cast<char>('A' + (place.label[1] - '0'));
   return all;
 }
 

@@ -124,7 +124,7 @@ public:
   // ---- what the server says of the lock ----
   const lock& subject() const { return world_.lock_of(0); }
   const lock& another() const { return world_.lock_of(1); }
-  bool is_held() { return !holders_of(world_.redis(), subject()).empty(); }
+  bool is_held() { return !holders_of(world_.redis(subject().number), subject()).empty(); }
   // Who stands in line, first to last: "BC".
   std::string line();
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What befalls a cluster besides failovers: slots move, and processes hear nothing from some of its nodes.
+#include "world.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+
+void trouble::strike_cluster(fault what) {
+  if (what == fault::slot_moves) return move_a_slot();
+  process* who = somebody();
+  if (!who) return;
+  const duration time = rng_.any_size(5ms, 2 * duration{in_->what().ttl});
+  for (std::size_t i = 0; i < in_->servers().size(); ++i) {
+    if (rng_.chance(50)) in_->servers().slots().be_silent(who->number(), i, in_->now() + time);
+  }
+  in_->befall(who->number(), time + 3s);
+}
+
+// As redis-cli does it: the two nodes are told, the keys go over, the primaries are told that it is done. Not while a
+// primary fails over, which is Redis's trouble (docs/campaigns.md).
+void trouble::move_a_slot() {
+  auto& servers = in_->servers();
+  if (is_failing_over_ || servers.is_moving()) return;
+  const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
+  const int from = servers.shard_of(servers.primary_of(about.keys));
+  const int to = (from + rng_.number(1, static_cast<int>(servers.shards()) - 1)) % static_cast<int>(servers.shards());
+  // docs/topologies.md: no slot leaves a node that may have forgotten locks, before its quarantine is over.
+  if (in_->now() < in_->server(from).began_at() + 2 * duration{in_->what().max_ttl} + 1s) return;
+  if (in_->is_tracing()) in_->say(fmt::format("the slot of lock {} goes to shard {}", about.number, to));
+  const duration takes = rng_.any_size(1ms, 500ms);
+  servers.begin_move(about.keys, to);
+  in_->befall_all(takes + 6s);
+  in_->queue().after(takes, [this, began_at = in_->now()] { finish_move(began_at); });
+}
+
+void trouble::finish_move(instant began_at) {
+  auto& servers = in_->servers();
+  if (!servers.is_moving()) return;
+  if (in_->server(servers.moves_from()).began_at() > began_at) return servers.give_up_move();
+  const auto is_up = [&](int shard) { return in_->server(shard).is_up(); };
+  const int to = servers.moves_to();
+  if (!is_up(servers.moves_from()) || !is_up(to)) {
+    in_->befall_all(6s);
+    return in_->queue().after(20ms, [this, began_at] { finish_move(began_at); });
+  }
+  const int slot = servers.end_move();
+  if (in_->is_tracing()) in_->say(fmt::format("slot {} is at server {}", slot, servers.primary(to)));
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    in_->queue().after(rng_.any_size(1ms, 1s), [this, number = static_cast<int>(i), slot, to] {
+      auto& all = in_->servers().slots();
+      if (!is_over_ && all.shard_of(slot) == to) all.learn_slot(number, slot, to);
+    });
+  }
+}
+
+}  // namespace holdfast::sim

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+constexpr core::clock_drift rho{10'000};
+
+}  // namespace
+
+node::node(const settings& what, base::random_source& rng, engine::keeper_listener& listener, hooks tell)
+    : tell_{std::move(tell)},
+      server_{what.server},
+      named_{what.named},
+      epoch_tag_{what.epoch_tag},
+      caller{what.commands,
+             rng,
+             {[this](time_point at) { ear.compare(at); },
+              [this](const engine::connection_failure&) { tell_.on_down(); },
+              {},
+              [this](std::string_view owner, server_time said_at) {
+                if (tell_.is_planted(canary_switch::ignores_stray_hints)) return;
+                keeper.on_stray_hint(tell_.now(), owner, said_at);
+              }}},
+      ear{what.commands,
+          what.ear,
+          caller.wire(),
+          rng,
+          {[this](time_point at, std::string_view owner, server_time said_at, duration look_in) {
+             if (tell_.is_planted(canary_switch::message_is_grant) && look_in > duration{0}) {
+               tell_.on_believed(at, owner, said_at);
+             }
+             caller.on_hint(at, owner, said_at, look_in);
+           },
+           [this](time_point at) { caller.on_hearing_changed(at); }}},
+      keeper{what.keeper, rho, rng, listener},
+      unattended{caller},
+      commands{&caller.wire()},
+      listening{&ear.wire()},
+      keeping{&keeper.wire()} {}
+
+time_point node::wake_at() const {
+  const time_point soonest = std::min({keeper.wake_at(), commands.channel->wake_at(), unattended.wake_at()});
+  return ear.is_wanted() ? std::min(soonest, listening.channel->wake_at()) : soonest;
+}
+
+}  // namespace holdfast::sim
