@@ -154,6 +154,7 @@ private:
   void promote(int chosen, int old);
   // ---- of a cluster (cluster/cluster_faults.cpp) ----
   void strike_cluster(fault what);
+  bool clocks_agree(int shard, int other);
   void move_a_slot();
   void finish_move(instant began_at);
   void strike_process(fault what);

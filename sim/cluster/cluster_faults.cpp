@@ -21,6 +21,11 @@ void trouble::strike_cluster(fault what) {
   in_->befall(who->number(), time + 3s);
 }
 
+bool trouble::clocks_agree(int shard, int other) {
+  const auto apart = in_->server(shard).clock_now() - in_->server(other).clock_now();
+  return std::chrono::abs(apart) <= 1ms;
+}
+
 // As redis-cli does it: the two nodes are told, the keys go over, the primaries are told that it is done. Not while a
 // primary fails over, which is Redis's trouble (docs/campaigns.md).
 void trouble::move_a_slot() {
@@ -31,6 +36,7 @@ void trouble::move_a_slot() {
   const int to = (from + rng_.number(1, static_cast<int>(servers.shards()) - 1)) % static_cast<int>(servers.shards());
   // docs/topologies.md: no slot leaves a node that may have forgotten locks, before its quarantine is over.
   if (in_->now() < in_->server(from).began_at() + 2 * duration{in_->what().max_ttl} + 1s) return;
+  if (about.keys.is_counted && !clocks_agree(from, to)) return;
   if (in_->is_tracing()) in_->say(fmt::format("the slot of lock {} goes to shard {}", about.number, to));
   const duration takes = rng_.any_size(1ms, 500ms);
   servers.begin_move(about.keys, to);
@@ -41,10 +47,12 @@ void trouble::move_a_slot() {
 void trouble::finish_move(instant began_at) {
   auto& servers = in_->servers();
   if (!servers.is_moving()) return;
-  if (in_->server(servers.moves_from()).began_at() > began_at) return servers.give_up_move();
+  const int from = servers.moves_from();
+  const bool may_be_cut_short = servers.moving_keys().is_counted && !clocks_agree(from, servers.moves_to());
+  if (in_->server(from).began_at() > began_at || may_be_cut_short) return servers.give_up_move();
   const auto is_up = [&](int shard) { return in_->server(shard).is_up(); };
   const int to = servers.moves_to();
-  if (!is_up(servers.moves_from()) || !is_up(to)) {
+  if (!is_up(from) || !is_up(to)) {
     in_->befall_all(6s);
     return in_->queue().after(20ms, [this, began_at] { finish_move(began_at); });
   }
@@ -52,8 +60,8 @@ void trouble::finish_move(instant began_at) {
   if (in_->is_tracing()) in_->say(fmt::format("slot {} is at server {}", slot, servers.primary(to)));
   for (std::size_t i = 0; i < servers.size(); ++i) {
     in_->queue().after(rng_.any_size(1ms, 1s), [this, number = static_cast<int>(i), slot, to] {
-      auto& all = in_->servers().slots();
-      if (!is_over_ && all.shard_of(slot) == to) all.learn_slot(number, slot, to);
+      auto& all = in_->servers();
+      if (!is_over_ && all.slots().shard_of(slot) == to) all.slots().learn_slot(number, slot, to, all.primary(to));
     });
   }
 }

@@ -32,7 +32,10 @@ int slot_views::primary_of(int who, int slot) const {
   return believed.primaries[static_cast<std::size_t>(shard_of(slot, believed.moved))];
 }
 
-void slot_views::learn_slot(int who, int slot, int shard) { views_[static_cast<std::size_t>(who)].moved[slot] = shard; }
+void slot_views::learn_slot(int who, int slot, int shard, int primary) {
+  learn_primary(who, shard, primary);
+  views_[static_cast<std::size_t>(who)].moved[slot] = shard;
+}
 
 void slot_views::learn_primary(int who, int shard, int primary) {
   views_[static_cast<std::size_t>(who)].primaries[static_cast<std::size_t>(shard)] = primary;

@@ -30,7 +30,8 @@ public:
 
   // ---- what `who`, a server, believes ----
   int primary_of(int who, int slot) const;
-  void learn_slot(int who, int slot, int shard);
+  // From the one that has it: so it knows who that shard's primary is, too.
+  void learn_slot(int who, int slot, int shard, int primary);
   void learn_primary(int who, int shard, int primary);
   // Which slots were moved.
   void learn_all(int who) { views_[static_cast<std::size_t>(who)].moved = moved_; }

@@ -217,7 +217,7 @@ int server_set::end_move() {
   const int to = primary(shard);
   servers_[static_cast<std::size_t>(from)].migrate(keys, servers_[static_cast<std::size_t>(to)]);
   slots_.move(slot, shard);
-  for (const int who : {from, to}) slots_.learn_slot(who, slot, shard);
+  for (const int who : {from, to}) slots_.learn_slot(who, slot, shard, to);
   return slot;
 }
 

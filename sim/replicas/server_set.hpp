@@ -65,6 +65,7 @@ public:
   // each names a key that there is not (docs/decisions/0016-cluster.md).
   void begin_move(const script::lock_keys& keys, int shard);
   bool is_moving() const { return moving_.has_value(); }
+  const script::lock_keys& moving_keys() const { return moving_->keys; }
   int moves_from() const { return slots_.shard_of(moving_->slot); }
   int moves_to() const { return moving_->shard; }
   // It is there, with what there was of them, and the two primaries know it. The slot.
