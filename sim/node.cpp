@@ -6,18 +6,8 @@
 
 namespace holdfast::sim {
 
-namespace {
-
-constexpr core::clock_drift rho{10'000};
-
-}  // namespace
-
 node::node(const settings& what, base::random_source& rng, engine::keeper_listener& listener, hooks tell)
-    : tell_{std::move(tell)},
-      server_{what.server},
-      named_{what.named},
-      epoch_tag_{what.epoch_tag},
-      caller{what.commands,
+    : caller{what.commands,
              rng,
              {[this](time_point at) { ear.compare(at); },
               [this](const engine::connection_failure&) { tell_.on_down(); },
@@ -41,7 +31,11 @@ node::node(const settings& what, base::random_source& rng, engine::keeper_listen
       unattended{caller},
       commands{&caller.wire()},
       listening{&ear.wire()},
-      keeping{&keeper.wire()} {}
+      keeping{&keeper.wire()},
+      tell_{std::move(tell)},
+      server_{what.server},
+      named_{what.named},
+      epoch_tag_{what.epoch_tag} {}
 
 time_point node::wake_at() const {
   const time_point soonest = std::min({keeper.wake_at(), commands.channel->wake_at(), unattended.wake_at()});

@@ -64,13 +64,6 @@ public:
   // Has it anything to do before that?
   time_point wake_at() const;
 
-private:
-  hooks tell_;
-  int server_;
-  std::shared_ptr<engine::named_primary> named_;
-  std::shared_ptr<std::atomic<int>> epoch_tag_;
-
-public:
   engine::caller caller;
   engine::hints ear;
   engine::keeper keeper;
@@ -78,6 +71,12 @@ public:
   wire commands;
   wire listening;
   wire keeping;
+
+private:
+  hooks tell_;
+  int server_;
+  std::shared_ptr<engine::named_primary> named_;
+  std::shared_ptr<std::atomic<int>> epoch_tag_;
 };
 
 }  // namespace holdfast::sim

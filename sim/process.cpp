@@ -33,8 +33,6 @@ engine::channel::settings keeper_settings(const process_settings& what, const pr
   return s;
 }
 
-constexpr core::clock_drift rho{10'000};
-
 // A process that has something to do at once, again and again, does it for ever.
 constexpr int most_rounds = 500;
 

@@ -14,7 +14,6 @@ namespace holdfast::sim {
 
 namespace {
 
-constexpr core::clock_drift rho{10'000};
 constexpr duration after_ttl = std::chrono::seconds{1};
 
 call_end end_of(errc code) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/time.hpp"
+#include "core/lease_time.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -19,6 +20,9 @@ struct world_clock {
 };
 using instant = world_clock::time_point;
 inline constexpr instant end_of_time{duration{INT64_MAX / 4}};
+
+// How far a client takes the rates of two clocks to be apart; plan.cpp draws them just within it.
+inline constexpr core::clock_drift rho{10'000};
 
 // How much a clock that is `ppm` fast counts while `true_time` passes.
 constexpr duration counted(duration true_time, std::int64_t ppm) {

@@ -12,8 +12,6 @@ namespace holdfast::sim {
 
 namespace {
 
-constexpr core::clock_drift rho{10'000};
-
 std::size_t slot_of(const script::lock_keys& keys) { return static_cast<std::size_t>(script::slot_of(keys.holder)); }
 
 }  // namespace

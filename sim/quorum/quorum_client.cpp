@@ -13,7 +13,6 @@ using round = engine::quorum_acquire;
 
 namespace {
 
-constexpr core::clock_drift rho{10'000};
 constexpr int most_rounds = 500;
 
 engine::channel::settings channel_settings(const quorum_client::settings& what) {

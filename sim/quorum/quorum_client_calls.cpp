@@ -16,8 +16,6 @@ using decider = core::quorum_search;
 
 namespace {
 
-constexpr core::clock_drift rho{10'000};
-
 decider::lost_round facts_of(const round& seen) {
   const auto& votes = seen.votes();
   return {seen.outcome(), seen.final_reason(), seen.was_cancelled(),

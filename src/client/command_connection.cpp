@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -274,9 +275,25 @@ std::pair<engine::connection_failure, int> command_connection::trouble() {
           channel().connect_attempts()};
 }
 
+namespace {
+
+// Nobody has the mutex in a system call, so whoever has it for longer gets no time.
+constexpr auto stands_still = std::chrono::milliseconds{10};
+
+}  // namespace
+
+connection::lock command_connection::locked_soon() {
+#ifdef __SANITIZE_THREAD__
+  return locked();  // ThreadSanitizer does not know pthread_mutex_clocklock (g++ 12).
+#else
+  return connection::lock{line_.mutex(), stands_still};
+#endif
+}
+
 command_connection::keeper_wait command_connection::keeper_waits_for() {
-  const auto held = locked();
   const pollfd nothing{-1, 0, 0};
+  const auto held = locked_soon();
+  if (!held) return {{nothing, nothing}, boottime_now() + stands_still};
   if (lead_ != lead::keeper) return {{nothing, nothing}, never};
   keeper_wakes_at_ = wake_at();
   if (!channel().has_open_requests() && async_calls_ == 0) {
@@ -286,7 +303,8 @@ command_connection::keeper_wait command_connection::keeper_waits_for() {
 }
 
 void command_connection::keeper_collect(const pollfd& commands, const pollfd& ear) {
-  auto held = locked();
+  auto held = locked_soon();
+  if (!held) return;
   keeper_wakes_at_ = time_point{};
   keeper_is_called_ = false;
   if (lead_ != lead::keeper) return;

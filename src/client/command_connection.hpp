@@ -94,7 +94,8 @@ public:
   using ended_calls = std::vector<std::shared_ptr<async_call>>;
   void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }
 
-  // The keeper's: what to wait for while it leads (fds -1 if it does not), and what to do when it woke.
+  // The keeper's: what to wait for while it leads (fds -1 if it does not), and what to do when it woke. A thread that
+  // gets no time may have the mutex: then the keeper has its renewals to look after, and asks again soon.
   struct keeper_wait {
     std::array<pollfd, 2> fds;
     time_point until;
@@ -111,6 +112,8 @@ private:
   enum class lead { nobody, caller, keeper, keeper_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
+  // Or nothing, when whoever has it stands still.
+  connection::lock locked_soon();
   engine::caller::hooks with_ear(engine::caller::hooks tell);
   void prepare(connection::lock& held);
   time_point wake_at() const;
@@ -127,7 +130,7 @@ private:
   void wake_driver_if_sooner();
 
   net::event_fd wake_leader_{};
-  std::mutex mutex_{};  // Of both connections.
+  std::timed_mutex mutex_{};  // Of both connections.
   engine::caller caller_;
   connection line_;
   engine::hints ear_;

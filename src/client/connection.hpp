@@ -21,11 +21,12 @@ namespace detail {
 class connection {
 public:
   // `mutex`: guards it and the channel; shared with whoever else touches them, and outlives it.
-  connection(net::endpoint where, engine::channel& channel, std::mutex& mutex)
+  connection(net::endpoint where, engine::channel& channel, std::timed_mutex& mutex)
       : mutex_{&mutex}, channel_{&channel}, link_{std::move(where)} {}
 
-  using lock = std::unique_lock<std::mutex>;
-  std::mutex& mutex() { return *mutex_; }
+  // Timed, because the keeper does not wait for ever for a thread that stands still with it (P32).
+  using lock = std::unique_lock<std::timed_mutex>;
+  std::timed_mutex& mutex() { return *mutex_; }
 
   // Writes what waits, unless another thread is at it (then that thread goes on until nothing waits: calls that come
   // together share one write).
@@ -55,10 +56,10 @@ private:
   void note(net::link::progress progress);
   void take_in(lock& held, bool is_alive);
 
-  std::mutex* mutex_;
+  std::timed_mutex* mutex_;
   engine::channel* channel_;
   net::link link_;
-  std::condition_variable written_{};
+  std::condition_variable_any written_{};
   bool is_open_ = false;  // As the link, but read under the mutex while the driver is at work on the link.
   bool is_writing_ = false;
   bool wants_write_ = false;

@@ -64,7 +64,7 @@ private:
   // Shared, because the thread may outlive the client: leases do.
   std::shared_ptr<engine::keeper_listener> listener_;
   engine::keeper keeper_;
-  std::mutex mutex_{};
+  std::timed_mutex mutex_{};
   connection line_;
   std::shared_ptr<command_connection> commands_;
   net::event_fd wake_{};
