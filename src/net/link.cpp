@@ -209,7 +209,7 @@ bool link::read_waiting(std::string& into) {
 bool link::receive(std::string& into, int flags) {
   HOLDFAST_ASSERT(is_open());
   std::array<char, 16 * 1024> buffer;
-  for (;;) {
+  for (std::size_t taken = 0; taken < most_at_once; taken += buffer.size()) {
     const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), std::exchange(flags, MSG_DONTWAIT));
     if (n == 0) {
       failure_ = {errc::connection_lost, "the server closed the connection", false, false};
@@ -229,6 +229,7 @@ bool link::receive(std::string& into, int flags) {
     }
     if (bytes.size() < buffer.size()) return true;  // Most likely that was all; poll will tell.
   }
+  return true;
 }
 
 link::written link::write(std::string& plain) {

@@ -46,8 +46,10 @@ public:
   // What to poll for. A closed link gives fd -1, which poll(2) passes over. `wants_write`: write() was refused.
   pollfd poll_for(bool wants_write) const;
 
-  // Only when open. Appends what has come; false: the connection is over, see failure().
+  // Only when open. Appends what has come, of the wire's bytes `most_at_once`: whoever publishes faster than we read
+  // would have us read for ever, and our waits would not end (B31). False: the connection is over, see failure().
   [[nodiscard]] bool read(std::string& into);
+  static constexpr std::size_t most_at_once = 64 * 1024;
 
   // The same, but waits for the first byte, at most `patience`: one system call where poll and read are two, and none
   // that sleeps if the answer is there in a moment (net/spin_habit.hpp).

@@ -200,7 +200,11 @@ TEST_F(line, is_not_moved_by_forged_messages_B31) {
   auto locks = make_client();
   std::atomic<bool> is_over = false;
   std::thread waiter{[&] {
-    EXPECT_EQ(code_of([&] { (void)locks.acquire("x", {.wait = 1500ms}); }), outcome::timed_out);
+    const auto began_at = boottime();
+    const auto code = code_of([&] { (void)locks.acquire("x", {.wait = 1500ms}); });
+    // Who is called all the time looks to the last, and the last look may be under way when its time is up.
+    EXPECT_TRUE(code == outcome::timed_out || code == outcome::unknown) << code;
+    EXPECT_LT(boottime() - began_at, 20s) << "it read what was said for as long as it was said";
     is_over = true;
   }};
   ASSERT_TRUE(waits_for(1));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/link.hpp"
+
+#include "support/scratch_directory.hpp"
+#include "support/stream_address.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace holdfast::net {
+namespace {
+
+// A link to a peer of which the test has the other end.
+class open_link : public testing::Test {
+protected:
+  open_link() {
+    EXPECT_EQ(link_.open(), link::progress::open) << link_.failure().text;  // To a path there is nothing to wait for.
+    peer_ = test::accept_from(listener_);
+    EXPECT_GE(peer_, 0);
+  }
+  ~open_link() override {
+    ::close(peer_);
+    ::close(listener_);
+  }
+
+  // As much as the peer can say before we must have read some of it.
+  std::size_t say_all_that_fits() {
+    const std::string piece(16 * 1024, 'x');
+    std::size_t said = 0;
+    for (ssize_t n = 0; (n = ::send(peer_, piece.data(), piece.size(), MSG_DONTWAIT)) > 0;) {
+      said += static_cast<std::size_t>(n);
+    }
+    return said;
+  }
+
+  test::scratch_directory place_;
+  int listener_ = test::listen_at(place_ / "s");
+  link link_{endpoint{unix_address{place_ / "s"}}};
+  int peer_ = -1;
+};
+
+// B31: otherwise whoever publishes faster than we read keeps the reader, and the wait of nobody here ends.
+TEST_F(open_link, reads_a_part_of_what_does_not_end) {
+  const auto said = say_all_that_fits();
+  ASSERT_GT(said, link::most_at_once);
+  std::string heard;
+  EXPECT_TRUE(link_.read(heard));
+  EXPECT_EQ(heard.size(), link::most_at_once);
+  EXPECT_TRUE(link_.read_waiting(heard));
+  EXPECT_EQ(heard.size(), 2 * link::most_at_once);
+}
+
+TEST_F(open_link, reads_the_last_words_of_a_peer_that_is_gone) {
+  const auto said = say_all_that_fits();
+  ::shutdown(peer_, SHUT_RDWR);
+  std::string heard;
+  while (link_.read(heard)) ASSERT_LE(heard.size(), said);
+  EXPECT_EQ(heard.size(), said);
+  EXPECT_EQ(link_.failure().code, errc::connection_lost);
+}
+
+TEST_F(open_link, reads_nothing_where_nothing_was_said) {
+  std::string heard;
+  EXPECT_TRUE(link_.read(heard));
+  EXPECT_TRUE(link_.read_waiting(heard));
+  EXPECT_EQ(heard, "");
+}
+
+}  // namespace
+}  // namespace holdfast::net
