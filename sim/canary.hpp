@@ -20,6 +20,7 @@ enum class canary_switch {
   renews_after_release,
   no_quarantine,
   leases_have_no_last_instant,
+  hands_on_what_is_not_reserved,
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,

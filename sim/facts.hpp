@@ -50,7 +50,8 @@ struct hold {
   int process = 0;
   int lock = 0;
   std::string owner{};
-  std::uint64_t token = 0;
+  std::uint64_t grant = 0;  // The token that the server granted;
+  std::uint64_t token = 0;  // and its own, a larger one if it was handed on in the process.
   int permits = 1;
   instant counted_from{};  // The last request that it counts from.
   instant valid_until{};   // valid() from now until then, by the holder's clock.
@@ -58,7 +59,7 @@ struct hold {
   instant must_end_by = end_of_time;  // However well it is renewed.
 };
 
-enum class hold_end { released, lost, died, held_too_long };
+enum class hold_end { released, lost, died, held_too_long, handed_on };
 // How a downgrade ended for the program: it reads now; the server has nothing of the lease; or it has not heard.
 enum class downgrade_end { reads, gone, unknown };
 

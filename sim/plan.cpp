@@ -101,6 +101,15 @@ void draw_replicas(plan& made, const limits& within) {
   made.faults[static_cast<std::size_t>(fault::sentinel_silence)] = rng.chance(40);
 }
 
+// A process with more threads, which hand an exclusive lock on to each other. Drawn apart, likewise.
+void draw_hand_overs(plan& made, const limits& within) {
+  auto rng = seeded_random::of(made.seed, 'H');
+  if (within.nodes != 0 || !rng.chance(20)) return;
+  made.hand_overs = {rng.number(1, 16), rng.any_size(5ms, 4 * duration{made.ttl})};
+  auto& crowded = made.processes.front().workers;
+  crowded = std::min(crowded + rng.number(1, 4), within.workers);
+}
+
 // Three primaries with a replica each.
 void draw_cluster(plan& made) {
   auto rng = seeded_random::of(made.seed, 'C');
@@ -152,6 +161,7 @@ plan draw(std::uint64_t seed, const limits& within) {
     made.processes.push_back(draw_process(seeded_random::of(seed, 'P', static_cast<std::uint64_t>(i)), made.ttl));
     made.processes.back().workers = std::min(made.processes.back().workers, within.workers);
   }
+  draw_hand_overs(made, within);
   made.horizon = std::min(made.horizon, within.horizon);
   for (std::size_t i = 0; i < fault_count; ++i) {
     made.faults[i] = within.faults[i] && (made.faults[i] || within.all_of_them);

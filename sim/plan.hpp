@@ -6,6 +6,7 @@
 #include "facts.hpp"
 
 #include "base/time.hpp"
+#include "core/hand_over.hpp"
 
 #include <array>
 #include <chrono>
@@ -82,6 +83,7 @@ struct plan {
   bool has_scripts = false;  // The server knows them, because it has served others before.
   std::chrono::milliseconds ttl{};
   std::chrono::milliseconds max_ttl{};  // Of every client, unless it has its own.
+  core::hand_over_limits hand_overs{};  // Between threads of a process; none: each asks the server.
   duration think{};
   duration work{};
   duration horizon{};  // Trouble ends, and nobody begins anything new.

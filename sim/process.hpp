@@ -3,8 +3,7 @@
 // under virtual time.
 //
 // What is here and not in engine is what src/client does around it: which wire is connected when, what is let go in the
-// background when a call is over (client_state::settle, conclude, let_go), and who hears of it. The hand-over between
-// threads of one process (client/local_line.cpp) is not here.
+// background when a call is over (client_state::settle, conclude, let_go), and who hears of it.
 #pragma once
 
 #include "canary.hpp"
@@ -16,6 +15,7 @@
 #include "replicas/primary_watch.hpp"
 #include "seeded_random.hpp"
 
+#include "core/hand_over_queue.hpp"
 #include "engine/acquire.hpp"
 #include "engine/keeper.hpp"
 #include "engine/question.hpp"
@@ -25,6 +25,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ struct kept_lease final : engine::held_lease {
   kept_lease(const script::lock_keys& k, const owner_id& o, fencing_token t, std::chrono::milliseconds lasts,
              time_point ends)
       : held_lease{k, o, t, lasts, ends} {}
+  // What `giver` had, under its next token.
+  kept_lease(const kept_lease& giver, fencing_token t, time_point ends)
+      : held_lease{giver.keys, giver.owner, giver.grant, t, giver.ttl, ends}, seen{giver.seen}, kept_at{giver.kept_at} {
+    was_in_line = giver.was_in_line;
+  }
   hold seen{};
   node* kept_at = nullptr;
   server_time copies_until{};  // Until when a copy of its acquire may take effect; the epoch: there is none.
@@ -85,6 +91,7 @@ struct process_settings {
   duration least_delay{};  // To the sentinels.
   duration jitter{};
   durability durable{};
+  core::hand_over_limits hand_overs{};
 };
 
 class process final : public client_end, engine::keeper_listener {
@@ -159,7 +166,8 @@ private:
     script::lock_keys keys{};  // What it is about.
     customer* who = nullptr;
     std::optional<duration> max_hold{};
-    lease_ptr lease{};  // That is released, or downgraded.
+    std::optional<core::hand_over_wish> turn{};  // It asks for those behind it, too.
+    lease_ptr lease{};                           // That is released, or downgraded.
     std::unique_ptr<engine::acquire> acquire{};
     std::unique_ptr<engine::release> release{};
     std::unique_ptr<engine::question> asked{};  // To downgrade the lease, or without one to resize.
@@ -175,6 +183,24 @@ private:
   node& home() const { return *nodes_.front(); }
   // Who serves these.
   node& node_for(const script::lock_keys& keys) const;
+  // Sends what a thread asks for. `others_wait`: behind it, of those who let it ask; none: it asks for itself only.
+  void ask(customer& who, const wish& what, call_record record, std::optional<bool> others_wait);
+  // ---- threads that want the same lock (process_turns.cpp) ----
+  struct turn_waiter;
+  using turn_waiter_ptr = std::shared_ptr<turn_waiter>;
+  bool waits_its_turn(const wish& what) const;
+  static core::hand_over_wish turn_wish_of(const wish& what);
+  void wait_its_turn(customer& who, const wish& what, call_record record);
+  void look_around(const turn_waiter_ptr& me);
+  void take_turn(const turn_waiter_ptr& me);
+  void give_up_turn(const turn_waiter_ptr& me, call_end how);
+  bool cancel_turn(int call);
+  void tell(const core::hand_over_queue::waiter_ptr& who);
+  void tell_first(const core::hand_over_queue& of) { tell(of.first()); }
+  void end_turn(const open_call& call, const lease_ptr& got, const core::got_lease& grant);
+  void end_turn(const open_call& call, errc failure);
+  void end_turn(const kept_lease& given_back);
+  bool hand_on(const lease_ptr& lease);
   // ---- in a cluster (cluster/cluster_process.cpp) ----
   std::unique_ptr<map_watch> watch_map();
   node& node_at(const engine::cluster_primary& who);
@@ -237,6 +263,8 @@ private:
     customer* who;
   };
   std::list<owned> leases_;
+  std::map<std::string, core::hand_over_queue> turns_;  // By holder key.
+  std::list<turn_waiter_ptr> turn_waiters_;
   std::deque<std::function<void()>> missed_;  // While it was paused.
   std::vector<std::pair<customer*, std::function<void(customer&)>>> news_;
   instant wake_planned_at_ = end_of_time;

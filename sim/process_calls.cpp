@@ -35,11 +35,7 @@ owner_id owner_of_hex(std::string_view hex) {
 }  // namespace
 
 int process::acquire(customer& who, const wish& what) {
-  const lock& wanted = (*locks_)[static_cast<std::size_t>(what.lock)];
-  open_call& made = calls_.emplace_back();
-  made.who = &who;
-  made.max_hold = what.max_hold;
-  auto& record = made.record;
+  call_record record;
   record.number = tell_.next_number();
   record.label = fmt::format("p{}.c{}", what_.number, record.number);
   record.process = what_.number;
@@ -51,7 +47,18 @@ int process::acquire(customer& who, const wish& what) {
   record.started_at = events_->now();
   if (what.wait) record.gives_up_at = clock_.when(now() + *what.wait);
   tell_.on_call_started(record);
+  const int number = record.number;
+  waits_its_turn(what) ? wait_its_turn(who, what, std::move(record)) : ask(who, what, std::move(record), std::nullopt);
+  drive();
+  return number;
+}
 
+void process::ask(customer& who, const wish& what, call_record record, std::optional<bool> others_wait) {
+  const lock& wanted = (*locks_)[static_cast<std::size_t>(what.lock)];
+  open_call& made = calls_.emplace_back();
+  made.record = std::move(record);
+  made.who = &who;
+  made.max_hold = what.max_hold;
   node& at_node = node_for(wanted.keys);
   made.at = &at_node;
   made.keys = wanted.keys;
@@ -59,19 +66,21 @@ int process::acquire(customer& who, const wish& what) {
                                what.wait, what_.timeout, at_node.caller.wire().was_ever_ready()};
   rules.has_alternative = what_.has_alternative;
   const time_point at = now();
-  made.acquire = std::make_unique<engine::acquire>(
-      at_node.caller.wire(), at_node.ear,
-      engine::acquire::request{wanted.keys, std::make_shared<const std::string>(record.label), what_.max_ttl,
-                               what.min_fence, what.part},
-      rules, at, what_.rng);
+  engine::acquire::request request{wanted.keys, std::make_shared<const std::string>(made.record.label), what_.max_ttl,
+                                   what.min_fence, what.part};
+  if (others_wait) {
+    made.turn = turn_wish_of(what);
+    request.block_at_once = *others_wait ? what_.hand_overs.most : 0;
+    request.part.permits = what_.hand_overs.most;
+  }
+  made.acquire =
+      std::make_unique<engine::acquire>(at_node.caller.wire(), at_node.ear, std::move(request), rules, at, what_.rng);
   know_slot(made);
   at_node.unattended.start(*made.acquire, at);
-  const int number = record.number;
-  drive();
-  return number;
 }
 
 void process::cancel(int call) {
+  if (cancel_turn(call)) return;
   for (auto& c : calls_) {
     if (c.record.number != call || !c.acquire) continue;
     c.acquire->cancel(now());
@@ -126,10 +135,11 @@ void process::conclude_acquire(open_call& call) {
     tell_.on_call_ended(record);
     tell_.on_hold(lease->seen);
     news_.emplace_back(call.who, [lease](customer& c) { c.on_acquired(lease); });
-    return;
+    return end_turn(call, lease, *got);
   }
   const auto* failure = std::get_if<core::got_failure>(&call.acquire->end());
   errc code = failure ? failure->code : errc{};
+  end_turn(call, code);
   if (code == errc::reply_lost && tell_.is_planted(canary_switch::calls_a_lost_reply_not_applied)) {
     code = errc::server_silent;
   }
@@ -160,6 +170,7 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
                  what_.number,
                  record.lock,
                  std::string{owner.hex()},
+                 got.token.value(),
                  got.token.value(),
                  std::max(1, wanted.keys.is_counted ? wanted.part.permits : 1),
                  from,
@@ -222,7 +233,12 @@ std::optional<time_point> process::let_go(const lease_ptr& lease) {
 }
 
 void process::release(customer& who, const lease_ptr& lease) {
+  if (hand_on(lease)) {
+    news_.emplace_back(&who, [](customer& c) { c.on_released(release_outcome::released); });
+    return drive();
+  }
   const auto deadline = let_go(lease);
+  end_turn(*lease);  // Who asks now comes right behind our release.
   if (!deadline) {
     finish_release(lease, release_outcome::already_lost);
     news_.emplace_back(&who, [](customer& c) { c.on_released(release_outcome::already_lost); });
@@ -250,10 +266,12 @@ void process::finish_release(const lease_ptr& lease, release_outcome outcome) {
 }
 
 void process::drop(const lease_ptr& lease) {
+  if (hand_on(lease)) return drive();
   if (lease->kept_at->keeper.let_go(*lease)) end(lease, hold_end::released);
   lease->deadline.end();
   release_in_background(lease);
   forget_copies(lease);
+  end_turn(*lease);
   drive();
 }
 

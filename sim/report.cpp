@@ -43,7 +43,7 @@ void print_statistics(const statistics& what, double seconds) {
   }
   static constexpr std::array ends{"acquired", "busy", "timed_out", "cancelled", "unknown", "not_applied"};
   print_counts("acquires", what.ends, [](std::size_t i) { return ends[i]; });
-  static constexpr std::array holds{"let_go", "lost", "died", "held_too_long"};
+  static constexpr std::array holds{"let_go", "lost", "died", "held_too_long", "handed_on"};
   print_counts("leases", what.holds, [](std::size_t i) { return holds[i]; });
   fmt::print("{:<10} {}\n", "renewals", what.extensions);
   static constexpr std::array releases{"released", "already_lost", "unknown"};

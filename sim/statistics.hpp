@@ -23,7 +23,7 @@ struct statistics {
   std::array<std::array<std::uint64_t, script::code_count + 1>, script::count> replies{};
   std::array<std::uint64_t, 6> ends{};        // call_end
   std::array<std::uint64_t, 3> releases{};    // release_outcome
-  std::array<std::uint64_t, 4> holds{};       // hold_end
+  std::array<std::uint64_t, 5> holds{};       // hold_end
   std::array<std::uint64_t, 3> downgrades{};  // downgrade_end
   std::array<std::uint64_t, 3> writes{};      // guarded_store::written
   std::array<std::uint64_t, 6> attributed{};  // Overlaps, by cause.

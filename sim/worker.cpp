@@ -38,6 +38,10 @@ void worker::want() {
   const int permits = rng_.number(1, wanted.size);
   if (wanted.kind == lock_kind::semaphore) what.part = {'p', permits, wanted.size};
   if (wanted.kind == lock_kind::shared) what.part = {reads ? 'r' : 'w', reads ? 1 : wanted.size, wanted.size};
+  // A lease is handed on to who wants one of the same ttl.
+  const bool wants_what_others_want = in_->what->hand_overs.most > 0 && rng_.chance(85);
+  if (wants_what_others_want)
+    what.ttl = std::clamp<std::chrono::milliseconds>(in_->what->ttl, 100ms, in_->what->max_ttl);
   if (rng_.chance(10)) what.max_hold = duration{what.ttl} * rng_.number(1, 3);
   const int mine = ++turn_;
   const bool is_cancelled = rng_.chance(20);

@@ -52,6 +52,7 @@ void world::start_process(const process_plan& what) {
   process_plans_.push_back(what);
   process_settings how{number, what.clock_ppm, what.timeout, seeded_random{rng.next()},
                        what.max_ttl.count() > 0 ? what.max_ttl : plan_.max_ttl};
+  how.hand_overs = plan_.hand_overs;
   if (servers_.size() > 1) {
     how.servers = &servers_;
     how.is_in_cluster = servers_.shards() > 1;
@@ -109,7 +110,7 @@ int world::missing_copies(const hold& of) {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const auto all = recorded_holders_of(servers_.of(i).redis(), what);
     copies += std::any_of(all.begin(), all.end(), [&](const holder& h) {
-      return h.owner == of.owner && h.token == fmt::format("{:016}", of.token) && h.expires_at >= ends;
+      return h.owner == of.owner && h.token == fmt::format("{:016}", of.grant) && h.expires_at >= ends;
     });
   }
   return plan_.copies + 1 - copies;
@@ -258,7 +259,8 @@ process::hooks world::process_hooks() {
   };
   h.on_hold_ended = [this](const hold& one, hold_end how) {
     ++statistics_->holds[static_cast<std::size_t>(how)];
-    static constexpr std::array words{"lets go", "is told that it lost", "dies with", "has held for too long"};
+    static constexpr std::array words{"lets go", "is told that it lost", "dies with", "has held for too long",
+                                      "hands on"};
     if (keeps_trace_) {
       say(fmt::format("p{} {} lock {}, token {}", one.process, words[static_cast<std::size_t>(how)], one.lock,
                       one.token));

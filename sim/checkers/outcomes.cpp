@@ -47,7 +47,7 @@ public:
   }
 
   void on_hold(const hold& one) override {
-    if (granted_.contains({one.owner, fmt::format("{:016}", one.token)})) return;
+    if (granted_.contains({one.owner, fmt::format("{:016}", one.grant)})) return;
     in().complain("C5", fmt::format("lock {}: process {} believes in token {}, which was never granted to it", one.lock,
                                     one.process, one.token));
   }
@@ -58,7 +58,7 @@ public:
 
   void on_released(const hold& one, int outcome) override {
     if (outcome != static_cast<int>(release_outcome::already_lost) || lost_.contains(one.owner)) return;
-    if (!left_.contains({one.owner, fmt::format("{:016}", one.token)})) return;
+    if (!left_.contains({one.owner, fmt::format("{:016}", one.grant)})) return;
     in().complain("C5",
                   fmt::format("lock {}: process {} was told that token {} was lost, which its own leave gave back",
                               one.lock, one.process, one.token));

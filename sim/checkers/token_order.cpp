@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // C2: tokens that the server grants for one name strictly increase in the order of the grants; also when its data was
-// lost, as long as its clock has not gone behind the last token. What a server grants that is not the primary any more
-// counts for nobody, so that there the order is that of the leases: who gets an exclusive one has the largest token.
+// lost, as long as its clock has not gone behind the last token. So do those that a process hands on (P14b). What a
+// server grants that is not the primary any more counts for nobody, so that there the order is that of the leases: who
+// gets an exclusive one has the largest token.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -20,13 +21,13 @@ public:
   void on_script(const script_run& run) override {
     if (!in().is_at_primary(run.lock)) return;
     // Several may be granted in one run; in the order of their tokens, because only the script knows another.
-    std::vector<std::string> granted;
+    std::vector<holder> granted;
     for (const auto& h : run.after) {
       const auto is_same = [&](const holder& b) { return b.owner == h.owner && b.token == h.token; };
-      if (std::none_of(run.before.begin(), run.before.end(), is_same)) granted.push_back(h.token);
+      if (std::none_of(run.before.begin(), run.before.end(), is_same)) granted.push_back(h);
     }
-    std::sort(granted.begin(), granted.end());
-    for (const auto& token : granted) judge(run, token);
+    std::sort(granted.begin(), granted.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
+    for (const auto& one : granted) judge(run, one);
   }
 
   void on_hold(const hold& one) override {
@@ -40,24 +41,31 @@ public:
           "C2", fmt::format("lock {}: a lease with token {} was got after one with {}", one.lock, one.token, before));
     }
     before = std::max(before, one.token);
+    // Handed on in a process, from the block that the server reserved with its last grant: it grants none of these.
+    auto& granted = last_[one.lock];
+    const bool is_of_it = granted.owner == one.owner && granted.grant == fmt::format("{:016}", one.grant);
+    if (is_of_it) granted.token = std::max(granted.token, fmt::format("{:016}", one.token));
   }
 
 private:
   struct last {
-    std::string token{};
+    std::string owner{};
+    std::string grant{};
     instant at{};
+    std::string token{};  // The grant's, or the largest that was handed on since.
   };
 
-  void judge(const script_run& run, const std::string& granted) {
+  void judge(const script_run& run, const holder& granted) {
     auto& before = last_[run.lock];
-    if (granted <= before.token && !before.token.empty()) {
+    if (granted.token <= before.token && !before.token.empty()) {
       const bool is_behind = fmt::format("{:016}", run.at.time_since_epoch().count()) <= before.token;
       const bool is_lost = in().excuse({cause::data_lost}, before.at) != nullptr;
       if (!(is_behind && is_lost)) {
-        in().complain("C2", fmt::format("lock {}: token {} was granted after {}", run.lock, granted, before.token));
+        in().complain("C2",
+                      fmt::format("lock {}: token {} was granted after {}", run.lock, granted.token, before.token));
       }
     }
-    before = {granted, in().now()};
+    before = {granted.owner, granted.token, in().now(), granted.token};
   }
 
   std::map<int, last> last_;

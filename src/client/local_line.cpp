@@ -12,26 +12,13 @@ namespace detail {
 
 using net::boottime_now;
 
-namespace {
-
-// Who is not the first looks so often whether it has become it, so that a hand-over wakes nobody but its receiver.
-constexpr duration look_around = std::chrono::milliseconds{100};
-
-}  // namespace
-
-// May the first of them go to the server?
-bool local_line::is_open(const queue& q, time_point now) {
-  return q.asking == 0 && (!q.chain || now >= q.chain->ends_at());
-}
-
-void local_line::tell_first(queue& q) {
-  if (!q.waiting.empty()) q.waiting.front()->news.notify_one();
+void local_line::tell_first(const core::hand_over_queue& q) {
+  if (const auto first = q.first()) news_of(first).notify_one();
 }
 
 void local_line::forget_if_idle(const std::string& key) {
   const auto at = queues_.find(key);
-  const queue& q = at->second;
-  if (q.waiting.empty() && q.asking == 0 && !q.chain) queues_.erase(at);
+  if (at->second.is_idle()) queues_.erase(at);
 }
 
 local_line::outcome local_line::enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
@@ -46,30 +33,24 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
                                      me.news.notify_one();
                                    }};
   std::unique_lock held{mutex_};
-  queue& q = queues_[key];
-  const auto place = q.waiting.insert(q.waiting.end(), own);
+  core::hand_over_queue& q = queues_[key];
+  q.join(own);
   const auto leave_with = [&](turn what) {
-    q.waiting.erase(place);
-    if (what == turn::ask) {
-      ++q.asking;
-    } else {
-      tell_first(q);
-      forget_if_idle(key);  // Ends q, if nobody is left.
-      return outcome{what};
-    }
-    return outcome{what, {}, !q.waiting.empty()};
+    q.leave(own);
+    tell_first(q);
+    forget_if_idle(key);  // Ends q, if nobody is left.
+    return outcome{what};
   };
   for (;;) {
     if (me.given) return {turn::given, std::move(me.given)};  // Who gave it took us out.
     const time_point now = boottime_now();
     if (me.is_cancelled) return leave_with(turn::cancelled);
     if (now >= until) return leave_with(turn::timed_out);
-    const bool is_first = q.waiting.front() == own;
-    if (me.is_told_to_ask || (is_first && is_open(q, now))) return leave_with(turn::ask);
-
-    time_point wake_at = std::min(until, now + look_around);
-    if (is_first) wake_at = q.asking > 0 || !q.chain ? until : std::min(until, q.chain->ends_at());
-    const duration left = std::min<duration>(wake_at - now, std::chrono::hours{1});
+    if (q.may_ask(me, now)) {
+      const bool others_wait = q.go_and_ask(own);
+      return {turn::ask, {}, others_wait};
+    }
+    const duration left = std::min<duration>(q.wake_at(me, now, until) - now, std::chrono::hours{1});
     me.news.wait_for(held, left);
   }
 }
@@ -77,57 +58,44 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
 void local_line::got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
                      const core::hand_over_wish& wish) {
   const std::lock_guard alone{mutex_};
-  queue& q = queues_[record->keys.holder];
-  --q.asking;
-  q.chain.reset();
-  q.holder = nullptr;
-  if (block > 0) {
-    q.chain.emplace(record->grant, block, granted_at, wish, limits_);
-    q.holder = record.get();
-  }
+  auto& q = queues_[record->keys.holder];
+  q.got(record->token, block, granted_at, wish, limits_);
   tell_first(q);
   forget_if_idle(record->keys.holder);
 }
 
 void local_line::failed(const std::string& key, bool is_trouble) {
   const std::lock_guard alone{mutex_};
-  queue& q = queues_[key];
-  --q.asking;
+  auto& q = queues_[key];
+  q.failed(is_trouble);
   tell_first(q);
   if (is_trouble) {
-    for (const auto& one : q.waiting) {
-      one->is_told_to_ask = true;
-      one->news.notify_one();
-    }
+    for (const auto& one : q.waiting()) news_of(one).notify_one();
   }
   forget_if_idle(key);
 }
 
 bool local_line::hand_on(const std::shared_ptr<lease_record>& record, time_point deadline) {
-  std::shared_ptr<waiter> next;
+  core::hand_over_queue::waiter_ptr next;
   {
     const std::lock_guard alone{mutex_};
     const auto at = queues_.find(record->keys.holder);
-    if (at == queues_.end() || at->second.holder != record.get()) return false;
-    queue& q = at->second;
-    if (q.waiting.empty() || !q.chain->can_pass(boottime_now(), deadline, q.waiting.front()->wish)) return false;
-    auto given = give_(record, q.chain->pass());
+    if (at == queues_.end()) return false;
+    const auto token = at->second.next_token(record->token, boottime_now(), deadline);
+    if (!token) return false;
+    auto given = give_(record, *token);
     if (!given) return false;
-    next = std::move(q.waiting.front());
-    q.waiting.pop_front();
-    q.holder = given.get();
-    next->given = std::move(given);
+    next = at->second.hand_on(*token);
+    static_cast<waiter&>(*next).given = std::move(given);
   }
-  next->news.notify_one();
+  news_of(next).notify_one();
   return true;
 }
 
 void local_line::ended(const lease_record& record) {
   const std::lock_guard alone{mutex_};
   const auto at = queues_.find(record.keys.holder);
-  if (at == queues_.end() || at->second.holder != &record) return;
-  at->second.chain.reset();
-  at->second.holder = nullptr;
+  if (at == queues_.end() || !at->second.ended(record.token)) return;
   tell_first(at->second);
   forget_if_idle(record.keys.holder);
 }

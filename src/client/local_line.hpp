@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of this process that want the same exclusive lock. Only the first of them stands at the server, so a
 // process has one entry in a line, however many threads wait; and a release hands the lease on to the next thread
-// without Redis, within bounds (core/hand_over.hpp).
-//
-//  a thread that enters             | and then
-//  ---------------------------------+---------------------------------------------------------------------
-//  nobody before it                 | asks the server
-//  behind others                    | waits here: until it is given the lease; until it is the first, and nobody asks
-//                                   | and nothing is handed on any more: then it asks the server; or until its time
-//                                   | is over or it is cancelled
-//  its answer is a grant            | holds; the chain begins, if the server reserved tokens
-//  its answer is anything else      | the next one asks; where the server is in trouble, all do, each in its own time
-//
-// A chain ends by itself after hand_over_span, so nobody depends on a holder that never gives back.
+// without Redis, within bounds. Who asks and who is handed what is core/hand_over_queue's; how a thread sleeps and is
+// woken is here.
 #pragma once
 
 #include "client/reporter.hpp"
-#include "core/hand_over.hpp"
+#include "core/hand_over_queue.hpp"
 
 #include <holdfast/options.hpp>
 
 #include <condition_variable>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -68,27 +57,21 @@ public:
 private:
   // Shared with whoever tells it something: that is done without the mutex, or the woken thread would only wait for it,
   // and by then the waiter may have seen the news already and be gone.
-  struct waiter {
+  struct waiter final : core::hand_over_queue::waiter {
     std::condition_variable news{};
-    core::hand_over_wish wish{};
     std::shared_ptr<lease_record> given{};
-    bool is_told_to_ask = false;
     bool is_cancelled = false;
   };
-  struct queue {
-    std::list<std::shared_ptr<waiter>> waiting{};
-    int asking = 0;
-    const lease_record* holder = nullptr;  // Of the chain.
-    std::optional<core::hand_over_chain> chain{};
-  };
-  static bool is_open(const queue& q, time_point now);
-  static void tell_first(queue& q);
+  static std::condition_variable& news_of(const core::hand_over_queue::waiter_ptr& who) {
+    return static_cast<waiter&>(*who).news;
+  }
+  static void tell_first(const core::hand_over_queue& q);
   void forget_if_idle(const std::string& key);
 
   const core::hand_over_limits limits_;
   const pass_on give_;
   std::mutex mutex_{};
-  std::unordered_map<std::string, queue> queues_{};  // By holder key.
+  std::unordered_map<std::string, core::hand_over_queue> queues_{};  // By holder key.
 };
 
 }  // namespace detail

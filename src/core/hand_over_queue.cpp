@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hand_over_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace holdfast::core {
+
+namespace {
+
+// Who is not the first looks so often whether it has become it, so that a hand-over wakes nobody but its receiver.
+constexpr duration look_around = std::chrono::milliseconds{100};
+
+}  // namespace
+
+void hand_over_queue::leave(const waiter_ptr& who) {
+  const auto at = std::find(waiting_.begin(), waiting_.end(), who);
+  if (at != waiting_.end()) waiting_.erase(at);
+}
+
+bool hand_over_queue::may_ask(const waiter& who, time_point now) const {
+  if (who.is_told_to_ask) return true;
+  return is_first(who) && asking_ == 0 && (!chain_ || now >= chain_->tokens.ends_at());
+}
+
+time_point hand_over_queue::wake_at(const waiter& who, time_point now, time_point until) const {
+  if (!is_first(who)) return std::min(until, now + look_around);
+  return asking_ > 0 || !chain_ ? until : std::min(until, chain_->tokens.ends_at());
+}
+
+bool hand_over_queue::go_and_ask(const waiter_ptr& who) {
+  leave(who);
+  ++asking_;
+  return !waiting_.empty();
+}
+
+void hand_over_queue::got(fencing_token first, int block, time_point granted_at, const hand_over_wish& wish,
+                          const hand_over_limits& limits) {
+  --asking_;
+  chain_.reset();
+  if (block > 0) chain_.emplace(held_chain{{first, block, granted_at, wish, limits}, first});
+}
+
+void hand_over_queue::failed(bool is_trouble) {
+  --asking_;
+  if (!is_trouble) return;
+  for (const auto& one : waiting_) one->is_told_to_ask = true;
+}
+
+std::optional<fencing_token> hand_over_queue::next_token(fencing_token held, time_point now, time_point deadline) {
+  if (!chain_ || chain_->held != held || waiting_.empty()) return std::nullopt;
+  if (!chain_->tokens.can_pass(now, deadline, waiting_.front()->wish)) return std::nullopt;
+  return chain_->tokens.pass();
+}
+
+hand_over_queue::waiter_ptr hand_over_queue::hand_on(fencing_token next) {
+  auto to = std::move(waiting_.front());
+  waiting_.pop_front();
+  chain_->held = next;
+  return to;
+}
+
+bool hand_over_queue::ended(fencing_token held) {
+  if (!chain_ || chain_->held != held) return false;
+  chain_.reset();
+  return true;
+}
+
+}  // namespace holdfast::core

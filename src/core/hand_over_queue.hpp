@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who of one process that wants the same exclusive lock asks the server, and who is handed the lease (P14, P14b). Pure:
+// how they sleep, and how one is told, is the caller's.
+//
+//  who joins                        | and then
+//  ---------------------------------+---------------------------------------------------------------------
+//  nobody before it                 | asks the server
+//  behind others                    | waits: until it is handed the lease; until it is the first, and nobody asks
+//                                   | and nothing is handed on any more: then it asks the server; or until its time
+//                                   | is over or it is cancelled
+//  its answer is a grant            | holds; the chain begins, if the server reserved tokens
+//  its answer is anything else      | the next one asks; where the server is in trouble, all do, each in its own time
+//
+// A chain ends by itself after hand_over_limits::longest, so nobody depends on a holder that never gives back.
+#pragma once
+
+#include "core/hand_over.hpp"
+
+#include <list>
+#include <memory>
+#include <optional>
+
+namespace holdfast::core {
+
+class hand_over_queue {
+public:
+  struct waiter {
+    hand_over_wish wish{};
+    bool is_told_to_ask = false;
+  };
+  using waiter_ptr = std::shared_ptr<waiter>;
+
+  void join(waiter_ptr who) { waiting_.push_back(std::move(who)); }
+  // Its time is over, or it is cancelled. The first is to be told.
+  void leave(const waiter_ptr& who);
+
+  bool may_ask(const waiter& who, time_point now) const;
+  // When it is to look again if nobody tells it anything. `until`: when its wait is over.
+  time_point wake_at(const waiter& who, time_point now, time_point until) const;
+  // Leaves to ask, and says `got` or `failed` when the answer is there. True: others wait behind it.
+  bool go_and_ask(const waiter_ptr& who);
+
+  // The server granted `first`, with `block` tokens more; 0: nothing may be handed on. The first is to be told.
+  void got(fencing_token first, int block, time_point granted_at, const hand_over_wish& wish,
+           const hand_over_limits& limits);
+  // It did not. The first is to be told. `is_trouble`: not for somebody else's sake, but because it could not be asked;
+  // then all are.
+  void failed(bool is_trouble);
+
+  // The next token, if the lease with this one, which is given back, may be handed to the first. It is used up, also
+  // if nothing comes of it.
+  std::optional<fencing_token> next_token(fencing_token held, time_point now, time_point deadline);
+  // The first has it, is out of the queue, and is to be told.
+  waiter_ptr hand_on(fencing_token next);
+  // It is given back, and not handed on. True: the first is to be told.
+  bool ended(fencing_token held);
+
+  // Null: nobody waits.
+  waiter_ptr first() const { return waiting_.empty() ? nullptr : waiting_.front(); }
+  const std::list<waiter_ptr>& waiting() const { return waiting_; }
+  bool is_idle() const { return waiting_.empty() && asking_ == 0 && !chain_; }
+
+private:
+  struct held_chain {
+    hand_over_chain tokens;
+    fencing_token held;
+  };
+
+  bool is_first(const waiter& who) const { return !waiting_.empty() && waiting_.front().get() == &who; }
+
+  std::list<waiter_ptr> waiting_{};
+  int asking_ = 0;
+  std::optional<held_chain> chain_{};
+};
+
+}  // namespace holdfast::core

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/hand_over_queue.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::core {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+class hand_over_in_queue : public testing::Test {
+protected:
+  const time_point now{100s};
+  const time_point until = now + 60s;
+  const time_point deadline = now + 9s;
+  const hand_over_wish wish{.ttl = 10s};
+  const hand_over_limits limits{.most = 16, .longest = 20ms};
+  const fencing_token granted{1000};
+
+  hand_over_queue queue{};
+  hand_over_queue::waiter_ptr a = joined();
+  hand_over_queue::waiter_ptr b = joined();
+  hand_over_queue::waiter_ptr c = joined();
+
+  hand_over_queue::waiter_ptr joined() {
+    auto one = std::make_shared<hand_over_queue::waiter>();
+    one->wish = wish;
+    queue.join(one);
+    return one;
+  }
+  void asks_and_gets(const hand_over_queue::waiter_ptr& who, int block = 16) {
+    ASSERT_TRUE(queue.may_ask(*who, now));
+    queue.go_and_ask(who);
+    queue.got(granted, block, now, wish, limits);
+  }
+};
+
+TEST_F(hand_over_in_queue, asks_one_at_a_time_and_the_first) {
+  EXPECT_TRUE(queue.may_ask(*a, now));
+  EXPECT_FALSE(queue.may_ask(*b, now));
+  EXPECT_TRUE(queue.go_and_ask(a)) << "others wait behind it";
+  EXPECT_FALSE(queue.may_ask(*b, now));
+  EXPECT_EQ(queue.wake_at(*b, now, until), until) << "it is told";
+  EXPECT_EQ(queue.wake_at(*c, now, until), now + 100ms) << "it may become the first without a word";
+}
+
+TEST_F(hand_over_in_queue, gives_the_lease_to_the_first_with_each_token_once_P14b) {
+  asks_and_gets(a);
+  EXPECT_FALSE(queue.may_ask(*b, now));
+  const auto next = queue.next_token(granted, now, deadline);
+  ASSERT_EQ(next, fencing_token{1001});
+  EXPECT_EQ(queue.hand_on(*next), b);
+  EXPECT_EQ(queue.first(), c);
+  EXPECT_EQ(queue.next_token(granted, now, deadline), std::nullopt) << "the giver has it no more";
+  EXPECT_EQ(queue.next_token(*next, now, deadline), fencing_token{1002});
+  EXPECT_EQ(queue.next_token(*next, now, deadline), fencing_token{1003}) << "of the other nothing came";
+}
+
+TEST_F(hand_over_in_queue, lets_the_first_ask_when_the_chain_is_over_whatever_its_holder_does_P14) {
+  asks_and_gets(a);
+  EXPECT_EQ(queue.wake_at(*b, now, until), now + 20ms);
+  EXPECT_EQ(queue.wake_at(*b, now, now + 5ms), now + 5ms);
+  EXPECT_FALSE(queue.may_ask(*b, now + 20ms - 1ns));
+  EXPECT_TRUE(queue.may_ask(*b, now + 20ms));
+  EXPECT_EQ(queue.next_token(granted, now + 20ms, deadline), std::nullopt);
+}
+
+TEST_F(hand_over_in_queue, lets_the_first_ask_when_the_lease_is_given_back_or_nothing_was_reserved) {
+  asks_and_gets(a);
+  EXPECT_FALSE(queue.ended(fencing_token{999})) << "an older one";
+  EXPECT_FALSE(queue.may_ask(*b, now));
+  EXPECT_TRUE(queue.ended(granted));
+  asks_and_gets(b, 0);
+  EXPECT_TRUE(queue.may_ask(*c, now));
+}
+
+TEST_F(hand_over_in_queue, lets_the_first_ask_behind_a_failure_and_all_where_the_server_is_in_trouble) {
+  queue.go_and_ask(a);
+  queue.failed(false);
+  EXPECT_TRUE(queue.may_ask(*b, now));
+  EXPECT_FALSE(queue.may_ask(*c, now));
+  queue.go_and_ask(b);
+  queue.join(a);
+  queue.failed(true);
+  EXPECT_TRUE(queue.may_ask(*c, now));
+  EXPECT_TRUE(queue.may_ask(*a, now));
+}
+
+TEST_F(hand_over_in_queue, hands_nothing_to_who_has_left) {
+  asks_and_gets(a);
+  queue.leave(b);
+  const auto next = queue.next_token(granted, now, deadline);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(queue.hand_on(*next), c);
+  EXPECT_EQ(queue.next_token(*next, now, deadline), std::nullopt);
+  EXPECT_FALSE(queue.is_idle());
+  EXPECT_TRUE(queue.ended(*next));
+  EXPECT_TRUE(queue.is_idle());
+}
+
+}  // namespace
+
+}  // namespace holdfast::core
