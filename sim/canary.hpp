@@ -21,6 +21,7 @@ enum class canary_switch {
   no_quarantine,
   leases_have_no_last_instant,
   hands_on_what_is_not_reserved,
+  parts_are_lost_alone,
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,

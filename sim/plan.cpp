@@ -110,6 +110,18 @@ void draw_hand_overs(plan& made, const limits& within) {
   crowded = std::min(crowded + rng.number(1, 4), within.workers);
 }
 
+// Two exclusive locks, which workers want as one. Drawn apart, likewise.
+void draw_sets(plan& made, const limits& within) {
+  if (within.nodes != 0 || within.is_cluster || !seeded_random::of(made.seed, 'A').chance(10)) return;
+  auto rng = seeded_random::of(made.seed, 'a');
+  made.wants_all = true;
+  made.locks.clear();
+  while (made.locks.size() < 2) {
+    auto one = draw_lock(rng, static_cast<int>(made.locks.size()));
+    if (one.kind == lock_kind::exclusive) made.locks.push_back(std::move(one));
+  }
+}
+
 // Three primaries with a replica each.
 void draw_cluster(plan& made) {
   auto rng = seeded_random::of(made.seed, 'C');
@@ -162,6 +174,7 @@ plan draw(std::uint64_t seed, const limits& within) {
     made.processes.back().workers = std::min(made.processes.back().workers, within.workers);
   }
   draw_hand_overs(made, within);
+  draw_sets(made, within);
   made.horizon = std::min(made.horizon, within.horizon);
   for (std::size_t i = 0; i < fault_count; ++i) {
     made.faults[i] = within.faults[i] && (made.faults[i] || within.all_of_them);

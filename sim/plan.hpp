@@ -79,6 +79,7 @@ struct plan {
   int replicas = 0;  // behind its primary.
   int copies = 0;    // So many of them must have what a client is granted (durability.replicas).
   std::chrono::milliseconds copy_timeout{};
+  bool wants_all = false;    // Workers want all of the locks as one (acquire_all), now and then.
   bool nodes_agree = false;  // The clocks of a quorum's servers: or they differ as much as they may.
   bool has_scripts = false;  // The server knows them, because it has served others before.
   std::chrono::milliseconds ttl{};

@@ -44,12 +44,24 @@ struct kept_lease final : engine::held_lease {
       : held_lease{giver.keys, giver.owner, giver.grant, t, giver.ttl, ends}, seen{giver.seen}, kept_at{giver.kept_at} {
     was_in_line = giver.was_in_line;
   }
+  // `one` as a part of several.
+  kept_lease(const kept_lease& one, time_point ends)
+      : held_lease{one.keys, one.owner, one.grant, one.token, one.ttl, ends},
+        seen{one.seen},
+        kept_at{one.kept_at},
+        copies_until{one.copies_until},
+        copies_until_local{one.copies_until_local} {
+    last = one.last;
+    was_in_line = one.was_in_line;
+  }
   hold seen{};
   node* kept_at = nullptr;
   server_time copies_until{};  // Until when a copy of its acquire may take effect; the epoch: there is none.
   time_point copies_until_local{};
+  std::vector<std::weak_ptr<kept_lease>> all{};  // That are held with it, and it; none: it is held alone.
 };
 using lease_ptr = std::shared_ptr<kept_lease>;
+using lease_ptrs = std::vector<lease_ptr>;
 
 struct wish {
   int lock = 0;
@@ -101,6 +113,8 @@ public:
     std::function<void(const call_record&)> on_call_ended{};
     std::function<void(const hold&)> on_hold{};
     std::function<void(const hold&)> on_extended{};
+    // It is held with others from now on, and for as long as they.
+    std::function<void(const hold&)> on_joined{};
     std::function<void(const hold&, hold_end)> on_hold_ended{};
     std::function<void(const hold&, bool)> on_validity{};
     std::function<void(const hold&, release_outcome)> on_released{};
@@ -124,6 +138,10 @@ public:
   bool is_valid(const lease_ptr& lease);
   void release(customer& who, const lease_ptr& lease);
   void drop(const lease_ptr& lease);
+  // Several that are held each, as one from now on. None: one of them was lost meanwhile, and the others are let go.
+  lease_ptrs join(const lease_ptrs& several);
+  void release_all(customer& who, const lease_ptrs& joined);
+  void drop_all(const lease_ptrs& joined);
   // Of a writer: from now on it counts as a reader, whatever comes of it.
   void downgrade(customer& who, const lease_ptr& lease);
   // Of a semaphore. Whoever is told that it has another size than it says, says so as its operator would.
@@ -160,6 +178,9 @@ public:
   void on_closed(int id) override;
 
 private:
+  // As in src/client/client_state.hpp.
+  static constexpr duration after_ttl = std::chrono::seconds{1};
+
   struct open_call {
     call_record record{};
     node* at = nullptr;
@@ -230,6 +251,8 @@ private:
   lease_ptr hold_of(const open_call& call, const owner_id& owner, const core::got_lease& got);
   void finish_release(const lease_ptr& lease, release_outcome outcome);
   std::optional<time_point> let_go(const lease_ptr& lease);
+  std::optional<time_point> let_go_all(const lease_ptrs& joined);
+  void send_release(customer* who, const lease_ptr& lease, time_point deadline);
   void release_in_background(const lease_ptr& lease);
   void forget_copies(const lease_ptr& lease);
   time_point wake_at() const;

@@ -25,6 +25,8 @@ void worker::want() {
     return;
   }
   state_ = state::waiting;
+  wants_all_ = in_->what->wants_all && rng_.chance(60);
+  if (wants_all_) return want_all();
   const auto& locks = in_->what->locks;
   const lock& wanted = locks[rng_.below(locks.size())];
   wish what;
@@ -53,11 +55,13 @@ void worker::want() {
 }
 
 void worker::on_not_acquired(call_end) {
+  if (wants_all_) give_up_all();
   ++failures_in_a_row_;
   rest();
 }
 
 void worker::on_acquired(const lease_ptr& lease) {
+  if (wants_all_) return have_next(lease);
   state_ = state::working;
   failures_in_a_row_ = 0;
   const bool is_shared = in_->what->locks[static_cast<std::size_t>(lease->seen.lock)].kind == lock_kind::shared;
@@ -100,7 +104,64 @@ void worker::on_released(release_outcome) { rest(); }
 
 void worker::on_lost(const lease_ptr& lease) {
   of_->is_valid(lease);
+  if (wants_all_ && std::find(all_.begin(), all_.end(), lease) != all_.end()) {
+    if (state_ == state::waiting) return of_->cancel(call_);
+    give_up_all();
+    return rest();
+  }
   if (state_ == state::working || (state_ == state::downgrading && lease == downgraded_)) rest();
+}
+
+// ---- several as one ----
+
+void worker::want_all() {
+  wish_for_all_ = {};
+  wish_for_all_.ttl = in_->what->ttl;
+  const duration patience = rng_.any_size(1ms, 8 * duration{in_->what->ttl});
+  all_by_ = rng_.chance(60) ? in_->events->now() + patience : end_of_time;
+  want_next();
+}
+
+void worker::want_next() {
+  ++turn_;
+  wish_for_all_.lock = static_cast<int>(all_.size());
+  if (all_by_ != end_of_time) wish_for_all_.wait = std::max<duration>(all_by_ - in_->events->now(), 1ms);
+  call_ = of_->acquire(*this, wish_for_all_);
+}
+
+void worker::have_next(const lease_ptr& lease) {
+  failures_in_a_row_ = 0;
+  all_.push_back(lease);
+  const bool is_one_lost = std::any_of(all_.begin(), all_.end(), [&](const auto& one) { return !of_->is_valid(one); });
+  if (!is_one_lost && all_.size() < in_->what->locks.size()) return want_next();
+  if (!is_one_lost) all_ = of_->join(std::exchange(all_, {}));
+  if (is_one_lost) give_up_all();
+  if (all_.empty()) return rest();
+  state_ = state::working;
+  for (const auto& one : all_) {
+    if (rng_.chance(60)) raise(one);
+  }
+  const int mine = ++turn_;
+  of_->after(rng_.any_size(100us, in_->what->work), [this, mine] {
+    if (mine == turn_) finish_all();
+  });
+}
+
+void worker::give_up_all() {
+  const auto all = std::exchange(all_, {});
+  if (!all.empty() && !all.front()->all.empty()) return of_->drop_all(all);
+  for (const auto& one : all) of_->drop(one);
+}
+
+void worker::finish_all() {
+  for (const auto& one : all_) of_->is_valid(one);
+  if (rng_.chance(10)) {
+    give_up_all();
+    return rest();
+  }
+  state_ = state::releasing;
+  ++turn_;
+  of_->release_all(*this, std::exchange(all_, {}));
 }
 
 // ---- what the lock protects ----

@@ -39,6 +39,12 @@ private:
   void want();
   void work(const lease_ptr& lease);
   void finish(const lease_ptr& lease);
+  // All locks as one, taken one after the other, in order.
+  void want_all();
+  void want_next();
+  void have_next(const lease_ptr& lease);
+  void give_up_all();
+  void finish_all();
   // Raise, read, write; each takes its time, whatever becomes of us meanwhile.
   void raise(const lease_ptr& lease);
   void read(const lease_ptr& lease);
@@ -56,6 +62,10 @@ private:
   int call_ = 0;
   bool is_to_read_on_ = false;  // After its work as a writer.
   lease_ptr downgraded_{};
+  bool wants_all_ = false;
+  wish wish_for_all_{};
+  instant all_by_ = end_of_time;
+  lease_ptrs all_{};  // What it has of them; and all of them, joined.
 };
 
 }  // namespace holdfast::sim

@@ -257,6 +257,14 @@ process::hooks world::process_hooks() {
     }
     for (auto& c : checkers_) c->on_extended(one);
   };
+  h.on_joined = [this](const hold& one) {
+    ++statistics_->joined;
+    if (keeps_trace_) {
+      say(fmt::format("p{} holds lock {} with others for {} ms", one.process, one.lock,
+                      (one.valid_until - now()).count() / 1'000'000));
+    }
+    for (auto& c : checkers_) c->on_extended(one);
+  };
   h.on_hold_ended = [this](const hold& one, hold_end how) {
     ++statistics_->holds[static_cast<std::size_t>(how)];
     static constexpr std::array words{"lets go", "is told that it lost", "dies with", "has held for too long",

@@ -63,7 +63,7 @@ public:
   virtual void on_call_started(const call_record&) {}
   virtual void on_call_ended(const call_record&) {}
   virtual void on_hold(const hold&) {}
-  virtual void on_extended(const hold&) {}
+  virtual void on_extended(const hold&) {}  // Or bound to others, which may shorten it.
   virtual void on_hold_ended(const hold&, hold_end) {}
   // The program asks; so says valid().
   virtual void on_validity(const hold&, bool /*is_valid*/) {}
