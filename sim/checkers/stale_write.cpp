@@ -24,6 +24,8 @@ public:
   void on_script(const script_run& run) override {
     for (const auto& h : run.after) owners_[{run.lock, h.token}].insert(h.owner);
   }
+  // Also who was handed it on in its process.
+  void on_hold(const hold& one) override { owners_[{one.lock, fmt::format("{:016}", one.token)}].insert(one.owner); }
   void on_stale_write(int lock, std::uint64_t token) override {
     const auto found = owners_.find({lock, fmt::format("{:016}", token)});
     const bool was_granted_twice = found != owners_.end() && found->second.size() > 1;
