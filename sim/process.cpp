@@ -45,7 +45,7 @@ process::process(event_queue& events, network& net, const std::vector<lock>& loc
       what_{std::move(what)},
       tell_{std::move(tell)},
       clock_{time_point{std::chrono::hours{1 + what_.number}}, what_.clock_ppm},
-      watch_{watch()},
+      watch_{watch_primary()},
       map_watch_{watch_map()},
       nodes_{} {
   engine::keeper_listener& listener = *this;
@@ -69,15 +69,18 @@ node::hooks process::node_hooks() {
 }
 
 // As src/client/client_state.cpp: watch_for.
-std::unique_ptr<primary_watch> process::watch() {
+std::unique_ptr<primary_watch> process::watch_primary() {
   if (!what_.servers || what_.is_in_cluster) return nullptr;
-  primary_watch::hooks h;
-  h.now = [this] { return now(); };
-  h.when_running = [this](std::function<void()> then) { when_running(std::move(then)); };
-  h.on_change = [this] { drive(); };
-  const primary_watch::settings s{&what_.servers->named(), what_.number, core::usable(what_.max_ttl, rho),
-                                  what_.least_delay, what_.jitter};
-  return std::make_unique<primary_watch>(*events_, s, seeded_random{what_.rng.next()}, std::move(h));
+  return std::make_unique<primary_watch>(*events_, what_.servers->named(), watch_settings(),
+                                         seeded_random{what_.rng.next()}, watch_hooks(), [this] { drive(); });
+}
+
+watch::settings process::watch_settings() const {
+  return {what_.number, core::usable(what_.max_ttl, rho), what_.least_delay, what_.jitter};
+}
+
+watch::hooks process::watch_hooks() {
+  return {[this] { return now(); }, [this](std::function<void()> then) { when_running(std::move(then)); }};
 }
 
 // ---- what befalls it ----

@@ -198,7 +198,9 @@ private:
     }
   };
 
-  std::unique_ptr<primary_watch> watch();
+  std::unique_ptr<primary_watch> watch_primary();
+  watch::settings watch_settings() const;
+  watch::hooks watch_hooks();
   node::settings home_settings() const;
   node::hooks node_hooks();
   node& home() const { return *nodes_.front(); }

@@ -18,14 +18,11 @@ std::size_t slot_of(const script::lock_keys& keys) { return static_cast<std::siz
 
 std::unique_ptr<map_watch> process::watch_map() {
   if (!what_.is_in_cluster) return nullptr;
-  map_watch::hooks h;
-  h.now = [this] { return now(); };
-  h.when_running = [this](std::function<void()> then) { when_running(std::move(then)); };
-  h.on_map = [this](const slot_views::map& map, time_point asked_at) { take(map, asked_at); };
-  h.believes_anybody = tell_.is_planted(canary_switch::any_node_names);
-  const map_watch::settings s{what_.servers, what_.number, core::usable(what_.max_ttl, rho), what_.least_delay,
-                              what_.jitter};
-  return std::make_unique<map_watch>(*events_, s, seeded_random{what_.rng.next()}, std::move(h));
+  map_watch::news tell;
+  tell.on_map = [this](const slot_views::map& map, time_point asked_at) { take(map, asked_at); };
+  tell.believes_anybody = tell_.is_planted(canary_switch::any_node_names);
+  return std::make_unique<map_watch>(*events_, *what_.servers, watch_settings(), seeded_random{what_.rng.next()},
+                                     watch_hooks(), std::move(tell));
 }
 
 node& process::node_for(const script::lock_keys& keys) const {

@@ -3,29 +3,14 @@
 
 #include "replicas/server_set.hpp"
 
-#include "engine/named_primary.hpp"
-
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 namespace holdfast::sim {
 
-using namespace std::chrono_literals;
-
-namespace {
-
-// As src/net/cluster_watch.cpp and asked_line.hpp.
-constexpr duration least_pause = 20ms;
-constexpr duration answer_patience = 1s;
-
-}  // namespace
-
-map_watch::map_watch(event_queue& events, settings what, seeded_random rng, hooks tell)
-    : events_{&events},
-      what_{what},
-      rng_{rng},
-      tell_{std::move(tell)},
-      period_{engine::named_primary{what.worth}.grants_for() / 4} {}
+map_watch::map_watch(event_queue& events, server_set& whom, const settings& what, seeded_random rng, hooks how,
+                     news tell)
+    : watch{events, what, rng, std::move(how)}, whom_{&whom}, tell_{std::move(tell)} {}
 
 void map_watch::look(const std::function<void()>& whom) {
   if (is_closed_) return whom ? whom() : void();
@@ -33,7 +18,7 @@ void map_watch::look(const std::function<void()>& whom) {
   is_wanted_ = true;
   if (!std::exchange(is_started_, true)) {
     // Not inside of whoever wants to know.
-    events_->after(duration{0}, [this] { tell_.when_running([this] { begin_round(); }); });
+    events().after(duration{0}, [this] { when_running([this] { begin_round(); }); });
   } else if (!is_asking_) {
     wait_for_next();
   }
@@ -45,9 +30,9 @@ void map_watch::begin_round() {
   is_wanted_ = false;
   ++round_;
   asking_for_ = std::exchange(waiting_, {});
-  began_at_ = tell_.now();
+  began_at_ = now();
   if (!is_confirmed_) {
-    for (std::size_t i = 0; i < what_.whom->size(); ++i) lines_[static_cast<int>(i)] = {};
+    for (std::size_t i = 0; i < whom_->size(); ++i) lines_[static_cast<int>(i)] = {};
   }
   is_confirmed_ = false;
   std::vector<int> all;
@@ -56,21 +41,21 @@ void map_watch::begin_round() {
     all.push_back(server);
   }
   for (const int server : all) ask(server);
-  events_->after(answer_patience, [this, number = round_] {
-    tell_.when_running([this, number] {
+  events().after(answer_patience, [this, number = round_] {
+    when_running([this, number] {
       if (number == round_ && is_asking_) judge(true);
     });
   });
 }
 
 void map_watch::ask(int server) {
-  events_->after(way(), [this, server, number = round_] {
-    auto& asked = what_.whom->of(static_cast<std::size_t>(server));
-    const bool hears = what_.whom->slots().answers(what_.process, static_cast<std::size_t>(server), events_->now());
-    if (!hears || asked.stuck_until() > events_->now()) return;
-    const int view = asked.is_up() ? what_.whom->slots().view_of(server) : -1;
-    events_->after(way(), [this, server, view, number] {
-      tell_.when_running([this, server, view, number] {
+  events().after(way(), [this, server, number = round_] {
+    auto& asked = whom_->of(static_cast<std::size_t>(server));
+    const bool hears = whom_->slots().answers(process(), static_cast<std::size_t>(server), events().now());
+    if (!hears || asked.stuck_until() > events().now()) return;
+    const int view = asked.is_up() ? whom_->slots().view_of(server) : -1;
+    events().after(way(), [this, server, view, number] {
+      when_running([this, server, view, number] {
         if (number == round_ && is_asking_) hear(server, view);
       });
     });
@@ -80,7 +65,7 @@ void map_watch::ask(int server) {
 void map_watch::hear(int server, int view) {
   lines_[server] = {true, view};
   if (view >= 0) {
-    for (const auto& primary : what_.whom->slots().answer(view).primaries) {
+    for (const auto& primary : whom_->slots().answer(view).primaries) {
       const int other = slot_views::server_of(primary.where);
       if (lines_.try_emplace(other).second) ask(other);
     }
@@ -94,7 +79,7 @@ bool map_watch::all_are_done() const {
 
 slot_views::votes map_watch::as_if_all_said(int view) const {
   slot_views::votes votes;
-  for (const auto& primary : what_.whom->slots().answer(view).primaries) {
+  for (const auto& primary : whom_->slots().answer(view).primaries) {
     votes.emplace_back(slot_views::server_of(primary.where), view);
   }
   return votes;
@@ -107,7 +92,7 @@ void map_watch::judge(bool is_late) {
   }
   if (tell_.believes_anybody && !votes.empty()) votes = as_if_all_said(votes.front().second);
   const bool is_end = is_late || all_are_done();
-  const auto round = votes.empty() ? nullptr : what_.whom->slots().named_by(votes);
+  const auto round = votes.empty() ? nullptr : whom_->slots().named_by(votes);
   if (round && (is_end || round->covered() == engine::slot_count)) return end_round(round);
   if (is_end) end_round(nullptr);
 }
@@ -115,7 +100,7 @@ void map_watch::judge(bool is_late) {
 void map_watch::end_round(const slot_views::map& named) {
   is_asking_ = false;
   if (named) {
-    map_ = what_.whom->slots().merged(map_, named);
+    map_ = whom_->slots().merged(map_, named);
     is_confirmed_ = true;
     std::set<int> serving;
     for (std::size_t i = 0; i < map_->primaries.size(); ++i) {
@@ -128,16 +113,6 @@ void map_watch::end_round(const slot_views::map& named) {
   }
   for (const auto& tell : std::exchange(asking_for_, {})) tell();
   if (!is_asking_) wait_for_next();
-}
-
-void map_watch::wait_for_next() {
-  const duration passed = tell_.now() - began_at_;
-  const duration left = std::max((is_wanted_ ? least_pause : period_) - passed, duration{0});
-  events_->after(left, [this, number = ++pause_] {
-    tell_.when_running([this, number] {
-      if (number == pause_ && !is_asking_ && !is_closed_) begin_round();
-    });
-  });
 }
 
 }  // namespace holdfast::sim

@@ -3,9 +3,8 @@
 // and again and again, so that engine/named_primary.hpp knows what a grant is worth.
 #pragma once
 
-#include "event_queue.hpp"
 #include "replicas/sentinels.hpp"
-#include "seeded_random.hpp"
+#include "watch.hpp"
 
 #include "engine/named_primary.hpp"
 
@@ -18,22 +17,10 @@
 
 namespace holdfast::sim {
 
-class primary_watch {
+class primary_watch final : public watch {
 public:
-  struct settings {
-    const sentinels* whom;
-    int process;
-    duration worth;
-    duration least_delay;  // One way.
-    duration jitter;
-  };
-  struct hooks {
-    std::function<time_point()> now{};
-    // What a paused process does when it runs again, and a dead one never.
-    std::function<void(std::function<void()>)> when_running{};
-    std::function<void()> on_change{};
-  };
-  primary_watch(event_queue& events, settings what, seeded_random rng, hooks tell);
+  primary_watch(event_queue& events, const sentinels& whom, const settings& what, seeded_random rng, hooks how,
+                std::function<void()> on_change);
 
   struct found {
     int server = 0;
@@ -42,8 +29,6 @@ public:
   // Tells it once; now, if they were asked not long ago.
   void find(std::function<void(const found&)> whom);
   std::shared_ptr<const engine::named_primary> primary() const { return named_; }
-  // Nobody needs to know any more.
-  void close() { is_closed_ = true; }
 
 private:
   struct answer {
@@ -54,26 +39,16 @@ private:
   };
   using round = std::array<answer, sentinels::count>;  // In the order in which they come.
 
-  void begin_round();
+  void begin_round() override;
   // When so many of them have come.
   void read(const round& answers, std::size_t count);
   void end_round(found result);
-  void wait_for_next();
 
-  event_queue* events_;
-  settings what_;
-  seeded_random rng_;
-  hooks tell_;
+  const sentinels* whom_;
+  std::function<void()> on_change_;
   std::shared_ptr<engine::named_primary> named_;
-  duration period_;
   std::vector<std::function<void(const found&)>> waiting_{};
   std::vector<std::function<void(const found&)>> asking_for_{};
-  time_point began_at_{};
-  std::uint64_t pause_ = 0;  // The number of the latest one between two rounds.
-  bool is_asking_ = false;
-  bool is_started_ = false;
-  bool is_wanted_ = false;
-  bool is_closed_ = false;
   found last_{};
   time_point last_at_{};
 };
