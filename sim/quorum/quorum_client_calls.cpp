@@ -18,7 +18,10 @@ namespace {
 
 decider::lost_round facts_of(const round& seen) {
   const auto& votes = seen.votes();
-  return {seen.outcome(), seen.final_reason(), seen.was_cancelled(),
+  return {seen.outcome(),
+          seen.final_reason(),
+          seen.was_cancelled(),
+          seen.enough_voted(),
           std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
           seen.held_for()};
 }

@@ -61,7 +61,10 @@ namespace {
 
 core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, const std::stop_token& cancel) {
   const auto& votes = seen.votes();
-  return {seen.outcome(), seen.final_reason(), seen.was_cancelled() || cancel.stop_requested(),
+  return {seen.outcome(),
+          seen.final_reason(),
+          seen.was_cancelled() || cancel.stop_requested(),
+          seen.enough_voted(),
           std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
           seen.held_for()};
 }

@@ -102,6 +102,18 @@ void quorum_round::begin_second_phase(time_point now) {
   }
 }
 
+// It is none, or one for certain, when enough have said so; else those decide it that are still waited for.
+bool quorum_round::may_be_a_quarantine(time_point now) const {
+  const int too_many = how_.nodes - how_.needed + 1;
+  const int quarantined = refusals(refusal::quarantined);
+  const auto is_open = [&](const vote& v) { return v.is == state::asked && is_waited_for(v, now); };
+  const auto open = static_cast<int>(std::count_if(votes_.begin(), votes_.end(), is_open));
+  const int no_use = how_.nodes - open - count(state::voted) - count(state::refused) + refusals(refusal::unreachable) +
+                     refusals(refusal::other);
+  return open > 0 && quarantined > 0 && quarantined < too_many && no_use < too_many &&
+         refusals(refusal::busy) < too_many;
+}
+
 void quorum_round::fail() {
   const int too_many = how_.nodes - how_.needed + 1;
   const int away = count(state::asked) + count(state::cut) + count(state::raising) + refusals(refusal::unreachable);
@@ -114,7 +126,7 @@ void quorum_round::fail() {
   } else if (is_torn || (busy > 0 && busy + voted >= how_.needed)) {
     outcome_ = result::split;
   } else if (const int quarantined = refusals(refusal::quarantined);
-             quarantined >= too_many || (quarantined > 0 && away < too_many)) {
+             quarantined >= too_many || (quarantined > 0 && away + refusals(refusal::other) < too_many)) {
     outcome_ = result::quarantined;
   } else {
     // Those that would not vote may be too many by themselves, whoever else is not heard yet.
@@ -155,7 +167,7 @@ quorum_round::decision quorum_round::decide(time_point now) {
     const auto may_come = std::count_if(votes_.begin(), votes_.end(), [&](const vote& v) {
       return is_waited_for(v, now) || (v.is == state::voted && !(is_second_phase_ && token_.value() < v.token.value()));
     });
-    if (may_come < enough) fail();
+    if (may_come < enough && !may_be_a_quarantine(now)) fail();
   }
   d.is_over = outcome_.has_value();
   if (!d.is_over) {

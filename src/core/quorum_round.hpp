@@ -37,7 +37,9 @@ std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks
 // Enough votes under one token end the round: a majority, of a semaphore more. Enough under several begin the second
 // phase: those with a smaller token than the largest are raised to it, and from then on the round's token does not
 // change, whatever comes (P23). The round fails as soon as too few are left that could be enough, or when the grant
-// would be worth little. Never does it wait for all, nor for a tie (B54, B56).
+// would be worth little. Never does it wait for all, nor for a tie (B54, B56): only where a quarantine is among what
+// keeps it from being won, those are heard out that have not answered yet. It passes, and silence may not, so whoever
+// waits has to know which of the two it is.
 class quorum_round {
 public:
   struct settings {
@@ -86,6 +88,8 @@ public:
   };
   // Only when is_over.
   result outcome() const { return *outcome_; }
+  // Did as many as are needed vote, if not under one token?
+  bool had_enough_votes() const { return is_second_phase_ || outcome_ == result::won; }
   time_point deadline() const { return deadline_of(started_at_, how_.ttl, how_.drift); }
   // Has this node the round's token for us? Only of a round that was won: then as many as are needed.
   bool has_vote_of(int node) const;
@@ -109,6 +113,7 @@ private:
   bool is_waited_for(const vote& of, time_point now) const;
   std::optional<fencing_token> agreed() const;
   void begin_second_phase(time_point now);
+  bool may_be_a_quarantine(time_point now) const;
   void fail();
 
   settings how_;

@@ -141,6 +141,51 @@ TEST(quorum_round, a_node_in_quarantine_does_not_vote_H24) {
   EXPECT_EQ(of_three.outcome(), result::quarantined);
 }
 
+// It passes, and silence may not: whoever waits waits for the one and gives the other up.
+TEST(quorum_round, who_has_not_answered_yet_says_whether_it_is_a_quarantine_H24) {
+  const auto two_fail = [] {
+    auto of_three = round_of(3);
+    of_three.on_refusal(0, refusal::unreachable);
+    of_three.on_refusal(1, refusal::quarantined);
+    const auto d = of_three.decide(t0);
+    EXPECT_FALSE(d.is_over);
+    EXPECT_EQ(d.wake_at, t0 + patience);
+    return of_three;
+  };
+  auto voted = two_fail();
+  voted.on_vote(2, proposed);
+  EXPECT_TRUE(voted.decide(t0 + 1ms).is_over);
+  EXPECT_EQ(voted.outcome(), result::quarantined);
+  auto was_cut = two_fail();
+  was_cut.on_cut(2);
+  EXPECT_TRUE(was_cut.decide(t0 + 1ms).is_over);
+  EXPECT_EQ(was_cut.outcome(), result::unreachable);
+  auto is_silent = two_fail();
+  EXPECT_TRUE(is_silent.decide(t0 + patience).is_over);
+  EXPECT_EQ(is_silent.outcome(), result::unreachable);
+}
+
+// Else it would be asked for again and again instead of waited for in line (P25).
+TEST(quorum_round, who_has_not_answered_yet_says_whether_it_is_busy_beside_a_quarantine) {
+  auto of_three = round_of(3);
+  of_three.on_refusal(0, refusal::quarantined);
+  of_three.on_refusal(1, refusal::busy);
+  EXPECT_FALSE(of_three.decide(t0).is_over);
+  of_three.on_refusal(2, refusal::busy);
+  EXPECT_TRUE(of_three.decide(t0 + 1ms).is_over);
+  EXPECT_EQ(of_three.outcome(), result::busy);
+}
+
+TEST(quorum_round, nobody_is_waited_for_when_a_quarantine_is_not_what_it_fails_by_B54) {
+  for (const auto why : {refusal::busy, refusal::other, refusal::unreachable}) {
+    auto of_five = round_of(5);
+    of_five.on_refusal(0, refusal::quarantined);
+    for (const int node : {1, 2, 3}) of_five.on_refusal(node, why);
+    EXPECT_TRUE(of_five.decide(t0).is_over) << static_cast<int>(why);
+    EXPECT_NE(of_five.outcome(), result::quarantined) << static_cast<int>(why);
+  }
+}
+
 TEST(quorum_round, a_late_vote_of_a_silent_node_still_counts) {
   auto of_five = round_of(5);
   of_five.on_vote(0, proposed);

@@ -21,6 +21,7 @@ time_point quorum_search::give_up_at() const { return std::min(limit_, heard_at_
 quorum_search::step quorum_search::on_lost(time_point now, const lost_round& what, bool has_turn) {
   if (what.was_cancelled) return end{what.may_have_votes ? errc::cancelled_in_flight : errc::cancelled};
   if (what.how == result::busy || what.how == result::split || what.how == result::quarantined) heard_at_ = now;
+  if (what.enough_voted && what.final_reason == errc{}) heard_at_ = now;
   switch (what.how) {
     case result::won: break;
     case result::busy: return on_busy(now, what, has_turn);

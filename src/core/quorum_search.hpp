@@ -56,6 +56,7 @@ public:
     quorum_round::result how;
     errc final_reason{};  // Which trying again will not remove.
     bool was_cancelled = false;
+    bool enough_voted = false;           // But under several tokens, and these were not made one.
     bool may_have_votes = false;         // That somebody must withdraw.
     std::optional<duration> held_for{};  // The shortest remaining time of those who hold it.
   };

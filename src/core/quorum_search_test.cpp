@@ -207,6 +207,22 @@ TEST(quorum_search, an_answer_is_a_sign_of_life) {
   }
 }
 
+// A busy machine: each has voted in time, and the second phase came too late.
+TEST(quorum_search, votes_under_several_tokens_are_a_sign_of_life_P23) {
+  hunt h{waits_for_ever()};
+  for (int i = 0; i < 100; ++i) {
+    h.loses({.how = result::unreachable, .enough_voted = true});
+    ASSERT_TRUE(h.pauses());
+    h.now += *h.pauses();
+  }
+  // But not where the second phase is refused for good.
+  for (int i = 0; i < 100 && !h.ends(); ++i) {
+    h.loses({.how = result::unreachable, .final_reason = errc::no_permission, .enough_voted = true});
+    h.now += h.pauses().value_or(0ms);
+  }
+  EXPECT_EQ(h.ends(), errc::no_permission);
+}
+
 TEST(quorum_search, what_trying_again_will_not_remove_ends_it) {
   hunt h{waits_for_ever()};
   h.loses({.how = result::refused, .final_reason = errc::no_permission});

@@ -39,7 +39,7 @@ void quorum_acquire::finish(result how) {
   for (std::size_t i = 0; i < size(); ++i) {
     auto& one = nodes_[i];
     const bool is_just_there = !round_ && all()[i]->wire().is_ready();
-    if (!one.trouble.empty() || one.has_spoken || is_just_there) continue;
+    if (!one.trouble.empty() || (one.has_spoken && !one.is_raising) || is_just_there) continue;
     one.trouble = all()[i]->trouble();
     if (one.trouble.empty()) one.trouble = "did not answer in time";
   }
@@ -166,6 +166,7 @@ void quorum_acquire::vote(time_point now) {
   for (const int node : next.raise) {
     const auto i = static_cast<std::size_t>(node);
     if (!all()[i]->wire().is_ready()) {
+      nodes_[i].trouble = "the connection ended";
       round_->on_not_raised(node);
       continue;
     }
@@ -184,10 +185,7 @@ void quorum_acquire::vote(time_point now) {
 
 void quorum_acquire::refuse(std::size_t node, refusal why, std::string text, errc final) {
   round_->on_refusal(static_cast<int>(node), why);
-  nodes_[node].trouble = std::move(text);
-  if (final == errc{} || final_ != errc{}) return;
-  final_ = final;
-  final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
+  note_trouble(node, std::move(text), final);
 }
 
 void quorum_acquire::refuse_what_it_is(std::size_t node, errc final, std::string what) {
@@ -208,15 +206,30 @@ void quorum_acquire::read(std::size_t node, time_point now) {
   one.has_spoken = true;
   if (!std::exchange(one.is_raising, false)) return read_vote(node, now, *paper.reply);
   const auto said = script::parse_release(*paper.reply);
-  said && said->what == script::release_answer::released ? round_->on_raised(n) : round_->on_not_raised(n);
+  if (said && said->what == script::release_answer::released) return round_->on_raised(n);
+  one.trouble = "its vote was gone before it had the token of the others";
+  if (const auto* error = paper.reply->as_error()) note_error(node, error->text);
+  round_->on_not_raised(n);
+}
+
+void quorum_acquire::note_error(std::size_t node, const std::string& text) {
+  const auto what = script::classify(text);
+  note_trouble(node, text, what.what == script::reaction::give_up ? what.code : errc{});
+}
+
+void quorum_acquire::note_trouble(std::size_t node, std::string text, errc final) {
+  nodes_[node].trouble = std::move(text);
+  if (final == errc{} || final_ != errc{}) return;
+  final_ = final;
+  final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
 }
 
 void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::value& reply) {
   auto& kept = votes_[node];
   if (const auto* error = reply.as_error()) {
-    const auto what = script::classify(error->text);
     kept = {};
-    refuse(node, refusal::other, error->text, what.what == script::reaction::give_up ? what.code : errc{});
+    round_->on_refusal(static_cast<int>(node), refusal::other);
+    note_error(node, error->text);
     return judge_error(now, node);
   }
   const auto said = script::parse_vote(reply);

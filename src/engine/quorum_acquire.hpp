@@ -50,6 +50,7 @@ public:
   using result = core::quorum_round::result;
   result outcome() const { return outcome_; }
   bool was_cancelled() const { return outcome_ != result::won && is_cancelled_; }
+  bool enough_voted() const { return round_ && round_->had_enough_votes(); }
   // Of one that was won.
   const owner_id& owner() const { return owner_; }
   fencing_token token() const { return round_->token(); }
@@ -95,6 +96,9 @@ private:
   void read_vote(std::size_t node, time_point now, const resp::value& reply);
   void on_late(std::size_t node, time_point now);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});
+  // What an error reply, or anything else, says of it, and whether trying again will not remove that.
+  void note_error(std::size_t node, const std::string& text);
+  void note_trouble(std::size_t node, std::string text, errc final);
   void refuse_what_it_is(std::size_t node, errc final, std::string what);
   std::size_t needed() const { return static_cast<std::size_t>(votes_needed(size(), what_.part)); }
   void refuse_for_list(std::size_t node, const std::string& kept);

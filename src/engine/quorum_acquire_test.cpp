@@ -15,6 +15,7 @@ using namespace quorum_testing;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 // ---- asking ----
 
@@ -171,6 +172,37 @@ TEST_F(quorum_acquire_of_five, who_cannot_be_raised_does_not_count_P23) {
     EXPECT_FALSE(round->votes()[i].token);
     EXPECT_TRUE(is_open_at(i));
   }
+}
+
+TEST_F(quorum_acquire_test, who_was_not_raised_is_said_to_have_kept_it_from_being_won_P23) {
+  const auto two_vote = [this] {
+    start_voting();
+    grant(0);
+    say(1, granted(servers[1], fencing_token{proposal_of(votes[0]).value() + 10}));
+    say(2, busy(servers[2]));
+    EXPECT_THAT(asked(0), ElementsAre("raise"));
+  };
+  two_vote();
+  pass(patience);
+  say(1, done(servers[1]));
+  pass(patience);
+  ASSERT_TRUE(round->is_over());
+  EXPECT_TRUE(round->enough_voted());
+  EXPECT_EQ(round->trouble(0), "did not answer in time");
+  EXPECT_EQ(round->trouble(1), "");
+}
+
+TEST_F(quorum_acquire_test, who_may_not_raise_says_so_P23) {
+  start_voting();
+  grant(0);
+  say(1, granted(servers[1], fencing_token{proposal_of(votes[0]).value() + 10}));
+  say(2, busy(servers[2]));
+  say(0, refusal("NOPERM this user has no permissions to run the 'evalsha' command"));
+  say(0, done(servers[0]));
+  say(1, done(servers[1]));
+  ASSERT_TRUE(round->is_over());
+  EXPECT_EQ(round->final_reason(), errc::no_permission);
+  EXPECT_THAT(round->trouble(0), StartsWith("NOPERM"));
 }
 
 TEST_F(quorum_acquire_test, an_error_is_no_raised_token_P23) {

@@ -230,6 +230,22 @@ TEST_F(quorum_acquire_quarantine, a_server_that_may_have_forgotten_is_not_asked_
   EXPECT_FALSE(is_open_at(1));
 }
 
+// One is away, one came back: whether the third would vote is what makes it a quarantine.
+TEST_F(quorum_acquire_quarantine, is_waited_for_where_another_server_is_away_H24) {
+  servers[1].epoch = in_quarantine(servers[1], 7000);
+  connect(0);
+  connect(1);
+  servers[2].refuse();
+  start();
+  EXPECT_THAT(asked(1), ElementsAre("epoch by text"));
+  votes = servers[0].take();
+  ASSERT_EQ(votes.size(), 1u);
+  EXPECT_FALSE(round->is_over());
+  grant(0);
+  say(0, done(servers[0]));
+  EXPECT_TRUE(is_over(result::quarantined));
+}
+
 // P20: the restart is seen by the question that went ahead of the request.
 TEST_F(quorum_acquire_quarantine, a_vote_of_a_server_that_has_just_forgotten_does_not_count_and_is_withdrawn_R7_P20) {
   connect_all();

@@ -110,11 +110,11 @@ TEST_F(with_quorum, one_server_behind_two_addresses_is_refused_R20) {
 
 TEST_F(with_quorum, a_server_that_comes_back_is_asked_again) {
   lab_.kill(node(0));
-  auto locks = make();
+  auto locks = make(5s);
   (void)locks.acquire("x", brief).release();
   lab_.restart(node(0), lab_data::dropped);
   lab_.kill(node(1));
-  // The one that came back is in quarantine first.
+  // The one that came back is in quarantine first: longer than a silence is put up with.
   EXPECT_TRUE(locks.acquire("x", {.ttl = ttl, .wait = long_enough}).valid());
 }
 

@@ -44,7 +44,11 @@ protected:
   // What says nothing for so long. Long, so that a busy machine is no failover that nobody has asked for.
   void call_it_dead_after(const char* ms) {
     for (const auto& one : lab_.nodes("sentinel")) {
-      EXPECT_EQ(ask(one, {"SENTINEL", "SET", "mymaster", "down-after-milliseconds", ms}), "OK");
+      // It writes its configuration down first, which takes long when the disk is busy.
+      const auto is_done = [&] {
+        return ask(one, {"SENTINEL", "SET", "mymaster", "down-after-milliseconds", ms}) == "OK";
+      };
+      EXPECT_TRUE(eventually(is_done, long_enough)) << one.address;
     }
   }
   lab_node primary() { return lab_.nodes("primary")[0]; }
