@@ -34,6 +34,7 @@ enum class canary_switch {
   clock_stands_in_a_pause,
   store_takes_any_token,
   waits_in_a_line_that_is_gone,
+  quarantine_is_silence,
   // Of those of replicas.
   any_primary_counts,
   asks_no_replica,

@@ -56,6 +56,8 @@ public:
     std::function<void(const held&, hold_end)> on_end{};
     std::function<void(engine::quorum_acquire::result)> on_round{};
     std::function<void(call_end)> on_turn{};
+    // An acquire has ended because for so long, it says, too few servers voted that could have.
+    std::function<void(const script::part&, duration silence)> on_no_quorum{};
     std::function<void(release_outcome)> on_released{};
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
@@ -129,6 +131,7 @@ private:
     quorum_client* of;
     wish what;
     std::function<void(const lease_ptr&)> then;  // Empty: it is over.
+    const time_point began_at;
     core::quorum_search flow;
     sim::lease_ptr turn{};
     std::size_t server = 0;  // Of its turn, or of the line that it stands in.

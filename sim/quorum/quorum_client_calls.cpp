@@ -16,9 +16,11 @@ using decider = core::quorum_search;
 
 namespace {
 
-decider::lost_round facts_of(const round& seen) {
+decider::lost_round facts_of(const round& seen, canary_switch planted) {
   const auto& votes = seen.votes();
-  return {seen.outcome(),
+  const bool is_missed =
+      planted == canary_switch::quarantine_is_silence && seen.outcome() == round::result::quarantined;
+  return {is_missed ? round::result::unreachable : seen.outcome(),
           seen.final_reason(),
           seen.was_cancelled(),
           seen.enough_voted(),
@@ -39,6 +41,7 @@ quorum_client::search::search(quorum_client& by, wish asked, std::function<void(
     : of{&by},
       what{std::move(asked)},
       then{std::move(tell)},
+      began_at{by.now()},
       flow{{what.only_once, what.wait, by.what_.how.timeout, what.part.mode != 'x'}, by.now(), by.rng_} {}
 
 void quorum_client::acquire(const wish& what, std::function<void(const lease_ptr&)> then) {
@@ -87,7 +90,7 @@ void quorum_client::conclude_acquire(open_call& call) {
                            vote.not_after_local,
                            std::max(now(), vote.not_after_local) + whose.what.ttl + 1s});
   }
-  go_on(whose, whose.flow.on_lost(now(), facts_of(seen), has_turn(whose)));
+  go_on(whose, whose.flow.on_lost(now(), facts_of(seen, what_.planted), has_turn(whose)));
 }
 
 quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won) {
@@ -109,7 +112,10 @@ quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won)
 }
 
 void quorum_client::go_on(search& whose, const decider::step& next) {
-  if (std::holds_alternative<decider::end>(next)) return finish(whose, nullptr);
+  if (const auto* end = std::get_if<decider::end>(&next)) {
+    if (end->code == errc::no_quorum) tell_.on_no_quorum(whose.what.part, now() - whose.began_at);
+    return finish(whose, nullptr);
+  }
   if (const auto* pause = std::get_if<decider::pause>(&next)) return rest(whose, pause->until);
   if (const auto* line = std::get_if<decider::stand_in_line>(&next)) return stand_in_line(whose, line->until);
   after(duration{0}, [this, &whose] { try_once(whose); });

@@ -12,6 +12,13 @@ namespace holdfast::sim {
 using namespace std::chrono_literals;
 using way = network::way;
 
+namespace {
+
+// Until who was cut off is connected again, and what was late has been overtaken.
+constexpr duration recovery = 4s;
+
+}  // namespace
+
 void quorum_world::plan_trouble() {
   const auto most = std::max<duration>(2ms, 2 * plan_.fault_pause / static_cast<int>(servers_.size()));
   events_.after(trouble_.any_size(1ms, most), [this] {
@@ -49,6 +56,8 @@ void quorum_world::strike_network(fault what, std::size_t node) {
   if (all.empty()) return;
   const int id = all[trouble_.below(all.size())];
   const way direction = trouble_.chance(50) ? way::to_server : way::to_client;
+  const bool is_for_long = what == fault::delays || what == fault::silence;
+  if (what != fault::split_writes) trouble_node(node, is_for_long ? end_of_time : events_.now() + 2 * time);
   switch (what) {
     case fault::delays: {
       auto& path = some_route(node);
@@ -96,6 +105,8 @@ void quorum_world::strike_client(fault what) {
     }
   }
   const duration time = trouble_.any_size(std::max<duration>(1ms, duration{plan_.ttl} / 4), 3 * duration{plan_.ttl});
+  auto& until = client_trouble_until_[who->number()];
+  until = std::max(until, events_.now() + time + recovery);
   events_.after(time, [who] { who->resume(); });
 }
 
@@ -103,6 +114,7 @@ void quorum_world::strike_server(fault what, std::size_t node) {
   auto& server = servers_[node];
   const duration down = trouble_.any_size(10ms, 2s);
   const instant up_at = events_.now() + down;
+  trouble_node(node, what == fault::clock_steps ? end_of_time : events_.now() + 2 * down);
   const auto later = [this](duration time, std::function<void()> ends) {
     events_.after(time, [this, ends = std::move(ends)] {
       if (!trouble_is_over_) ends();
@@ -143,6 +155,11 @@ void quorum_world::strike_server(fault what, std::size_t node) {
   }
 }
 
+void quorum_world::trouble_node(std::size_t node, instant until) {
+  const instant at = until == end_of_time ? until : until + recovery;
+  node_trouble_until_[node] = std::max(node_trouble_until_[node], at);
+}
+
 // How far ahead of what it would show if nobody had set it?
 void quorum_world::note_clock(std::size_t node) {
   const instant now = events_.now();
@@ -166,6 +183,8 @@ void quorum_world::end_trouble() {
     servers_[node].redis().allow_all();
     servers_[node].deny_subscribe(false);
     servers_[node].clock() = latest[node];
+    node_trouble_until_[node] = std::min(node_trouble_until_[node], events_.now() + 60s);
+    if (most_ahead_ > duration{0}) trouble_node(node, events_.now());  // All clocks are set.
     for (std::size_t host = 0; host < clients_.size(); ++host) {
       auto& path = nets_[node].of(static_cast<int>(host));
       path.spike_percent = 0;
@@ -181,6 +200,7 @@ void quorum_world::end_trouble() {
 void quorum_world::lose_one_for_good() {
   gone_ = trouble_.below(servers_.size());
   auto& server = servers_[*gone_];
+  trouble_node(*gone_, end_of_time);
   for (auto& one : servers_) one.clock().run_at(events_.now(), 0);
   const bool is_silent = trouble_.chance(50);
   if (keeps_trace_) say(fmt::format("node {} {} for good", *gone_, is_silent ? "is silent" : "is away"));

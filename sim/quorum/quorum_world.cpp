@@ -62,6 +62,7 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
   for (const auto kind : faults_of_a_quorum) {
     if (plan_.faults[static_cast<std::size_t>(kind)]) kinds_.push_back(kind);
   }
+  node_trouble_until_.resize(servers_.size());
   for (const auto& one : plan_.processes) start_client(one, record());
 }
 
@@ -121,6 +122,7 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
     static constexpr std::array words{"it is", "busy", "timed out", "left", "unknown", "no line"};
     if (keeps_trace_) say(fmt::format("c{} turn: {}", client, words[static_cast<std::size_t>(how)]));
   };
+  h.on_no_quorum = [this, client](const script::part& what, duration silence) { check_silence(client, what, silence); };
   h.on_released = [this, client](release_outcome how) {
     ++statistics_->releases[static_cast<std::size_t>(how)];
     static constexpr std::array words{"released", "already lost", "unknown"};
@@ -190,6 +192,21 @@ void quorum_world::check_token(int client, const quorum_client::held& one, bool 
   }
   last = std::max(last, one.token.value());
   if (is_all) last_full = std::max(last_full, one.token.value());
+}
+
+// A quarantine is no silence: who waits waits for its end.
+void quorum_world::check_silence(int client, const script::part& what, duration silence) {
+  const duration timeout = client_plans_[static_cast<std::size_t>(client)].timeout;
+  if (silence < timeout) return;  // It had less time to wait than that.
+  const instant since = events_.now() - timeout;
+  if (const auto own = client_trouble_until_.find(client); own != client_trouble_until_.end() && own->second > since) {
+    return;
+  }
+  const auto untroubled = static_cast<int>(std::count_if(node_trouble_until_.begin(), node_trouble_until_.end(),
+                                                         [&](instant until) { return until <= since; }));
+  if (untroubled < engine::votes_needed(servers_.size(), what)) return;
+  complain("C5", fmt::format("client {} is told that there is no quorum, and {} of {} servers were there for {} ms",
+                             client, untroubled, servers_.size(), timeout / 1ms));
 }
 
 void quorum_world::check_that_nothing_is_left() {

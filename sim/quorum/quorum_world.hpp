@@ -11,7 +11,8 @@
 //  C2        | the token of who has all of a lock is above all before it, and every later one above that, in the order
 //            | in which they are got, with the same exceptions
 //  C4        | a client that runs is told of a loss before the lease is not valid any more
-//  C5        | when all is quiet nothing of a lock is left on any server
+//  C5        | nobody is told that there is no quorum while enough servers were there, untroubled, for all the time in
+//            | which none is said to have been; and when all is quiet nothing of a lock is left on any server
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
 //            | server stays away for good
 #pragma once
@@ -73,6 +74,7 @@ private:
   void on_hold(int client, const quorum_client::held& one);
   void check_room(int client, const quorum_client::held& one, int permits);
   void check_token(int client, const quorum_client::held& one, bool is_all);
+  void check_silence(int client, const script::part& what, duration silence);
   bool is_excused(int lock, cause& why) const;
   void mix(std::uint64_t number);
   bool is_everybody_done() const;
@@ -92,6 +94,8 @@ private:
   void end_trouble();
   void lose_one_for_good();
   void note_clock(std::size_t node);
+  // It cannot be counted on until then.
+  void trouble_node(std::size_t node, instant until);
   std::vector<wall_clock> agree_on_the_latest();
   quorum_client* somebody();
   route& some_route(std::size_t node);
@@ -109,6 +113,8 @@ private:
   std::map<int, std::uint64_t> last_token_;       // The largest.
   std::map<int, std::uint64_t> last_full_token_;  // Of those who had all of it.
   std::vector<disturbance> disturbances_;
+  std::vector<instant> node_trouble_until_;
+  std::map<int, instant> client_trouble_until_;
   std::vector<violation> violations_;
   seeded_random trouble_;
   std::vector<fault> kinds_;

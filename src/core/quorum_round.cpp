@@ -102,36 +102,27 @@ void quorum_round::begin_second_phase(time_point now) {
   }
 }
 
-// It is none, or one for certain, when enough have said so; else those decide it that are still waited for.
-bool quorum_round::may_be_a_quarantine(time_point now) const {
+// What a round that cannot be won is lost to; none, while those that are waited for decide that.
+std::optional<quorum_round::result> quorum_round::lost_to(time_point now) const {
   const int too_many = how_.nodes - how_.needed + 1;
-  const int quarantined = refusals(refusal::quarantined);
-  const auto is_open = [&](const vote& v) { return v.is == state::asked && is_waited_for(v, now); };
-  const auto open = static_cast<int>(std::count_if(votes_.begin(), votes_.end(), is_open));
-  const int no_use = how_.nodes - open - count(state::voted) - count(state::refused) + refusals(refusal::unreachable) +
-                     refusals(refusal::other);
-  return open > 0 && quarantined > 0 && quarantined < too_many && no_use < too_many &&
-         refusals(refusal::busy) < too_many;
-}
-
-void quorum_round::fail() {
-  const int too_many = how_.nodes - how_.needed + 1;
-  const int away = count(state::asked) + count(state::cut) + count(state::raising) + refusals(refusal::unreachable);
+  const auto open = static_cast<int>(
+      std::count_if(votes_.begin(), votes_.end(), [&](const vote& v) { return is_waited_for(v, now); }));
+  const int away =
+      count(state::asked) + count(state::cut) + count(state::raising) - open + refusals(refusal::unreachable);
   const int busy = refusals(refusal::busy);
   const int voted = count(state::voted);
+  const int quarantined = refusals(refusal::quarantined);
+  const int unwilling = refusals(refusal::other);
   // Where one refusal can be too many, it may be that of another who tries at the same time for the last place.
   const bool is_torn = how_.needed > majority_of(how_.nodes) && busy > 0 && voted > 0;
-  if (busy >= too_many && !is_torn) {
-    outcome_ = result::busy;
-  } else if (is_torn || (busy > 0 && busy + voted >= how_.needed)) {
-    outcome_ = result::split;
-  } else if (const int quarantined = refusals(refusal::quarantined);
-             quarantined >= too_many || (quarantined > 0 && away + refusals(refusal::other) < too_many)) {
-    outcome_ = result::quarantined;
-  } else {
-    // Those that would not vote may be too many by themselves, whoever else is not heard yet.
-    outcome_ = away > 0 && refusals(refusal::other) < too_many ? result::unreachable : result::refused;
-  }
+  if (busy >= too_many && !is_torn) return result::busy;
+  if (is_torn || (busy > 0 && busy + voted >= how_.needed)) return result::split;
+  if (quarantined >= too_many) return result::quarantined;
+  if (unwilling >= too_many) return result::refused;
+  if (away >= too_many) return result::unreachable;
+  if (open > 0) return std::nullopt;
+  if (quarantined > 0 && away + unwilling < too_many) return result::quarantined;
+  return away > 0 ? result::unreachable : result::refused;
 }
 
 quorum_round::decision quorum_round::decide(time_point now) {
@@ -167,7 +158,7 @@ quorum_round::decision quorum_round::decide(time_point now) {
     const auto may_come = std::count_if(votes_.begin(), votes_.end(), [&](const vote& v) {
       return is_waited_for(v, now) || (v.is == state::voted && !(is_second_phase_ && token_.value() < v.token.value()));
     });
-    if (may_come < enough && !may_be_a_quarantine(now)) fail();
+    if (may_come < enough) outcome_ = lost_to(now);
   }
   d.is_over = outcome_.has_value();
   if (!d.is_over) {

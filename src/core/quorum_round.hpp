@@ -36,10 +36,10 @@ std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks
 //
 // Enough votes under one token end the round: a majority, of a semaphore more. Enough under several begin the second
 // phase: those with a smaller token than the largest are raised to it, and from then on the round's token does not
-// change, whatever comes (P23). The round fails as soon as too few are left that could be enough, or when the grant
-// would be worth little. Never does it wait for all, nor for a tie (B54, B56): only where a quarantine is among what
-// keeps it from being won, those are heard out that have not answered yet. It passes, and silence may not, so whoever
-// waits has to know which of the two it is.
+// change, whatever comes (P23). The round is lost when too few are left that could be enough, or when the grant would
+// be worth little, and over as soon as it is known what it is lost to: whoever waits stands in line for a holder, waits
+// for the end of a quarantine, and gives a silence up, so the first refusals do not decide that while others may still
+// answer. Never does it wait for all, nor for a tie, nor longer than its patience (B54, B56).
 class quorum_round {
 public:
   struct settings {
@@ -113,8 +113,7 @@ private:
   bool is_waited_for(const vote& of, time_point now) const;
   std::optional<fencing_token> agreed() const;
   void begin_second_phase(time_point now);
-  bool may_be_a_quarantine(time_point now) const;
-  void fail();
+  std::optional<result> lost_to(time_point now) const;
 
   settings how_;
   time_point started_at_;

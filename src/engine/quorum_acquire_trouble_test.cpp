@@ -180,6 +180,8 @@ TEST_F(quorum_acquire_trouble, a_vote_that_does_not_count_is_withdrawn_B55_P24) 
   servers[1].clock += 31s;
   grant(1);
   say(0, busy(servers[0]));
+  EXPECT_FALSE(round->is_over()) << "who has not answered yet says whether it is busy";
+  say(2, busy(servers[2]));
   EXPECT_THAT(asked(1), ElementsAre("leave"));
   say(1, done(servers[1]));
   EXPECT_FALSE(is_open_at(1));
