@@ -144,6 +144,9 @@ sentences for_connection(errc cause, const pieces& p) {
               "nothing listens there, or it is cut off",
               fmt::format("start it (redis-server --port PORT), {}", elsewhere)};
     case errc::no_primary:
+      if (p.server.find("+cluster://") != p.server.npos)
+        return {fmt::format("{} does not say who serves what{}", p.server, p.tried), p.words,
+                "name several of its nodes in the URI; look at it: redis-cli --cluster check HOST:PORT"};
       return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
               "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
     case errc::no_quorum:

@@ -56,6 +56,13 @@ TEST(fault_table, exits_as_the_outcome_asks) {
   }
 }
 
+TEST(no_primary, is_told_in_the_words_of_what_there_is) {
+  const auto of = [](std::string server) { return shown(errc::no_primary, {.endpoint = std::move(server)}); };
+  EXPECT_THAT(of("redis+sentinel://10.0.0.1:26379/main"), HasSubstr("SENTINEL CKQUORUM"));
+  EXPECT_THAT(of("rediss+cluster://10.0.0.1:6379"), HasSubstr("redis-cli --cluster check"));
+  EXPECT_THAT(of("rediss+cluster://10.0.0.1:6379"), Not(HasSubstr("sentinel")));
+}
+
 TEST(every_fault, has_a_sentence_a_code_and_a_help_page) {
   for (const auto& row : fault_table()) {
     const auto text =

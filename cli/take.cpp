@@ -23,11 +23,13 @@ namespace {
 
 constexpr std::size_t label_size_max = 256;  // What the library accepts.
 constexpr std::chrono::milliseconds silent_wait{400};
+// To say who has the lock is a courtesy: neither a signal nor the lock itself waits longer for that.
+constexpr std::chrono::milliseconds courtesy{300};
 
 // Whoever waits wants to know for whom, and for how many. A look at the server; if it fails, the wait goes on.
 void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
   std::error_code ec;
-  const auto info = at.locks.inspect(s.name, ec);
+  const auto info = at.locks.inspect(s.name, courtesy, ec);
   if (!info || (info->held && info->owner == owner)) return;  // It became ours while we looked.
   const auto ours = std::find_if(info->waiters.begin(), info->waiters.end(),
                                  [&](const waiter_info& one) { return one.owner == owner; });
@@ -48,7 +50,7 @@ int busy_exit(const settings& s) {
 int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   if (s.quiet || s.quiet_busy) return busy_exit(s);
   std::error_code ec;
-  const auto info = at.locks.inspect(s.name, ec);
+  const auto info = at.locks.inspect(s.name, courtesy, ec);
   std::string text = "is held by somebody else";
   if (info) text = info->held ? holder_text(*info) : "was held a moment ago and is free now";
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));

@@ -110,6 +110,10 @@ public:
   // Who holds it, and since when. A name that nobody holds is not an error: `held` is false.
   [[nodiscard]] lock_info inspect(std::string_view name);
   [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::error_code& ec);
+  // The same, but that the server has only `timeout` to answer, where that is shorter than client_options::timeout: for
+  // a look that is not worth waiting for.
+  [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::chrono::milliseconds timeout,
+                                                 std::error_code& ec);
 
   // Every held lock whose name matches `glob` (`*`, `?`, `[a-z]`, `\` to escape), by SCAN: not a snapshot, and
   // O(keys of the database). Needs naming::holdfast (errc::invalid_option under plain) and +scan. Sorted by name.

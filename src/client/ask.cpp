@@ -18,12 +18,13 @@ namespace detail {
 
 using net::boottime_now;
 
-resp::value client_state::ask(const script::lock_keys& about, script::command what, engine::question::repeat how) {
+resp::value client_state::ask(const script::lock_keys& about, script::command what, engine::question::repeat how,
+                              std::chrono::milliseconds timeout) {
   const auto& at = node_for(about)->commands();
-  engine::question call{at->channel(), std::move(what), how, boottime_now() + options_.timeout};
+  engine::question call{at->channel(), std::move(what), how, boottime_now() + timeout};
   call.set_slot(slot_of(about));
   run(call, about);
-  return reply_of(call, *node_for(about));
+  return reply_of(call, *node_for(about), timeout);
 }
 
 std::vector<std::shared_ptr<node>> client_state::servers() const {
@@ -35,7 +36,7 @@ std::vector<std::shared_ptr<node>> client_state::servers() const {
                           boottime_now() + options_.timeout};
     call.set_slot(slot_of(keys));
     run(call, keys);
-    (void)reply_of(call, *node_for(keys));
+    (void)reply_of(call, *node_for(keys), options_.timeout);
   }
   std::vector<std::shared_ptr<node>> found;
   for (const auto& one : cluster_->primaries()) found.push_back(one.at);
@@ -54,7 +55,7 @@ std::vector<resp::value> client_state::ask_together(const std::shared_ptr<node>&
   whom->commands()->run_all(all);
   std::vector<resp::value> replies;
   replies.reserve(calls.size());
-  for (const auto& call : calls) replies.push_back(reply_of(call, *whom));
+  for (const auto& call : calls) replies.push_back(reply_of(call, *whom, options_.timeout));
   return replies;
 }
 
@@ -66,14 +67,17 @@ std::vector<resp::value> client_state::ask_all(const std::shared_ptr<node>& whom
   return ask_together(whom, std::move(what));
 }
 
-resp::value client_state::reply_of(const engine::question& call) const { return reply_of(call, *node_); }
+resp::value client_state::reply_of(const engine::question& call) const {
+  return reply_of(call, *node_, options_.timeout);
+}
 
-resp::value client_state::reply_of(const engine::question& call, const node& at) const {
+resp::value client_state::reply_of(const engine::question& call, const node& at,
+                                   std::chrono::milliseconds timeout) const {
   if (call.reply()) return *call.reply();
   error_detail detail;
   detail.server_text = call.server_text();
   detail.attempts = std::max(call.attempts(), at.commands()->trouble().second);
-  detail.elapsed = options_.timeout;
+  detail.elapsed = timeout;
   fail(refined(call.failure()), std::move(detail));
 }
 

@@ -91,10 +91,17 @@ std::optional<lease_set> client::acquire_all(const std::vector<std::string>& nam
   return with_code(ec, [&]() -> std::optional<lease_set> { return acquire_all(names, options); });
 }
 
-lock_info client::inspect(std::string_view name) { return detail::inspect(*state_, name); }
+lock_info client::inspect(std::string_view name) { return detail::inspect(*state_, name, state_->options().timeout); }
 
 std::optional<lock_info> client::inspect(std::string_view name, std::error_code& ec) {
-  return with_code(ec, [&]() -> std::optional<lock_info> { return inspect(name); });
+  return inspect(name, state_->options().timeout, ec);
+}
+
+std::optional<lock_info> client::inspect(std::string_view name, std::chrono::milliseconds timeout,
+                                         std::error_code& ec) {
+  return with_code(ec, [&]() -> std::optional<lock_info> {
+    return detail::inspect(*state_, name, std::min(timeout, state_->options().timeout));
+  });
 }
 
 std::vector<lock_info> client::list(std::string_view glob) { return detail::list(*state_, glob); }

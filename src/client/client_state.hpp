@@ -179,7 +179,11 @@ public:
   std::optional<std::chrono::milliseconds> quarantine();
 
   // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
-  resp::value ask(const script::lock_keys& about, script::command what, engine::question::repeat how);
+  resp::value ask(const script::lock_keys& about, script::command what, engine::question::repeat how) {
+    return ask(about, std::move(what), how, options_.timeout);
+  }
+  resp::value ask(const script::lock_keys& about, script::command what, engine::question::repeat how,
+                  std::chrono::milliseconds timeout);
   // Asks several of one server in one go. The replies are in order.
   std::vector<resp::value> ask_all(const std::shared_ptr<node>& whom, std::vector<std::string> encoded);
   std::vector<resp::value> ask_all(const std::shared_ptr<node>& whom, std::vector<script::command> what);
@@ -212,7 +216,7 @@ private:
   template <class Question>
   std::vector<resp::value> ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
-  resp::value reply_of(const engine::question& call, const node& at) const;
+  resp::value reply_of(const engine::question& call, const node& at, std::chrono::milliseconds timeout) const;
   std::optional<engine::quarantine> known_quarantine() const;
   errc refined(errc code) const;
   std::string why_nothing_is_granted() const;

@@ -102,10 +102,10 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
   for (std::size_t i = 0; i < reply.holders.size(); ++i) out.grants[reply.holder_ids[i]].add(node, reply.holders[i]);
 }
 
-survey ask_all(client_state& state, const script::lock_keys& keys) {
+survey ask_all(client_state& state, const script::lock_keys& keys, milliseconds timeout) {
   auto& of = *state.of_quorum();
   const time_point now = boottime_now();
-  engine::quorum_question call{of.votes().all(), {script::inspect(keys)}, 300ms, now + state.options().timeout};
+  engine::quorum_question call{of.votes().all(), {script::inspect(keys)}, 300ms, now + timeout};
   of.votes().run(call);
   survey out;
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -129,6 +129,10 @@ survey ask_all(client_state& state, const script::lock_keys& keys) {
   return out;
 }
 
+survey ask_all(client_state& state, const script::lock_keys& keys) {
+  return ask_all(state, keys, state.options().timeout);
+}
+
 [[noreturn]] void fail_too_few(const client_state& state, const survey& seen) {
   error_detail detail;
   std::size_t without = 0;
@@ -144,9 +148,9 @@ survey ask_all(client_state& state, const script::lock_keys& keys) {
 
 }  // namespace
 
-lock_info inspect_quorum(client_state& state, std::string_view text) {
+lock_info inspect_quorum(client_state& state, std::string_view text, milliseconds timeout) {
   const lock_name name = state.name_of(text);
-  auto seen = ask_all(state, state.keys_of(name));
+  auto seen = ask_all(state, state.keys_of(name), timeout);
   const std::size_t majority = seen.nodes.size() / 2 + 1;
   if (seen.answered < majority) fail_too_few(state, seen);
   const std::size_t silent = seen.nodes.size() - seen.answered;
@@ -201,7 +205,7 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   }
   std::vector<lock_info> all;
   for (const auto& name : names) {
-    auto info = inspect_quorum(state, name);
+    auto info = inspect_quorum(state, name, state.options().timeout);
     if (info.held) all.push_back(std::move(info));
   }
   return all;

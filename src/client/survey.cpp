@@ -87,12 +87,12 @@ lock_info info_of(std::string name, const script::inspect_reply& reply) {
   return info;
 }
 
-lock_info inspect(client_state& state, std::string_view text) {
+lock_info inspect(client_state& state, std::string_view text, milliseconds timeout) {
   state.require_ours();
-  if (state.of_quorum()) return inspect_quorum(state, text);
+  if (state.of_quorum()) return inspect_quorum(state, text, timeout);
   const lock_name name = state.name_of(text);
   const auto keys = state.keys_of(name);
-  const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
+  const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed, timeout);
   auto info = info_of(name.text(), read_inspection(state, reply, keys));
   if (const auto found = state.quarantine()) info.quarantine = *found;
   return info;

@@ -8,7 +8,8 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
-lock_info inspect(client_state&, std::string_view name);
+// `timeout`: how long the server may take to answer.
+lock_info inspect(client_state&, std::string_view name, std::chrono::milliseconds timeout);
 std::vector<lock_info> list(client_state&, std::string_view glob);
 void break_lock(client_state&, std::string_view name, fencing_token seen, const break_options&);
 
@@ -18,7 +19,7 @@ lock_info info_of(std::string name, const script::inspect_reply& reply);
 void show_holder(lock_info& info, const holder_info& first);
 
 // As those, of a quorum.
-lock_info inspect_quorum(client_state&, std::string_view name);
+lock_info inspect_quorum(client_state&, std::string_view name, std::chrono::milliseconds timeout);
 std::vector<lock_info> list_quorum(client_state&, std::string_view glob);
 void break_on_quorum(client_state&, std::string_view name, fencing_token seen, const break_options&);
 void declare_on_quorum(client_state&);

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import time
 import unittest
@@ -154,6 +155,23 @@ class Waiting(CommandTest):
         holder.process.stdin.close()
         self.assertEqual((quiet.wait(), quick.wait()), (0, 0))
         self.assertEqual((quiet.err, quick.err), ("", ""))
+
+    # What asks who has the lock gets no answer, either.
+    def test_ends_in_time_when_the_server_falls_silent(self):
+        self.hold()
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        waiter = self.start("run", "--server-timeout", "60s", "-w", "1s", self.lock, "--", "true")
+        self.assertEqual(waiter.wait(30), 69)
+
+    def test_is_stopped_by_a_signal_when_the_server_falls_silent(self):
+        self.hold()
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        waiter = self.start("run", "--server-timeout", "60s", self.lock, "--", "true")
+        time.sleep(0.6)  # It asks who has the lock.
+        waiter.signal(signal.SIGTERM)
+        self.assertEqual(waiter.wait(30), 128 + signal.SIGTERM)
 
     def test_show_lists_the_line_in_order(self):
         holder = self.hold()
