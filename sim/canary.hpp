@@ -22,6 +22,7 @@ enum class canary_switch {
   leases_have_no_last_instant,
   hands_on_what_is_not_reserved,
   parts_are_lost_alone,
+  waits_half_as_long,
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,

@@ -62,6 +62,7 @@ void process::ask(customer& who, const wish& what, call_record record, std::opti
   made.keys = wanted.keys;
   core::acquire_settings rules{what.ttl,  rho,           what.is_try,
                                what.wait, what_.timeout, at_node.caller.wire().was_ever_ready()};
+  if (what.wait && tell_.is_planted(canary_switch::waits_half_as_long)) rules.wait = *what.wait / 2;
   rules.has_alternative = what_.has_alternative;
   const time_point at = now();
   engine::acquire::request request{wanted.keys, std::make_shared<const std::string>(made.record.label), what_.max_ttl,

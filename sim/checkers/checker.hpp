@@ -89,6 +89,7 @@ std::unique_ptr<checker> make_token_order(surroundings&);
 std::unique_ptr<checker> make_stale_write(surroundings&);
 std::unique_ptr<checker> make_loss_told(surroundings&);
 std::unique_ptr<checker> make_outcomes(surroundings&);
+std::unique_ptr<checker> make_reasons(surroundings&);
 std::unique_ptr<checker> make_no_late_renewal(surroundings&);
 std::unique_ptr<checker> make_line_order(surroundings&);
 std::unique_ptr<checker> make_expiry(surroundings&);

@@ -197,7 +197,8 @@ void quorum_world::check_token(int client, const quorum_client::held& one, bool 
 // A quarantine is no silence: who waits waits for its end.
 void quorum_world::check_silence(int client, const script::part& what, duration silence) {
   const duration timeout = client_plans_[static_cast<std::size_t>(client)].timeout;
-  if (silence < timeout) return;  // It had less time to wait than that.
+  // It had less time to wait than that; or what befalls them is written by hand, and we do not know of it.
+  if (silence < timeout || !is_drawn_) return;
   const instant since = events_.now() - timeout;
   if (const auto own = client_trouble_until_.find(client); own != client_trouble_until_.end() && own->second > since) {
     return;
@@ -295,6 +296,7 @@ bool quorum_world::goes_on(instant until) {
 }
 
 void quorum_world::run() {
+  is_drawn_ = true;
   if (!kinds_.empty()) plan_trouble();
   const instant horizon{plan_.horizon};
   while (goes_on(horizon)) {

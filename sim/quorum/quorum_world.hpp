@@ -119,6 +119,7 @@ private:
   seeded_random trouble_;
   std::vector<fault> kinds_;
   duration most_ahead_{0};
+  bool is_drawn_ = false;  // Its trouble, by us.
   bool trouble_is_over_ = false;
   std::optional<std::size_t> gone_{};  // The server that does not come back.
   int last_number_ = 0;

@@ -115,7 +115,7 @@ TEST(quarantine, P20_a_primary_that_was_a_replica_for_a_time_has_forgotten) {
     s.passes(2s);
     // Demoted, filled from another that knew nothing of A, promoted again; connections live through it.
     s.operate({"DEL", s.subject().keys.holder});
-    s.server().redis().set_replication(std::string(40, 'c'), std::string(40, 'b'));
+    s.server_was_a_replica();
     s.b.tries();
     s.within(100ms, "B, whose connection is old, is told", [&] { return s.b.was_told(call_end::not_applied); });
     s.passes(10ms);

@@ -149,6 +149,11 @@ void story::server_clock_steps(std::chrono::microseconds by) {
   world_.befall_all(1min);
 }
 
+void story::server_was_a_replica() {
+  server().redis().set_replication(std::string(40, 'c'), std::string(40, 'b'));
+  world_.befall_all(1min);
+}
+
 void story::loses(const std::string& key) {
   world_.say(fmt::format("the server loses {}", key));
   operate({"DEL", key});

@@ -112,6 +112,8 @@ public:
   // ---- the server ----
   model_server& server() { return world_.server(); }
   void server_clock_steps(std::chrono::microseconds by);
+  // For a time, of another one.
+  void server_was_a_replica();
   // An operator's redis-cli: which invariants do not watch.
   resp::value operate(std::initializer_list<std::string> words) { return server().operate(words); }
   void loses(const std::string& key);
