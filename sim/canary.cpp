@@ -279,7 +279,7 @@ const std::vector<canary>& canaries() {
        true},
       {"calls_stay_behind",
        "calls do not go to the node that serves their slot now",
-       "progress",
+       "C5",
        1000,
        "slot_moves",
        canary_switch::calls_stay_behind,
