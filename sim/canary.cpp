@@ -287,6 +287,16 @@ const std::vector<canary>& canaries() {
        0,
        0,
        true},
+      {"nobody_hears_a_shard",
+       "whoever is subscribed to a sharded channel counts as gone",
+       "C7",
+       1000,
+       "",
+       canary_switch::none,
+       {{with_line, "'SHARDNUMSUB'", "'NUMSUB'"}},
+       0,
+       0,
+       true},
   };
   return all;
 }

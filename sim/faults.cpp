@@ -172,6 +172,7 @@ void trouble::strike_rights(fault what) {
     case fault::publish_denied:
     case fault::info_denied: {
       server.redis().deny(what == fault::publish_denied ? "PUBLISH" : "INFO");
+      if (what == fault::publish_denied) server.redis().deny("SPUBLISH");
       lasting(time, [&server] { server.redis().allow_all(); });
       break;
     }

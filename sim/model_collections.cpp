@@ -215,22 +215,35 @@ resp::value model_redis::hdel(words_t words) {
 
 // ---- channels ----
 
-resp::value model_redis::publish(words_t words) {
-  const auto found = subscribers_.find(words[1]);
-  const std::int64_t listening = found == subscribers_.end() ? 0 : found->second;
-  if (listening > 0 || has_bus_) said_.push_back({words[1], words[2]});
+resp::value model_redis::publish(words_t words) { return say(words, reach::everywhere); }
+
+// As a script sees it; who asks for it outside of one is told MOVED.
+resp::value model_redis::spublish(words_t words) {
+  if (serves_ && !serves_(words[1])) {
+    return resp::server_error{"ERR Script attempted to access a non local key in a cluster node"};
+  }
+  return say(words, reach::shard);
+}
+
+resp::value model_redis::say(words_t words, reach how) {
+  const auto& channels = subscribers_[how];
+  const auto found = channels.find(words[1]);
+  const std::int64_t listening = found == channels.end() ? 0 : found->second;
+  if (listening > 0 || (has_bus_ && how == reach::everywhere)) said_.push_back({words[1], words[2], how});
   return listening;
 }
 
 resp::value model_redis::pubsub(words_t words) {
-  if (upper(words[1]) != "NUMSUB") {
+  const auto what = upper(words[1]);
+  if (what != "NUMSUB" && what != "SHARDNUMSUB") {
     return resp::server_error{"ERR the model does not know PUBSUB " + words[1]};
   }
+  const auto& channels = subscribers_[what == "NUMSUB" ? reach::everywhere : reach::shard];
   resp::value::array all;
   for (std::size_t i = 2; i < words.size(); ++i) {
-    const auto found = subscribers_.find(words[i]);
+    const auto found = channels.find(words[i]);
     all.emplace_back(words[i]);
-    all.emplace_back(found == subscribers_.end() ? std::int64_t{0} : std::int64_t{found->second});
+    all.emplace_back(found == channels.end() ? std::int64_t{0} : std::int64_t{found->second});
   }
   return all;
 }

@@ -60,6 +60,7 @@ resp::value model_redis::run(words_t words, bool in_script) {
       row{"HEXISTS", 3, false, false, &model_redis::hexists},
       row{"HDEL", -3, false, true, &model_redis::hdel},
       row{"PUBLISH", 3, false, false, &model_redis::publish},
+      row{"SPUBLISH", 3, false, false, &model_redis::spublish},
       row{"PUBSUB", -2, false, false, &model_redis::pubsub},
   };
   const std::string name = upper(words[0]);

@@ -66,13 +66,17 @@ public:
   void deny(const std::string& command) { denied_.insert(command); }
   void allow_all() { denied_.clear(); }
 
-  // Exact subscriptions, as PUBSUB NUMSUB counts them.
-  void subscribe(const std::string& channel) { ++subscribers_[channel]; }
-  void unsubscribe(const std::string& channel) { --subscribers_[channel]; }
+  // Exact subscriptions, as PUBSUB NUMSUB and SHARDNUMSUB count them. What is said on a sharded channel stays here.
+  enum class reach { everywhere, shard };
+  void subscribe(const std::string& channel, reach how = reach::everywhere) { ++subscribers_[how][channel]; }
+  void unsubscribe(const std::string& channel, reach how = reach::everywhere) { --subscribers_[how][channel]; }
   struct message {
     std::string channel;
     std::string text;
+    reach how = reach::everywhere;
   };
+  // Of a node of a cluster: does it serve the slot of that channel?
+  void set_serves(std::function<bool(const std::string& channel)> serves) { serves_ = std::move(serves); }
   // It is a node of a cluster: who listens may do it at another one.
   void set_bus(bool has) { has_bus_ = has; }
   // What was said since the last call on channels that somebody listens to, as far as it knows.
@@ -162,6 +166,8 @@ private:
   resp::value hexists(words_t words);
   resp::value hdel(words_t words);
   resp::value publish(words_t words);
+  resp::value spublish(words_t words);
+  resp::value say(words_t words, reach how);
   resp::value pubsub(words_t words);
   // Null when there is none, or another type (`is_wrong`).
   template <class Type>
@@ -181,7 +187,8 @@ private:
   std::string second_id_ = std::string(40, '0');
   server_time started_at_ = clock_ - std::chrono::hours{24};
   std::set<std::string> denied_{};
-  std::map<std::string, int> subscribers_{};
+  std::map<reach, std::map<std::string, int>> subscribers_{};
+  std::function<bool(const std::string& channel)> serves_{};
   std::vector<message> said_{};
   std::uint64_t writes_ = 0;
   bool is_replica_ = false;

@@ -2,6 +2,7 @@
 #include "model_server.hpp"
 
 #include "resp/writer.hpp"
+#include "script/slot.hpp"
 
 #include <fmt/format.h>
 
@@ -47,6 +48,7 @@ model_server::model_server(event_queue& events, wall_clock clock, std::shared_pt
       tell_{std::move(tell)},
       redis_{clock.read(events.now()), std::move(scripts)} {
   redis_.set_bus(static_cast<bool>(tell_.on_said));
+  redis_.set_serves([this](const std::string& channel) { return !moved(channel); });
   redis_.start_run(run_id());
   redis_.set_started_at(redis_.now() - std::chrono::hours{24 * 365});  // Before anybody who is here.
 }
@@ -83,7 +85,7 @@ void model_server::break_lock(const lock& of, const holder& whose, bool at_once)
 }
 
 void model_server::forge(const std::string& channel, const std::string& text) {
-  operate({"PUBLISH", channel, text});
+  operate({channel.ends_with('}') ? "SPUBLISH" : "PUBLISH", channel, text});
   spread_messages();
   flush();
 }
@@ -106,7 +108,7 @@ void model_server::on_closed(int id) { drop(id); }
 void model_server::drop(int id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
-  for (const auto& channel : found->second.channels) redis_.unsubscribe(channel);
+  for (const auto& [channel, how] : found->second.channels) redis_.unsubscribe(channel, how);
   connections_.erase(found);
 }
 
@@ -170,7 +172,7 @@ void model_server::serve(connection& from, instant sent_at) {
     words_.resize(elements.size());
     for (std::size_t i = 0; i < elements.size(); ++i) words_[i] = *elements[i].as_bulk();
     const auto before = redis_.writes();
-    if (words_[0] == "SUBSCRIBE" || words_[0] == "UNSUBSCRIBE") {
+    if (words_[0] == "SUBSCRIBE" || words_[0] == "SSUBSCRIBE") {
       subscribe(from, words_);
     } else if (words_[0] == "WAIT") {
       wait(from, words_, sent_at);
@@ -264,38 +266,72 @@ resp::value model_server::answer_script(int process, const lock& of, script::id 
 // ---- subscriptions ----
 
 void model_server::subscribe(connection& from, words_t words) {
-  const bool is_off = words[0] == "UNSUBSCRIBE";
+  const auto how = words[0] == "SUBSCRIBE" ? reach::everywhere : reach::shard;
   for (const auto& channel : words.subspan(1)) {
-    if (denies_subscribe_ && !is_off) {
-      append(from.output, resp::server_error{"NOPERM this user has no permissions to run the 'subscribe' command"});
-      return tell_.on_command("SUBSCRIBE", resp::server_error{"NOPERM"});
-    }
-    if (is_off && from.channels.erase(channel) > 0) redis_.unsubscribe(channel);
-    if (!is_off && from.channels.insert(channel).second) redis_.subscribe(channel);
-    const resp::value count{static_cast<std::int64_t>(from.channels.size())};
-    append(from.output,
-           resp::value::array{std::string{is_off ? "unsubscribe" : "subscribe"}, std::string{channel}, count});
-    tell_.on_command(words[0], count);
+    const auto reply = subscribe(from, channel, how);
+    append(from.output, reply);
+    tell_.on_command(words[0], reply);
+    if (reply.as_error()) return;
   }
+}
+
+resp::value model_server::subscribe(connection& from, const std::string& channel, reach how) {
+  const std::string name = how == reach::shard ? "ssubscribe" : "subscribe";
+  if (denies_subscribe_) {
+    return resp::server_error{"NOPERM this user has no permissions to run the '" + name + "' command"};
+  }
+  if (how == reach::shard) {
+    if (const auto where = moved(channel)) return resp::server_error{*where};
+  }
+  if (from.channels.insert({channel, how}).second) redis_.subscribe(channel, how);
+  return resp::value::array{name, channel, count_of(from, how)};
+}
+
+// Those of one reach are counted apart.
+std::int64_t model_server::count_of(const connection& of, reach how) {
+  return std::count_if(of.channels.begin(), of.channels.end(), [&](const auto& c) { return c.second == how; });
+}
+
+// Who would be told where that slot is now.
+std::optional<std::string> model_server::moved(const std::string& channel) const {
+  auto why = tell_.refuses ? tell_.refuses(channel) : std::nullopt;
+  return why && why->starts_with("MOVED") ? why : std::nullopt;
+}
+
+void model_server::lose_slot(int slot) {
+  for (auto& [id, c] : connections_) {
+    for (auto it = c.channels.begin(); it != c.channels.end();) {
+      const auto [channel, how] = *it;
+      if (how != reach::shard || script::slot_of(channel) != slot) {
+        ++it;
+        continue;
+      }
+      it = c.channels.erase(it);
+      redis_.unsubscribe(channel, how);
+      append(c.output, resp::value::array{std::string{"sunsubscribe"}, channel, count_of(c, how)});
+    }
+  }
+  flush();
 }
 
 void model_server::spread_messages() {
   for (const auto& said : redis_.take_messages()) {
-    tell_subscribers(said.channel, said.text);
-    if (tell_.on_said) tell_.on_said(said.channel, said.text);
+    tell_subscribers(said);
+    if (said.how == reach::everywhere && tell_.on_said) tell_.on_said(said.channel, said.text);
   }
 }
 
-void model_server::tell_subscribers(const std::string& channel, const std::string& text) {
+void model_server::tell_subscribers(const model_redis::message& said) {
+  const std::string kind = said.how == reach::shard ? "smessage" : "message";
   for (auto& [id, to] : connections_) {
-    if (!to.channels.contains(channel)) continue;
-    append(to.output, resp::value::array{std::string{"message"}, channel, text});
+    if (!to.channels.contains({said.channel, said.how})) continue;
+    append(to.output, resp::value::array{kind, said.channel, said.text});
   }
 }
 
 void model_server::hear(const std::string& channel, const std::string& text) {
   if (!is_up()) return;
-  tell_subscribers(channel, text);
+  tell_subscribers({channel, text});
   flush();
 }
 

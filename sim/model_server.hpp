@@ -66,6 +66,8 @@ public:
   void on_copied();
   // The keys of a lock, with what is left of their time (MIGRATE).
   void migrate(const script::lock_keys& which, model_server& to);
+  // That slot is another node's now: so are the subscriptions in it.
+  void lose_slot(int slot);
   // What was said at another node of its cluster.
   void hear(const std::string& channel, const std::string& text);
   // CLIENT KILL: of those that have subscribed, or of all.
@@ -86,6 +88,7 @@ public:
   instant stuck_until() override { return stuck_until_; }
 
 private:
+  using reach = model_redis::reach;
   // For replicas to have what a connection wrote.
   struct waiting {
     int copies;
@@ -100,7 +103,7 @@ private:
   struct connection {
     int host;
     resp::reader reader{};
-    std::set<std::string> channels{};
+    std::set<std::pair<std::string, reach>> channels{};
     std::string output{};
     std::uint64_t writes = 0;        // Of the server, when it wrote last.
     std::optional<waiting> waits{};  // Nothing is read from it meanwhile.
@@ -113,9 +116,12 @@ private:
   resp::value answer(connection& from, words_t words, instant sent_at);
   resp::value answer_script(int process, const lock& of, script::id which, words_t words, instant sent_at);
   void subscribe(connection& from, words_t words);
+  resp::value subscribe(connection& from, const std::string& channel, reach how);
+  static std::int64_t count_of(const connection& of, reach how);
+  std::optional<std::string> moved(const std::string& channel) const;
   void drop(int id);
   void spread_messages();
-  void tell_subscribers(const std::string& channel, const std::string& text);
+  void tell_subscribers(const model_redis::message& said);
   void flush();
 
   std::string run_id() const;

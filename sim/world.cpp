@@ -178,6 +178,7 @@ model_server::hooks world::server_hooks(int server) {
     const auto* error = reply.as_error();
     // The model's own words for what it does not know: a simulation that goes on behind them proves nothing.
     if (error && error->text.find("the model") != std::string::npos) complain("model", name + ": " + error->text);
+    if (name.starts_with("EVAL")) note_quarantine(reply);
   };
   return h;
 }
@@ -200,6 +201,14 @@ void world::note_size(const script_run& run) {
   past_sizes_.push_back({run.lock, of.size, now()});
   of.size = std::stoi(run.args[0].substr(1));
   befall_all(2s);
+}
+
+// A clock that goes back lets a quarantine begin anew, when a client next asks: that may be long after the step (H5).
+void world::note_quarantine(const resp::value& reply) {
+  const auto* parts = reply.as_array();
+  if (code_of(reply) != 8 || parts->size() < 3 || !excuse({cause::clock_stepped}, instant{})) return;
+  const auto* remaining = (*parts)[2].as_integer();
+  if (remaining) befall_all(std::chrono::milliseconds{*remaining + *remaining / 10} + 2s);
 }
 
 void world::see(const script_run& run, int server) {

@@ -96,6 +96,7 @@ private:
   void start_process(const process_plan& what);
   void see(const script_run& run, int server);
   void note_size(const script_run& run);
+  void note_quarantine(const resp::value& reply);
   void mix(std::uint64_t number);
   void mix(std::string_view text);
   bool is_everybody_done() const;

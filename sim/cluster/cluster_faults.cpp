@@ -32,15 +32,18 @@ void trouble::move_a_slot() {
   auto& servers = in_->servers();
   if (is_failing_over_ || servers.is_moving()) return;
   const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
-  const int from = servers.shard_of(servers.primary_of(about.keys));
+  // Or the slot in which a node keeps its epoch and is subscribed to: it has another one from then on.
+  const bool is_of_node = rng_.chance(15);
+  const auto keys = is_of_node ? script::lock_keys{script::epoch_key("hf:", rng_.number(0, 5))} : about.keys;
+  const int from = servers.shard_of(servers.primary_of(keys));
   const int to = (from + rng_.number(1, static_cast<int>(servers.shards()) - 1)) % static_cast<int>(servers.shards());
   // docs/topologies.md: no slot leaves a node that may have forgotten locks, before its quarantine is over.
   if (in_->now() < in_->server(from).began_at() + 2 * duration{in_->what().max_ttl} + 1s) return;
-  if (about.keys.is_counted && !clocks_agree(from, to)) return;
-  if (in_->is_tracing()) in_->say(fmt::format("the slot of lock {} goes to shard {}", about.number, to));
+  if (keys.is_counted && !clocks_agree(from, to)) return;
+  if (in_->is_tracing()) in_->say(fmt::format("the slot of {} goes to shard {}", keys.holder, to));
   const duration takes = rng_.any_size(1ms, 500ms);
-  servers.begin_move(about.keys, to);
-  in_->befall_all(takes + 6s);
+  servers.begin_move(keys, to);
+  in_->befall_all(takes + 6s + (is_of_node ? 2 * duration{in_->what().max_ttl} : duration{0}));
   in_->queue().after(takes, [this, began_at = in_->now()] { finish_move(began_at); });
 }
 

@@ -218,6 +218,7 @@ int server_set::end_move() {
   servers_[static_cast<std::size_t>(from)].migrate(keys, servers_[static_cast<std::size_t>(to)]);
   slots_.move(slot, shard);
   for (const int who : {from, to}) slots_.learn_slot(who, slot, shard, to);
+  servers_[static_cast<std::size_t>(from)].lose_slot(slot);
   return slot;
 }
 

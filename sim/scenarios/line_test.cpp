@@ -78,7 +78,7 @@ TEST(the_line, P1_a_dead_waiter_costs_nothing) {
 TEST(the_line, P1_a_release_is_whole_although_nobody_may_be_told) {
   const rule about{.opposite = "a PUBLISH that is refused ends the script, behind its DEL",
                    .broken = "expected",
-                   .texts = {{with_line, "local told = pcall('PUBLISH'", "local told = call('PUBLISH'"}}};
+                   .texts = {{with_line, "told = pcall('PUBLISH'", "told = call('PUBLISH'"}}};
   play(about, [](story& s) {
     a_holds(s);
     s.server().redis().deny("PUBLISH");

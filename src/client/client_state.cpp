@@ -61,8 +61,8 @@ std::string ear_name(const std::string& prefix) {
   return prefix + "wake:" + std::string{owner_id{net::system_random().bytes16()}.hex()};
 }
 
-// The nodes of a cluster differ in who they are; all of them have one name for the line, so that a hint finds us also
-// while the slot moves.
+// The nodes of a cluster differ in who they are; for the line all of them have one name, and each its own slot behind
+// it (engine/hints.hpp).
 std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift drift,
                                          const std::shared_ptr<reporter>& tell,
                                          const std::function<void(command_connection::ended_calls)>& conclude) {

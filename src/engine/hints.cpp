@@ -4,6 +4,8 @@
 #include "resp/writer.hpp"
 #include "script/message.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -20,11 +22,18 @@ channel::settings for_listening(channel::settings s) {
   return s;
 }
 
+// Of what a subscriber is told: {kind, channel, text or count}. Null: it is something else.
+const std::string* kind_of(const resp::value& what) {
+  const auto* parts = what.as_array();
+  return parts && parts->size() == 3 ? (*parts)[0].as_bulk() : nullptr;
+}
+
 }  // namespace
 
 hints::hints(channel::settings settings, std::string channel_name, channel& commands, base::random_source& rng,
              hooks tell)
     : name_{std::move(channel_name)},
+      tag_{settings.epoch.tag},
       commands_{&commands},
       tell_{std::move(tell)},
       channel_{for_listening(std::move(settings)), rng, *this} {}
@@ -53,16 +62,28 @@ void hints::compare(time_point now) {
 void hints::on_ready(time_point now) {
   compare(now);
   if (!channel_.is_ready()) return;
+  tried_.reset();
+  subscribe(now);
+}
+
+// In its slot, unless that was tried with this number before.
+void hints::subscribe(time_point now) {
+  const auto tag = tag_ ? std::optional<int>{*tag_} : std::nullopt;
+  const bool is_sharded = tag && tag != tried_;
+  if (is_sharded) tried_ = tag;
+  channel_name_ = is_sharded ? fmt::format("{}:{{{}}}", name_, *tag) : name_;
   std::string bytes;
-  resp::append_request(bytes, std::array<std::string_view, 2>{"SUBSCRIBE", name_});
+  const std::array<std::string_view, 2> words{is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel_name_};
+  resp::append_request(bytes, words);
   channel_.send_raw(now, bytes, *this);
 }
 
 void hints::on_reply(time_point now, time_point /*sent_at*/, const resp::value& reply) {
-  const auto* parts = reply.as_array();
-  const auto* kind = parts && parts->size() == 3 ? (*parts)[0].as_bulk() : nullptr;
+  const auto* kind = kind_of(reply);
   subscribed_at_ = now;
-  set(now, kind && *kind == "subscribe" ? core::hearing::yes : core::hearing::no);
+  if (kind && (*kind == "subscribe" || *kind == "ssubscribe")) return set(now, core::hearing::yes);
+  if (is_sharded()) return subscribe(now);
+  set(now, core::hearing::no);
 }
 
 void hints::on_down(time_point now, const connection_failure& failure, bool /*was_ready*/) {
@@ -71,10 +92,16 @@ void hints::on_down(time_point now, const connection_failure& failure, bool /*wa
 }
 
 bool hints::on_push(time_point now, const resp::value& what) {
-  const auto* parts = what.as_array();
-  const auto* kind = parts && parts->size() == 3 ? (*parts)[0].as_bulk() : nullptr;
-  if (!kind || *kind != "message") return false;
-  const auto* text = (*parts)[2].as_bulk();
+  const auto* kind = kind_of(what);
+  if (!kind) return false;
+  if (*kind == "sunsubscribe") {
+    if ((*what.as_array())[1] != resp::value{channel_name_}) return true;
+    set(now, core::hearing::pending);
+    subscribe(now);
+    return true;
+  }
+  if (*kind != "message" && *kind != "smessage") return false;
+  const auto* text = (*what.as_array())[2].as_bulk();
   // One that we cannot read is somebody else's, or of a later version: nothing is lost but time.
   const auto said = text ? script::parse_message(*text) : std::nullopt;
   if (said && tell_.on_hint) tell_.on_hint(now, said->owner, said->said_at, said->look_in);

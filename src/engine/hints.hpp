@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server's line says to this process: one subscription to one channel, on a connection of its own. A message
 // is a hint to look and nothing else (H20, B31): whatever is lost here costs time and no more.
+//
+// At a node of a cluster the channel is a sharded one, in a slot of that node, so that nothing of it goes over the
+// cluster's bus: `NAME:{number}`, the number that its epoch is kept under. Where that is refused (Redis 6, its ACL, the
+// slot has just moved), and when the slot leaves, it is `NAME` as on a single server
+// (docs/decisions/0026-sharded-channels.md).
 #pragma once
 
 #include "base/random.hpp"
@@ -8,17 +13,22 @@
 #include "core/acquire_call.hpp"
 #include "engine/channel.hpp"
 
+#include <atomic>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace holdfast::engine {
 
-//  hearing | subscribed  | refused, final failure | connection ended | wanted | message
-//  --------+-------------+------------------------+------------------+--------+--------
-//  pending | -> yes      | -> no                  | pending          | connects | hint
-//  yes     | -           | -                      | -> pending       | -      | hint
-//  no      | -> yes      | no                     | no               | -      | -
+//  hearing | subscribed  | refused, final failure | connection ended | slot gone  | wanted   | message
+//  --------+-------------+------------------------+------------------+------------+----------+--------
+//  pending | -> yes      | -> no                  | pending          | -          | connects | hint
+//  yes     | -           | -                      | -> pending       | -> pending | -        | hint
+//  no      | -> yes      | no                     | no               | -          | -        | -
+//
+// Refused is only what there is nothing left to try for.
 //
 // Subscribed counts only while the command connection has reached the same server.
 //
@@ -31,11 +41,13 @@ public:
     std::function<void(time_point now)> on_hearing_changed{};
   };
 
-  // `commands`: on which the entries are sent that name our channel.
+  // `commands`: on which the entries are sent that name our channel. settings.epoch.tag: the number; null: the server
+  // is no node of a cluster.
   hints(channel::settings settings, std::string channel_name, channel& commands, base::random_source& rng, hooks tell);
 
   channel& wire() { return channel_; }
-  const std::string& channel_name() const { return name_; }
+  // Another one after the subscription has ended, when hearing() is no longer yes.
+  const std::string& channel_name() const { return channel_name_; }
   core::hearing hearing() const { return hearing_; }
   // From the first waiter on.
   void want();
@@ -55,9 +67,14 @@ public:
   void on_cut(time_point) override {}
 
 private:
+  void subscribe(time_point now);
+  bool is_sharded() const { return channel_name_.size() != name_.size(); }
   void set(time_point now, core::hearing what);
 
-  std::string name_;
+  const std::string name_;
+  const std::shared_ptr<const std::atomic<int>> tag_;
+  std::optional<int> tried_{};  // The number that was tried last, on this connection.
+  std::string channel_name_ = name_;
   channel* commands_;
   hooks tell_;
   core::hearing hearing_ = core::hearing::pending;

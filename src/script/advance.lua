@@ -6,18 +6,19 @@
 --   line     sorted set: owner id, scored by its ticket, a stamp
 --   waiters  hash: owner id -> `v1|process|ear|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`
 --                  process  -> the server's time of its last look: its heartbeat
---                  deaf     -> when a PUBLISH was refused: nobody here can be told anything
+--                  deaf     -> when a message was refused: nobody here can be told anything
 --                  standby  -> `now_us|owner id|at_us|owner id|at_us|owner id`: who was told to look when, at the
 --                              last grant, and whose grant that was
 --
--- A process is named by its channel. The ear is `s`: it has subscribed to it and the server said so (P1); or `-` and
--- the server's time of this waiter's own last look. A member of one key without its entry in the other is dead. Both
--- live a minute after the last touch. The mode is `x` and perhaps a block of tokens (acquire.lua), or `r`, `w` or `p`
--- and the permits that it takes (counted.lua).
+-- A process is named by its channel; one that ends with `{number}` is sharded, at a node of a cluster
+-- (docs/decisions/0026-sharded-channels.md). The ear is `s`: it has subscribed to it and the server said so (P1); or
+-- `-` and the server's time of this waiter's own last look. A member of one key without its entry in the other is dead.
+-- Both live a minute after the last touch. The mode is `x` and perhaps a block of tokens (acquire.lua), or `r`, `w` or
+-- `p` and the permits that it takes (counted.lua).
 --
 -- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only its expiry is
 -- the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
-local tell, next_stamp, write_fence, mark_spent, grant, go_on_at, advance
+local is_sharded, tell, next_stamp, write_fence, mark_spent, grant, go_on_at, advance
 
 local silent_us = 6000000 -- One look missed: others go first (P3).
 local dead_us = 16500000  -- Three looks missed: out of the line (P1).
@@ -25,9 +26,18 @@ local most_grants = 16
 local most_seen = 256
 local most_behind = 32
 
+is_sharded = function(channel)
+  return sub(channel, -1) == '}'
+end
+
 -- False when nobody may be told anything here, by anybody with the caller's permissions.
 tell = function(channel, message)
-  local told = pcall('PUBLISH', channel, message)
+  local told
+  if is_sharded(channel) then
+    told = pcall('SPUBLISH', channel, message)
+  else
+    told = pcall('PUBLISH', channel, message)
+  end
   return type(told) == 'number'
 end
 
@@ -139,7 +149,12 @@ end
 
 -- The exact channel: PUBLISH's own count includes whoever subscribed to a pattern (P1).
 local function listens(entry)
-  local listening = pcall('PUBSUB', 'NUMSUB', entry.process)
+  local listening
+  if is_sharded(entry.process) then
+    listening = pcall('PUBSUB', 'SHARDNUMSUB', entry.process)
+  else
+    listening = pcall('PUBSUB', 'NUMSUB', entry.process)
+  end
   return listening.err or tonumber(listening[2]) ~= 0
 end
 

@@ -50,7 +50,7 @@ end
 -- seldom, since nobody tells it that it has become the first. All others look every 5 s, which is their heartbeat.
 place = function(owner, process, told, max_ttl)
   call('HSET', KEYS[4], process, now)
-  if redis.acl_check_cmd and not redis.acl_check_cmd('PUBLISH', process, '') then
+  if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
     call('HSET', KEYS[4], 'deaf', now)
   end
   call('PEXPIRE', KEYS[3], 60000)

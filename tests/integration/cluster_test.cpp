@@ -164,7 +164,11 @@ TEST_F(on_a_cluster, who_waits_keeps_the_place_when_the_slot_moves_B68) {
   }
   const auto to = move("x");
   // Who has not heard of the move cannot be told there, and is passed over for that time.
-  EXPECT_TRUE(eventually([&] { return ask_list(to, {"PUBSUB", "CHANNELS", "hf:wake:*"}).size() == 3; }, long_enough));
+  EXPECT_TRUE(eventually(
+      [&] {
+        return ask_list(to, {"PUBSUB", "SHARDCHANNELS", "hf:wake:*"}).size() == 3;
+      },
+      long_enough));
   let_pass(1s);  // And has looked, saying that it hears.
   EXPECT_EQ(code_of([&] { held->renew(); }), std::error_code{});
   held.reset();

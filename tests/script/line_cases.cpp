@@ -9,6 +9,7 @@ namespace {
 const std::string ear = "hf:wake:p";
 const std::string other_ear = "hf:wake:q";
 const std::string silent_ear = "hf:wake:silent";
+const std::string sharded_ear = "hf:wake:p:{7}";  // As at a node of a cluster.
 
 struct entry {
   std::string block{};
@@ -215,6 +216,17 @@ std::vector<script_case> absent_cases() {
         wait("<C>", queued("c", 1)), release_with_line("<A>", "<t>"), is_absent(holder),
         look("<C>", queued_free("c", 1)), look("<B>", granted(), silent_ear, "-"), held_by("<B>"),
         left_is(holder, 9000, 10000)}},
+      {"who_hears_a_sharded_channel_is_told_there_and_no_other_is_P1",
+       {acquire("<A>", now("t")), listen(sharded_ear), wait("<B>", queued("b", 0), from("hf:wake:q:{7}")),
+        wait("<C>", queued("c", 1), from(sharded_ear)), release_with_line("<A>", "<t>"), held_by("<C>"),
+        hears_something(), hears(none()), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+      {"spublish_denied_keeps_the_lock_free_for_the_first_P1",
+       {acquire("<A>", now("t")), listen(sharded_ear), wait("<B>", queued("b", 0), from(sharded_ear)), deny("SPUBLISH"),
+        release_with_line("<A>", "<t>"), is_absent(holder), send({"HEXISTS", waiters, "deaf"}, number(1)),
+        look("<B>", granted(), sharded_ear), held_by("<B>"), allow_all()}},
+      {"who_may_not_say_anything_to_a_shard_looks_twice_a_second_P1",
+       {acquire("<A>", now("t")), listen(sharded_ear), deny("SPUBLISH"),
+        wait("<B>", queued("b", 0, 0, 500), from(sharded_ear)), allow_all()}},
       {"publish_denied_keeps_the_lock_free_for_the_first_P1",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         deny("PUBLISH"), release_with_line("<A>", "<t>"), allow_all(), is_absent(holder),

@@ -27,10 +27,10 @@ public:
 
   void listen(const std::string& channel) override {
     channels_.push_back(channel);
-    redis_.subscribe(channel);
+    redis_.subscribe(channel, reach_of(channel));
   }
   void end_listening() override {
-    for (const auto& channel : channels_) redis_.unsubscribe(channel);
+    for (const auto& channel : channels_) redis_.unsubscribe(channel, reach_of(channel));
     channels_.clear();
     messages_.clear();
     redis_.take_messages();
@@ -47,6 +47,10 @@ public:
   void allow_all() override { redis_.allow_all(); }
 
 private:
+  static sim::model_redis::reach reach_of(const std::string& channel) {
+    return channel.ends_with('}') ? sim::model_redis::reach::shard : sim::model_redis::reach::everywhere;
+  }
+
   // 2026-11-20 22:13:20 UTC; any date whose seconds have ten digits would do.
   std::vector<std::string> channels_{};
   std::vector<std::string> messages_{};

@@ -118,19 +118,21 @@ public:
 
   void listen(const std::string& channel) override {
     if (!listener_) listener_ = std::make_unique<connection>(directory_ + "/s");
-    listener_->execute({"SUBSCRIBE", channel});
+    channel_ = channel;
+    listener_->execute({is_sharded() ? "SSUBSCRIBE" : "SUBSCRIBE", channel});
   }
   void end_listening() override {
     if (!listener_) return;
     listener_.reset();
     messages_.clear();
-    eventually([&] { return execute({"PUBSUB", "CHANNELS"}) == resp::value{resp::value::array{}}; });
+    for (const char* kind : {"CHANNELS", "SHARDCHANNELS"}) {
+      eventually([&] { return execute({"PUBSUB", kind}) == resp::value{resp::value::array{}}; });
+    }
   }
   // What is said is there when the answer to a later command is; the mark says where it ends.
   resp::value next_message() override {
     if (messages_.empty()) {
-      const auto channel = execute({"PUBSUB", "CHANNELS"}).as_array()->at(0);
-      execute({"PUBLISH", *channel.as_bulk(), "mark"});
+      execute({is_sharded() ? "SPUBLISH" : "PUBLISH", channel_, "mark"});
       for (;;) {
         auto text = listener_->read().as_array()->at(2);
         if (text == resp::value{std::string{"mark"}}) break;
@@ -180,7 +182,10 @@ private:
   pid_t server_ = -1;
   std::unique_ptr<connection> operator_{};
   std::unique_ptr<connection> user_{};
+  bool is_sharded() const { return channel_.ends_with('}'); }
+
   std::unique_ptr<connection> listener_{};
+  std::string channel_{};  // The last that it listens to.
   std::vector<resp::value> messages_{};
 };
 

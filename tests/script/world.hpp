@@ -27,7 +27,8 @@ public:
   virtual server_time now() = 0;
   virtual bool wait_until_gone(const std::string& key) = 0;  // False after 10 s.
   virtual void set_memory_full(bool full) = 0;
-  // Somebody listens to the channel, until end_listening; and the next thing that was said there, nil for nothing.
+  // Somebody listens to the channel, a sharded one when it ends with `}`, until end_listening; and the next thing that
+  // was said there, nil for nothing.
   virtual void listen(const std::string& channel) = 0;
   virtual void end_listening() = 0;
   virtual resp::value next_message() = 0;
