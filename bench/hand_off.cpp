@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hand-off between two processes: from just before the release in one to the acquired lease in the other, which waits
-// in line. Beside it the least that any waking through Redis can take: PUBLISH in one, the message read in the other.
+// in line. Beside it the least that any waking through Redis can take: PUBLISH in one, the message read in the other;
+// and LPUSH in one, BLPOP in the other, which hands something over and not only wakes.
 #include "bench/figure.hpp"
 #include "bench/server.hpp"
 
@@ -40,11 +41,12 @@ void pause_for(nanoseconds time) {
   nanosleep(&step, nullptr);
 }
 
-// The process that is woken: by the line and by a message, in turns, until it is killed.
+// The process that is woken: by the line, a message and an element of a list, in turns, until it is killed.
 [[noreturn]] void wait_for_ever(const std::string& where, board& shared) {
   auto locks = make_client(where);
   const hiredis ears{where};
   ears.ask({"SUBSCRIBE", "bench:raw"});
+  const hiredis hands{where};
   for (;;) {
     sem_wait(&shared.go);
     auto held = locks.acquire("bench:hand-off");
@@ -54,6 +56,11 @@ void pause_for(nanoseconds time) {
 
     sem_wait(&shared.go);
     ears.receive();
+    shared.woken_at = now();
+    sem_post(&shared.done);
+
+    sem_wait(&shared.go);
+    hands.ask({"BLPOP", "bench:list", "0"});
     shared.woken_at = now();
     sem_post(&shared.done);
   }
@@ -70,14 +77,19 @@ microseconds hand_off_once(holdfast::client& locks, const hiredis& look, board& 
   return shared.woken_at - from;
 }
 
-microseconds publish_once(const hiredis& say, board& shared) {
+// `words` wake whoever waits in the other process; the server answers 1.
+microseconds wake_once(const hiredis& say, const std::vector<std::string>& words, board& shared) {
   sem_post(&shared.go);
   pause_for(500us);
   const auto from = now();
-  must(say.ask({"PUBLISH", "bench:raw", "x"}) == "1", "nobody listens");
+  must(say.ask(words) == "1", "nobody was woken");
   sem_wait(&shared.done);
   return shared.woken_at - from;
 }
+
+struct times {
+  double line, message, element;
+};
 
 }  // namespace
 
@@ -91,22 +103,28 @@ void hand_off(const course& how) {
 
   auto locks = make_client(how.where);
   const hiredis say{how.where};
-  const auto both = [&] {
+  const auto all = [&]() -> times {
     const auto line = hand_off_once(locks, say, shared);
-    return std::pair{line.count(), publish_once(say, shared).count()};
+    const auto message = wake_once(say, {"PUBLISH", "bench:raw", "x"}, shared);
+    return {line.count(), message.count(), wake_once(say, {"LPUSH", "bench:list", "x"}, shared).count()};
   };
-  for (int i = 0; i < 20; ++i) both();  // Connections are made, scripts are known.
+  for (int i = 0; i < 20; ++i) all();  // Connections are made, scripts are known.
   figure found;
+  figure beside_a_list;
   for (int i = 0; i < how.rounds; ++i) {
     std::vector<double> ours;
-    std::vector<double> raw;
+    std::vector<double> messages;
+    std::vector<double> elements;
     for (int k = 0; k < static_cast<int>(400 * how.seconds); ++k) {
-      const auto [line, message] = both();
+      const auto [line, message, element] = all();
       ours.push_back(line);
-      raw.push_back(message);
+      messages.push_back(message);
+      elements.push_back(element);
     }
     found.ours.push_back(median(ours));
-    found.theirs.push_back(median(raw));
+    found.theirs.push_back(median(messages));
+    beside_a_list.ours.push_back(found.ours.back());
+    beside_a_list.theirs.push_back(median(elements));
   }
   kill(waiter, SIGKILL);
   waitpid(waiter, nullptr, 0);
@@ -119,6 +137,12 @@ void hand_off(const course& how) {
   found.goal_is = bound::at_most;
   found.goal = 2.2;
   tell(found);
+
+  beside_a_list.id = "handoff_blpop";
+  beside_a_list.what = "the same";
+  beside_a_list.unit = "us";
+  beside_a_list.yardstick = "an element by LPUSH and BLPOP";
+  tell(beside_a_list);
 }
 
 }  // namespace bench

@@ -120,7 +120,8 @@ void process::end_turn(const open_call& call, const lease_ptr& got, const core::
   const bool has_copies = got->copies_until != server_time{};
   int block = has_copies ? 0 : call.acquire->reserved();
   if (tell_.is_planted(canary_switch::hands_on_what_is_not_reserved)) block = what_.hand_overs.most;
-  queue.got(got->token, block, grant.deadline - core::usable(got->ttl, rho), *call.turn, what_.hand_overs);
+  queue.got({got->owner, got->token}, block, grant.deadline - core::usable(got->ttl, rho), *call.turn,
+            what_.hand_overs);
   tell_first(queue);
 }
 
@@ -140,7 +141,7 @@ void process::end_turn(const open_call& call, errc failure) {
 
 void process::end_turn(const kept_lease& given_back) {
   const auto at = turns_.find(given_back.keys.holder);
-  if (at != turns_.end() && at->second.ended(given_back.token)) tell_first(at->second);
+  if (at != turns_.end() && at->second.ended({given_back.owner, given_back.token})) tell_first(at->second);
 }
 
 bool process::hand_on(const lease_ptr& lease) {
@@ -150,7 +151,7 @@ bool process::hand_on(const lease_ptr& lease) {
   const time_point at = now();
   const duration left = lease->deadline.left(at);
   if (left <= duration{0}) return false;
-  const auto token = queue.next_token(lease->token, at, at + left);
+  const auto token = queue.next_token({lease->owner, lease->token}, at, at + left);
   if (!token) return false;
   if (!lease->kept_at->keeper.let_go(*lease)) return false;
 

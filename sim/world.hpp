@@ -97,6 +97,7 @@ private:
   void see(const script_run& run, int server);
   void note_size(const script_run& run);
   void note_quarantine(const resp::value& reply);
+  void note_lost_place(const script_run& run, std::size_t code);
   void mix(std::uint64_t number);
   void mix(std::string_view text);
   bool is_everybody_done() const;

@@ -46,7 +46,9 @@ public:
   // redis+sentinel://[user:password@]s1[:port],s2,s3/name[/db] or rediss+sentinel:// (all sentinels of the primary that
   // they call `name`: a majority of them decides which server that is, docs/topologies.md),
   // redis+cluster://a[:port],b,c or rediss+cluster:// (some nodes of a cluster; most of its primaries decide who serves
-  // a lock), local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option; connects to nothing yet,
+  // a lock),
+  // redis+quorum://a[:port],b,c or rediss+quorum:// (servers that know nothing of each other; a majority of them
+  // decides), local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option; connects to nothing yet,
   // except that local: finds or starts its server here (errc::local_server).
   explicit client(std::string_view uri, client_options options = {});
 

@@ -65,7 +65,8 @@ struct lock_info {
   std::string name{};
   bool held = false;
   bool foreign = false;  // Held by something that is not holdfast (plain naming, or a newer version): only
-                         // `remaining` is known.
+                         // `remaining` and `endless` are known. Of list() also a key of another type.
+  bool endless = false;  // Foreign, and without an expiry: `remaining` is zero and says nothing.
   std::string owner{};   // The holder's label, as it was given. Escape it before you show it.
   fencing_token token{};
   std::chrono::milliseconds ttl{0};        // What the holder asked for.

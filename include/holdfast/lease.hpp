@@ -88,6 +88,10 @@ public:
   // Throws errc::empty_handle for an empty handle and errc::used_after_fork in a forked child; nothing else.
   release_outcome release();
 
+  // The same, and what was in the way of a definite answer: of release_outcome::unknown `why` has the endpoint, the
+  // server's words if it said anything, and for how long at most the lock is left taken. Of a quorum it has no words.
+  release_outcome release(error_detail& why);
+
   // Implementation detail.
   explicit lease(std::unique_ptr<detail::lease_handle>) noexcept;
 

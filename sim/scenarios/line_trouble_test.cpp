@@ -180,7 +180,7 @@ TEST(the_line, Pkinds_permits_are_renewed_with_a_full_memory) {
   const rule about{.opposite = "the sorted set is written before its expiry",
                    .broken = "H29",
                    .texts = {{{id::renew_counted},
-                              "call('PEXPIRE', KEYS[1], lives)\ncall('PEXPIRE', KEYS[2], lives)\n",
+                              "call('PEXPIRE', KEYS[1], lives)\ncall('PEXPIRE', KEYS[3], lives)\n",
                               "call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + ttl * 1000), owner)\n"
                               "call('PEXPIRE', KEYS[1], lives)\n"}}};
   play(about, {.kind = lock_kind::semaphore, .size = 2}, [](story& s) {

@@ -123,6 +123,14 @@ void quorum_story::fails_over_empty(std::size_t node) {
   server(node).redis().set_replication(std::string(40, 'c'), std::string(40, 'b'));
 }
 
+void quorum_story::is_broken_now(std::size_t node) {
+  const auto& of = world_.lock_of(0);
+  const auto held = holders_of(server(node).redis(), of);
+  if (held.empty()) return;
+  world_.say(fmt::format("node {}: broken, token {}", node, held.front().token));
+  server(node).break_lock(of, held.front(), true);
+}
+
 void quorum_story::loses_the_vote(std::size_t node) {
   world_.say(fmt::format("node {} loses the vote", node));
   server(node).operate({"DEL", world_.lock_of(0).keys.holder});

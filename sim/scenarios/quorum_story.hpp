@@ -89,6 +89,7 @@ public:
   // Another has taken this one's place, under the same address and with all connections, and knows nothing.
   void fails_over_empty(std::size_t node);
   void loses_the_vote(std::size_t node);
+  void is_broken_now(std::size_t node);
   // How many of them somebody has a vote of.
   int votes();
 

@@ -21,10 +21,11 @@ using net::boottime_now;
 resp::value client_state::ask(const script::lock_keys& about, script::command what, engine::question::repeat how,
                               std::chrono::milliseconds timeout) {
   const auto& at = node_for(about)->commands();
-  engine::question call{at->channel(), std::move(what), how, boottime_now() + timeout};
+  const time_point began_at = boottime_now();
+  engine::question call{at->channel(), std::move(what), how, began_at + timeout};
   call.set_slot(slot_of(about));
   run(call, about);
-  return reply_of(call, *node_for(about), timeout);
+  return reply_of(call, *node_for(about), began_at);
 }
 
 std::vector<std::shared_ptr<node>> client_state::servers() const {
@@ -32,11 +33,12 @@ std::vector<std::shared_ptr<node>> client_state::servers() const {
   if (!cluster_->is_known()) {
     // Whoever is the first to ask about anything learns who there is; the answer itself is of no use.
     const auto keys = script::keys_of(name_of("holdfast"), options_.prefix);
+    const time_point began_at = boottime_now();
     engine::question call{node_->commands()->channel(), script::inspect(keys), engine::question::repeat::allowed,
-                          boottime_now() + options_.timeout};
+                          began_at + options_.timeout};
     call.set_slot(slot_of(keys));
     run(call, keys);
-    (void)reply_of(call, *node_for(keys), options_.timeout);
+    (void)reply_of(call, *node_for(keys), began_at);
   }
   std::vector<std::shared_ptr<node>> found;
   for (const auto& one : cluster_->primaries()) found.push_back(one.at);
@@ -45,7 +47,8 @@ std::vector<std::shared_ptr<node>> client_state::servers() const {
 
 template <class Question>
 std::vector<resp::value> client_state::ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what) {
-  const time_point give_up_at = boottime_now() + options_.timeout;
+  const time_point began_at = boottime_now();
+  const time_point give_up_at = began_at + options_.timeout;
   std::deque<engine::question> calls;  // They must not move.
   std::vector<engine::call*> all;
   for (auto& one : what) {
@@ -55,7 +58,7 @@ std::vector<resp::value> client_state::ask_together(const std::shared_ptr<node>&
   whom->commands()->run_all(all);
   std::vector<resp::value> replies;
   replies.reserve(calls.size());
-  for (const auto& call : calls) replies.push_back(reply_of(call, *whom, options_.timeout));
+  for (const auto& call : calls) replies.push_back(reply_of(call, *whom, began_at));
   return replies;
 }
 
@@ -68,16 +71,15 @@ std::vector<resp::value> client_state::ask_all(const std::shared_ptr<node>& whom
 }
 
 resp::value client_state::reply_of(const engine::question& call) const {
-  return reply_of(call, *node_, options_.timeout);
+  return reply_of(call, *node_, boottime_now());  // Who does not wait hears the code alone.
 }
 
-resp::value client_state::reply_of(const engine::question& call, const node& at,
-                                   std::chrono::milliseconds timeout) const {
+resp::value client_state::reply_of(const engine::question& call, const node& at, time_point began_at) const {
   if (call.reply()) return *call.reply();
   error_detail detail;
   detail.server_text = call.server_text();
   detail.attempts = std::max(call.attempts(), at.commands()->trouble().second);
-  detail.elapsed = timeout;
+  detail.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(boottime_now() - began_at);
   fail(refined(call.failure()), std::move(detail));
 }
 

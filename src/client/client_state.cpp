@@ -98,6 +98,7 @@ client_state::client_state(const settings& from)
       has_alternative_{from.has_alternative},
       display_{from.server.display},
       user_{from.server.who.user.empty() ? "default" : from.server.who.user},
+      database_{from.server.database},
       drift_{static_cast<std::int64_t>(std::ceil(from.options.clock_drift * 1e6))},
       callbacks_{std::make_shared<callback_thread>()},
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
@@ -177,6 +178,7 @@ void client_state::fail(errc code, error_detail detail) const {
   if (detail.subject.empty() && (code == errc::wrong_password || code == errc::no_permission)) {
     detail.subject = "user '" + user_ + "'";
   }
+  if (code == errc::wrong_database && detail.subject.empty()) detail.subject = std::to_string(database_);
   throw error{code, std::move(detail)};
 }
 

@@ -129,7 +129,8 @@ public:
   std::optional<lease> acquire_of_quorum(const quorum_wish& what);
 
   // As release() of holdfast/lease.hpp. The record is let go whatever comes.
-  release_outcome release(const std::shared_ptr<lease_record>& record);
+  // `why` is written when the outcome is unknown.
+  release_outcome release(const std::shared_ptr<lease_record>& record, error_detail& why);
   // As lease's destructor.
   void drop(const std::shared_ptr<lease_record>& record) noexcept;
   // The halves of a release. `let_go`: nothing renews it any more; the local deadline, or empty when there is nothing
@@ -216,7 +217,7 @@ private:
   template <class Question>
   std::vector<resp::value> ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
-  resp::value reply_of(const engine::question& call, const node& at, std::chrono::milliseconds timeout) const;
+  resp::value reply_of(const engine::question& call, const node& at, time_point began_at) const;
   std::optional<engine::quarantine> known_quarantine() const;
   errc refined(errc code) const;
   std::string why_nothing_is_granted() const;
@@ -229,6 +230,7 @@ private:
   std::once_flag owner_is_known_{};
   std::shared_ptr<const std::string> owner_{};
   const std::string user_;
+  const int database_;
   const core::clock_drift drift_;
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;

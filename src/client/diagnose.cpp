@@ -147,7 +147,12 @@ void judge_cluster(client_state& state, diagnosis& result) {
   for (const auto& one : primaries) {
     covered += one.slots;
     const std::string where = net::text_of(one.where);
+    const std::size_t before = result.findings.size();
     read_info(state, one.at, where, result);
+    for (std::size_t i = before; i < result.findings.size(); ++i) {
+      auto& what = result.findings[i].what;
+      if (!what.starts_with(where)) what.insert(0, where + ": ");
+    }
     if (one.replicas == 0) {
       result.findings.push_back({severity::warning, "",
                                  fmt::format("{} has no replica: its {} slots stop with it", where, one.slots),

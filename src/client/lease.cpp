@@ -78,10 +78,15 @@ void lease::renew(std::error_code& ec) const {
 }
 
 release_outcome lease::release() {
+  error_detail dropped;
+  return release(dropped);
+}
+
+release_outcome lease::release(error_detail& why) {
   if (!handle_) throw error{errc::empty_handle};
   handle_->owner->require_ours();
   const auto handle = std::move(handle_);
-  return handle->owner->release(handle->record);
+  return handle->owner->release(handle->record, why);
 }
 
 }  // namespace v0

@@ -59,7 +59,7 @@ void local_line::got(const std::shared_ptr<lease_record>& record, int block, tim
                      const core::hand_over_wish& wish) {
   const std::lock_guard alone{mutex_};
   auto& q = queues_[record->keys.holder];
-  q.got(record->token, block, granted_at, wish, limits_);
+  q.got({record->owner, record->token}, block, granted_at, wish, limits_);
   tell_first(q);
   forget_if_idle(record->keys.holder);
 }
@@ -81,7 +81,7 @@ bool local_line::hand_on(const std::shared_ptr<lease_record>& record, time_point
     const std::lock_guard alone{mutex_};
     const auto at = queues_.find(record->keys.holder);
     if (at == queues_.end()) return false;
-    const auto token = at->second.next_token(record->token, boottime_now(), deadline);
+    const auto token = at->second.next_token({record->owner, record->token}, boottime_now(), deadline);
     if (!token) return false;
     auto given = give_(record, *token);
     if (!given) return false;
@@ -95,7 +95,7 @@ bool local_line::hand_on(const std::shared_ptr<lease_record>& record, time_point
 void local_line::ended(const lease_record& record) {
   const std::lock_guard alone{mutex_};
   const auto at = queues_.find(record.keys.holder);
-  if (at == queues_.end() || !at->second.ended(record.token)) return;
+  if (at == queues_.end() || !at->second.ended({record.owner, record.token})) return;
   tell_first(at->second);
   forget_if_idle(record.keys.holder);
 }

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <set>
 #include <utility>
 
 namespace holdfast {
@@ -198,14 +197,18 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   // Connects, and says who is there.
   const auto there = ask_all(state, state.keys_of(state.name_of("holdfast-list")));
   if (there.answered < there.nodes.size() / 2 + 1) fail_too_few(state, there);
-  std::set<std::string> names;
+  // What is foreign wherever it is has no votes to be counted.
+  std::map<std::string, lock_info> found;
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (!there.nodes[i].trouble.empty()) continue;
-    for (const auto& one : list(*of.client_of(i), glob)) names.insert(one.name);
+    for (auto& one : list(*of.client_of(i), glob)) {
+      auto& known = found[one.name];
+      if (known.name.empty() || known.foreign) known = std::move(one);
+    }
   }
   std::vector<lock_info> all;
-  for (const auto& name : names) {
-    auto info = inspect_quorum(state, name, state.options().timeout);
+  for (auto& [name, one] : found) {
+    auto info = one.foreign ? std::move(one) : inspect_quorum(state, name, state.options().timeout);
     if (info.held) all.push_back(std::move(info));
   }
   return all;

@@ -55,8 +55,11 @@ bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
   return true;
 }
 
-release_outcome client_state::release(const std::shared_ptr<lease_record>& record) {
+release_outcome client_state::release(const std::shared_ptr<lease_record>& record, error_detail& why) {
   const uncancelled until_done;
+  why = {};
+  why.endpoint = endpoint();
+  why.may_remain = duration_cast<std::chrono::milliseconds>(record->deadline.left(boottime_now()));
   record->is_let_go = true;
   if (quorum_) return release_of_quorum(*record, quorum_->let_go(*record));
   if (pass_on(record)) return release_outcome::released;
@@ -68,6 +71,7 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
     call.set_slot(slot_of(record->keys));
     run(call, record->keys);
     outcome = call.end();
+    why.server_text = call.server_text();
   }
   conclude(*record, outcome);
   return outcome;

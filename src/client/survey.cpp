@@ -45,7 +45,6 @@ script::inspect_reply read_inspection(client_state& state, const resp::value& re
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   auto parsed = script::parse_inspect(reply);
   if (!parsed) state.fail(errc::unexpected_reply, {});
-  if (!parsed->wrong_kind.empty()) state.fail_wrong_kind(keys, parsed->wrong_kind);
   return std::move(*parsed);
 }
 
@@ -78,6 +77,7 @@ lock_info info_of(std::string name, const script::inspect_reply& reply) {
   if (!reply.held) return info;
   info.held = true;
   info.foreign = reply.held->foreign;
+  info.endless = info.foreign && reply.remaining < milliseconds{0};
   info.owner = reply.held->label;
   info.token = reply.held->token;
   info.ttl = reply.held->ttl;
@@ -93,12 +93,25 @@ lock_info inspect(client_state& state, std::string_view text, milliseconds timeo
   const lock_name name = state.name_of(text);
   const auto keys = state.keys_of(name);
   const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed, timeout);
-  auto info = info_of(name.text(), read_inspection(state, reply, keys));
+  const auto seen = read_inspection(state, reply, keys);
+  if (!seen.wrong_kind.empty()) state.fail_wrong_kind(keys, seen.wrong_kind);
+  auto info = info_of(name.text(), seen);
   if (const auto found = state.quarantine()) info.quarantine = *found;
   return info;
 }
 
 namespace {
+
+// What is no name can be nobody's lock, whoever wrote that key.
+bool is_a_name(const client_state& state, const std::string& text) {
+  try {
+    (void)state.name_of(text);
+    return true;
+  } catch (const error& e) {
+    if (e.code() != errc::invalid_name) throw;
+    return false;
+  }
+}
 
 std::vector<std::string> names_on(client_state& state, const std::shared_ptr<node>& whom, const std::string& pattern) {
   std::vector<std::string> names;
@@ -106,13 +119,38 @@ std::vector<std::string> names_on(client_state& state, const std::shared_ptr<nod
   do {
     auto [keys, next] = scan(state, whom, cursor, pattern);
     for (const auto& key : keys) {
-      if (auto name = script::name_of_holder_key(key, state.options().prefix)) names.push_back(std::move(*name));
+      auto name = script::name_of_holder_key(key, state.options().prefix);
+      if (name && is_a_name(state, *name)) names.push_back(std::move(*name));
     }
     cursor = std::move(next);
   } while (cursor != "0");
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+// Keys of other types than a lock's: other programs', or mistakes. They are shown, and nothing else on the list is less
+// true for them.
+void add_foreign(client_state& state, const std::shared_ptr<node>& whom, const std::vector<script::lock_keys>& keys,
+                 const std::vector<std::string>& names, std::vector<lock_info>& all) {
+  std::vector<std::string> questions;
+  for (const auto& one : keys) {
+    std::string bytes;
+    resp::append_request(bytes, std::array<std::string_view, 2>{"PTTL", one.holder});
+    questions.push_back(std::move(bytes));
+  }
+  const auto replies = state.ask_all(whom, std::move(questions));
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const auto* left = replies[i].as_integer();
+    if (!left || *left == -2) continue;  // It is gone meanwhile.
+    lock_info info;
+    info.name = names[i];
+    info.held = true;
+    info.foreign = true;
+    info.endless = *left < 0;
+    info.remaining = milliseconds{std::max<std::int64_t>(0, *left)};
+    all.push_back(std::move(info));
+  }
 }
 
 // What moves to another node while we look is not on the list, or twice.
@@ -128,11 +166,20 @@ void list_of(client_state& state, const std::shared_ptr<node>& whom, const std::
       questions.push_back(script::inspect(asked.back()));
     }
     const auto replies = state.ask_all(whom, std::move(questions));
+    std::vector<script::lock_keys> foreign_keys;
+    std::vector<std::string> foreign_names;
     for (std::size_t i = 0; i < replies.size(); ++i) {
       if (state.cluster() && replies[i].as_error()) continue;
-      auto info = info_of(names[from + i], read_inspection(state, replies[i], asked[i]));
+      const auto seen = read_inspection(state, replies[i], asked[i]);
+      if (!seen.wrong_kind.empty()) {
+        foreign_keys.push_back(asked[i]);
+        foreign_names.push_back(names[from + i]);
+        continue;
+      }
+      auto info = info_of(names[from + i], seen);
       if (info.held) all.push_back(std::move(info));
     }
+    if (!foreign_keys.empty()) add_foreign(state, whom, foreign_keys, foreign_names, all);
   }
 }
 
@@ -187,6 +234,10 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
   auto what = ask_to_break(state, state.keys_of(name), seen, options);
   if (what == script::break_answer::foreign && state.options().names == naming::holdfast) {
     what = ask_to_break(state, state.counted_keys_of(name), seen, options);
+    // Of several holders the script tells only that none has this token.
+    if (what == script::break_answer::not_held && inspect(state, text, state.options().timeout).held) {
+      what = script::break_answer::changed_hands;
+    }
   }
   switch (what) {
     case script::break_answer::broken: return;

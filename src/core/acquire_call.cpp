@@ -306,8 +306,10 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_spent&
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refused& what) {
   if (!what.passes) {
-    if (what.code != errc::unexpected_reply) return fail_definitely(what.code);
-    is_unanswered_ = true;  // It may have taken effect all the same.
+    // It may have taken effect all the same: of a script the ACL may deny what stands behind the grant.
+    const bool is_half_done = what.code == errc::no_permission && !is_unanswered_ && !is_given_back_;
+    if (what.code != errc::unexpected_reply && !is_half_done) return fail_definitely(what.code);
+    is_unanswered_ = true;
     return fail(what.code);
   }
   last_news_ = what.code;

@@ -90,9 +90,18 @@ TEST(acquire_call, spent_without_a_copy_leaves_nothing_P9) {
 TEST(acquire_call, a_refusal_that_stays_ends_it) {
   course c{waits_for_ever()};
   c.asks();
+  c.hears(was_refused{errc::out_of_memory, false});
+  EXPECT_EQ(c.failure(), errc::out_of_memory);
+  EXPECT_TRUE(c.left_behind().empty());
+}
+
+// What the ACL denies may stand behind the grant, in the middle of a script.
+TEST(acquire_call, a_denied_script_is_cleaned_up) {
+  course c{waits_for_ever()};
+  const auto me = c.asks();
   c.hears(was_refused{errc::no_permission, false});
   EXPECT_EQ(c.failure(), errc::no_permission);
-  EXPECT_TRUE(c.left_behind().empty());
+  EXPECT_EQ(c.left_behind(), owners{me});
 }
 
 TEST(acquire_call, a_refusal_that_passes_is_asked_again) {

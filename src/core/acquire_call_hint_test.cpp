@@ -19,7 +19,7 @@ using course_testing::token;
 using course_testing::waits;
 using course_testing::waits_for_ever;
 
-TEST(acquire_call_line, a_hint_is_followed_at_once_and_is_no_grant_H20_B31) {
+TEST(acquire_call_line, a_hint_is_followed_at_once_and_is_no_grant_H20_B31_B32) {
   course c{waits_for_ever()};
   const auto me = c.queues();
   c.call.on_hint(c.now, c.server_now() + 1ms, 0ms);

@@ -120,7 +120,7 @@ TEST(acquire_call_line, a_refusal_that_passes_is_looked_through_H28) {
 }
 
 // P4: the first missed claim keeps the ticket, the second does not.
-TEST(acquire_call_line, comes_back_with_its_ticket_once_P4) {
+TEST(acquire_call_line, comes_back_with_its_ticket_once_P4_B26_H60) {
   course c{waits_for_ever()};
   const auto first = c.queues(0ms, 77);
   c.looks();

@@ -107,6 +107,7 @@ void enter(ledger& known, const acquire_call& call, const acquire_answer& what, 
   if (std::holds_alternative<was_spent>(what)) return known.retire(known.has_copies);
   const auto* refused = std::get_if<was_refused>(&what);
   if (refused && refused->code == errc::unexpected_reply) known.is_cut = known.has_copies = true;
+  if (refused && refused->code == errc::no_permission) known.has_copies = true;
 }
 
 TEST(acquire_call, invariants_hold_for_any_events_C5_P9_P10_H11_H50_B46) {

@@ -35,11 +35,11 @@ bool hand_over_queue::go_and_ask(const waiter_ptr& who) {
   return !waiting_.empty();
 }
 
-void hand_over_queue::got(fencing_token first, int block, time_point granted_at, const hand_over_wish& wish,
+void hand_over_queue::got(const lease_of& first, int block, time_point granted_at, const hand_over_wish& wish,
                           const hand_over_limits& limits) {
   --asking_;
   chain_.reset();
-  if (block > 0) chain_.emplace(held_chain{{first, block, granted_at, wish, limits}, first});
+  if (block > 0) chain_.emplace(held_chain{{first.token, block, granted_at, wish, limits}, first});
 }
 
 void hand_over_queue::failed(bool is_trouble) {
@@ -48,7 +48,7 @@ void hand_over_queue::failed(bool is_trouble) {
   for (const auto& one : waiting_) one->is_told_to_ask = true;
 }
 
-std::optional<fencing_token> hand_over_queue::next_token(fencing_token held, time_point now, time_point deadline) {
+std::optional<fencing_token> hand_over_queue::next_token(const lease_of& held, time_point now, time_point deadline) {
   if (!chain_ || chain_->held != held || waiting_.empty()) return std::nullopt;
   if (!chain_->tokens.can_pass(now, deadline, waiting_.front()->wish)) return std::nullopt;
   return chain_->tokens.pass();
@@ -57,11 +57,11 @@ std::optional<fencing_token> hand_over_queue::next_token(fencing_token held, tim
 hand_over_queue::waiter_ptr hand_over_queue::hand_on(fencing_token next) {
   auto to = std::move(waiting_.front());
   waiting_.pop_front();
-  chain_->held = next;
+  chain_->held.token = next;
   return to;
 }
 
-bool hand_over_queue::ended(fencing_token held) {
+bool hand_over_queue::ended(const lease_of& held) {
   if (!chain_ || chain_->held != held) return false;
   chain_.reset();
   return true;

@@ -40,20 +40,27 @@ public:
   // Leaves to ask, and says `got` or `failed` when the answer is there. True: others wait behind it.
   bool go_and_ask(const waiter_ptr& who);
 
+  // A lease of this process. The token alone does not say which: a server that lost its data and whose clock stands may
+  // grant one twice (seed 26203511).
+  struct lease_of {
+    owner_id owner;
+    fencing_token token;
+    friend bool operator==(const lease_of&, const lease_of&) = default;
+  };
   // The server granted `first`, with `block` tokens more; 0: nothing may be handed on. The first is to be told.
-  void got(fencing_token first, int block, time_point granted_at, const hand_over_wish& wish,
+  void got(const lease_of& first, int block, time_point granted_at, const hand_over_wish& wish,
            const hand_over_limits& limits);
   // It did not. The first is to be told. `is_trouble`: not for somebody else's sake, but because it could not be asked;
   // then all are.
   void failed(bool is_trouble);
 
-  // The next token, if the lease with this one, which is given back, may be handed to the first. It is used up, also
-  // if nothing comes of it.
-  std::optional<fencing_token> next_token(fencing_token held, time_point now, time_point deadline);
+  // The next token, if `held`, which is given back, may be handed to the first. It is used up, also if nothing comes of
+  // it.
+  std::optional<fencing_token> next_token(const lease_of& held, time_point now, time_point deadline);
   // The first has it, is out of the queue, and is to be told.
   waiter_ptr hand_on(fencing_token next);
   // It is given back, and not handed on. True: the first is to be told.
-  bool ended(fencing_token held);
+  bool ended(const lease_of& held);
 
   // Null: nobody waits.
   waiter_ptr first() const { return waiting_.empty() ? nullptr : waiting_.front(); }
@@ -63,7 +70,7 @@ public:
 private:
   struct held_chain {
     hand_over_chain tokens;
-    fencing_token held;
+    lease_of held;
   };
 
   bool is_first(const waiter& who) const { return !waiting_.empty() && waiting_.front().get() == &who; }

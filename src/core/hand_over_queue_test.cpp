@@ -16,7 +16,8 @@ protected:
   const time_point deadline = now + 9s;
   const hand_over_wish wish{.ttl = 10s};
   const hand_over_limits limits{.most = 16, .longest = 20ms};
-  const fencing_token granted{1000};
+  const owner_id owner{{1}};
+  const hand_over_queue::lease_of granted{owner, fencing_token{1000}};
 
   hand_over_queue queue{};
   hand_over_queue::waiter_ptr a = joined();
@@ -53,8 +54,17 @@ TEST_F(hand_over_in_queue, gives_the_lease_to_the_first_with_each_token_once_P14
   EXPECT_EQ(queue.hand_on(*next), b);
   EXPECT_EQ(queue.first(), c);
   EXPECT_EQ(queue.next_token(granted, now, deadline), std::nullopt) << "the giver has it no more";
-  EXPECT_EQ(queue.next_token(*next, now, deadline), fencing_token{1002});
-  EXPECT_EQ(queue.next_token(*next, now, deadline), fencing_token{1003}) << "of the other nothing came";
+  EXPECT_EQ(queue.next_token({owner, *next}, now, deadline), fencing_token{1002});
+  EXPECT_EQ(queue.next_token({owner, *next}, now, deadline), fencing_token{1003}) << "of the other nothing came";
+}
+
+// The server lost its data, and another lease of this process has the token of the one that was lost.
+TEST_F(hand_over_in_queue, hands_on_no_other_lease_with_the_same_token_C2_seed_26203511) {
+  asks_and_gets(a);
+  const hand_over_queue::lease_of other{owner_id{{2}}, granted.token};
+  EXPECT_EQ(queue.next_token(other, now, deadline), std::nullopt);
+  EXPECT_FALSE(queue.ended(other));
+  EXPECT_EQ(queue.next_token(granted, now, deadline), fencing_token{1001});
 }
 
 TEST_F(hand_over_in_queue, lets_the_first_ask_when_the_chain_is_over_whatever_its_holder_does_P14) {
@@ -68,7 +78,7 @@ TEST_F(hand_over_in_queue, lets_the_first_ask_when_the_chain_is_over_whatever_it
 
 TEST_F(hand_over_in_queue, lets_the_first_ask_when_the_lease_is_given_back_or_nothing_was_reserved) {
   asks_and_gets(a);
-  EXPECT_FALSE(queue.ended(fencing_token{999})) << "an older one";
+  EXPECT_FALSE(queue.ended({owner, fencing_token{999}})) << "an older one";
   EXPECT_FALSE(queue.may_ask(*b, now));
   EXPECT_TRUE(queue.ended(granted));
   asks_and_gets(b, 0);
@@ -93,9 +103,9 @@ TEST_F(hand_over_in_queue, hands_nothing_to_who_has_left) {
   const auto next = queue.next_token(granted, now, deadline);
   ASSERT_TRUE(next);
   EXPECT_EQ(queue.hand_on(*next), c);
-  EXPECT_EQ(queue.next_token(*next, now, deadline), std::nullopt);
+  EXPECT_EQ(queue.next_token({owner, *next}, now, deadline), std::nullopt);
   EXPECT_FALSE(queue.is_idle());
-  EXPECT_TRUE(queue.ended(*next));
+  EXPECT_TRUE(queue.ended({owner, *next}));
   EXPECT_TRUE(queue.is_idle());
 }
 

@@ -84,7 +84,7 @@ TEST(quorum_search, an_unbounded_wait_stands_without_an_end) {
   EXPECT_EQ(std::get<quorum_search::stand_in_line>(h.next).until, never);
 }
 
-TEST(quorum_search, who_has_its_turn_tries_soon_at_first_and_never_hot_P25_H62) {
+TEST(quorum_search, who_has_its_turn_tries_soon_at_first_and_never_hot_P25) {
   hunt h{waits_for_ever()};
   h.loses(result::busy);
   h.gets_turn();

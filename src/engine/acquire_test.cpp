@@ -20,6 +20,7 @@ using call_testing::timeout;
 using call_testing::token;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 TEST_F(acquire_test, asks_when_the_connection_is_ready) {
   start();
@@ -155,7 +156,8 @@ TEST_F(acquire_test, every_error_instead_of_a_reply_is_itself_and_never_busy) {
     ASSERT_TRUE(failed) << row.text;
     EXPECT_EQ(failed->code, row.code) << row.text;
     EXPECT_EQ(one.server_text(), row.text);
-    EXPECT_THAT(one.take_unsettled(), IsEmpty()) << row.text;
+    // What is denied may be denied in the middle of a script.
+    EXPECT_THAT(one.take_unsettled(), SizeIs(row.code == errc::no_permission ? 1 : 0)) << row.text;
     calls.stop(one);
   }
 }

@@ -86,6 +86,12 @@ TEST_F(epoch_test, without_an_answer_there_is_no_connection_and_a_reason) {
   EXPECT_THAT(wire.last_failure().text, testing::HasSubstr("trust_every_write_is_synced"));
 }
 
+TEST_F(epoch_test, a_denial_of_something_else_is_not_put_down_to_info) {
+  greet(refusal("NOPERM this user has no permissions to access one of the keys used as arguments"));
+  EXPECT_EQ(wire.last_failure().code, errc::no_permission);
+  EXPECT_THAT(wire.last_failure().text, testing::Not(testing::HasSubstr("+info")));
+}
+
 TEST_F(epoch_test, a_server_that_is_not_ready_yet_is_tried_again) {
   greet(refusal("LOADING Redis is loading the dataset in memory"));
   EXPECT_FALSE(wire.is_ready());

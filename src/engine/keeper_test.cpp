@@ -41,7 +41,7 @@ TEST_F(keeper_test, wants_no_connection_before_something_is_due) {
   EXPECT_TRUE(keeps.wire().wants_connection(server.now));
 }
 
-TEST_F(keeper_test, renews_with_owner_and_token_B9_P9) {
+TEST_F(keeper_test, renews_with_owner_and_token_P9) {
   const auto lease = held();
   wake_after(3s);
   server.connect();

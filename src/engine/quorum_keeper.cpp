@@ -80,7 +80,11 @@ void quorum_keeper::release_later(time_point now, std::size_t node, keeper::back
 }
 
 void quorum_keeper::on_wake(time_point now) {
-  for (auto& one : servers_) one->flow.on_wake(now);
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    servers_[i]->flow.on_wake(now);
+    if (!servers_[i]->is_wanted || !wire(i).is_ready()) continue;
+    for (auto& [lease, whole] : leases_) whole->mend_on(i);
+  }
   while (agenda_.next() <= now) {
     kept& due = agenda_.first();
     agenda_.remove(due.place);

@@ -35,7 +35,8 @@ struct quorum_vote {
 //  given in the round      | until its own deadline       | renewed
 //  lost, or not known      | no                           | asked for again, while the others are enough without it,
 //                          |                              | and not when the lease is not renewed by itself
-//  given again             | from its first renewal on    | renewed
+//  given later, or again   | from its first renewal       | renewed: all of them at once, and it when the others were
+//                          | behind those of enough others
 //
 // A lease is lost when fewer votes count than are needed, a majority or of a semaphore more: at its deadline, or at
 // once when one of the servers that make just so many says that its vote is gone (B57).

@@ -64,7 +64,9 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       until_{static_cast<int>(of.size()), needed_},
       votes_{std::move(votes)},
       shares_(of.size()),
-      pause_{pause_of(lease_->ttl)} {
+      pause_{pause_of(lease_->ttl)},
+      is_broken_(of.size()),
+      given_again_(of.size()) {
   const time_point until = core::deadline_of(sent_at, lease_->ttl, of.how_.drift);
   for (std::size_t i = 0; i < of.size(); ++i) {
     repairs_.push_back(std::make_unique<repair>(*this, i));
@@ -95,11 +97,23 @@ void quorum_keeper::kept::keep_share(std::size_t node, fencing_token token, time
   of_->servers_[node]->flow.keep(shares_[node], sent_at, until, mode_);
 }
 
-// Renewed at once, and from then on it counts: a lease of a bare majority must not wait for that.
+// One that was given in the round, and only not heard of, counts from its first renewal (spec/README.md has what is
+// left). One that is given now counts when enough of the others have been renewed, too. All are renewed at once: a
+// lease of a bare majority must not wait for that.
 void quorum_keeper::kept::keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at,
-                                      time_point until) {
+                                      time_point until, bool is_of_the_round) {
   keep_share(node, token, sent_at, until);
-  of_->servers_[node]->flow.renew_now(now, *shares_[node], until, std::make_shared<share_wish>([](errc) {}));
+  if (is_of_the_round) return renew_share(now, node);
+  until_.regain(static_cast<int>(node), core::deadline_of(now, lease_->ttl, of_->how_.drift));
+  given_again_[node] = true;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (shares_[i]) renew_share(now, i);
+  }
+}
+
+void quorum_keeper::kept::renew_share(time_point now, std::size_t node) {
+  auto& share = *shares_[node];
+  of_->servers_[node]->flow.renew_now(now, share, share.deadline.at(), std::make_shared<share_wish>([](errc) {}));
 }
 
 std::vector<quorum_vote> quorum_keeper::kept::end() {
@@ -121,13 +135,15 @@ std::vector<fencing_token> quorum_keeper::kept::narrow(const script::part& to) {
 }
 
 void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
-  until_.hold(static_cast<int>(node), until);
+  may_count_again_ = until_.renew(static_cast<int>(node), until) || may_count_again_;
   of_->look_at(*this, time_point{});
 }
 
 void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
   until_.drop(static_cast<int>(node));
   shares_[node].reset();
+  given_again_[node] = false;
+  is_broken_[node] = is_broken_[node] || reason == errc::lease_broken;
   if (reason != errc::lease_expired) reason_ = reason;
   if (mode_ == renewal::automatic) mend_at_ = time_point{};
   of_->look_at(*this, time_point{});
@@ -151,6 +167,7 @@ bool quorum_keeper::kept::look(time_point now) {
   }
   if (now >= at - core::risk_lead(ttl) && !std::exchange(is_warned_, true)) of_->listener_->on_at_risk(lease_);
   tell_wishes();
+  if (std::exchange(may_count_again_, false)) renew_given_again(now);
   if (now >= mend_at_) mend(now);
   time_point next = std::min(mend_at_, at - core::lost_lead(ttl));
   if (!is_warned_) next = std::min(next, at - core::risk_lead(ttl));
@@ -183,10 +200,16 @@ void quorum_keeper::kept::lose(time_point now) {
 
 // ---- votes that are missing ----
 
+void quorum_keeper::kept::mend_on(std::size_t node) {
+  if (shares_[node] || mend_at_ == never) return;
+  mend_at_ = time_point{};
+  of_->look_at(*this, mend_at_);
+}
+
 void quorum_keeper::kept::mend(time_point now) {
   mend_at_ = never;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (shares_[i]) continue;
+    if (shares_[i] || is_broken_[i]) continue;
     mend_at_ = now + pause_;
     if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
     auto& at = *of_->servers_[i];
@@ -198,6 +221,17 @@ void quorum_keeper::kept::mend(time_point now) {
       at.flow.wire().ask_epoch_if_due(now);
     }
   }
+}
+
+// Their others are there still.
+void quorum_keeper::kept::renew_given_again(time_point now) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (!given_again_[i]) continue;
+    given_again_[i] = false;
+    renew_share(now, i);
+  }
+  const auto is_kept = [](const auto& one) { return one != nullptr; };
+  if (std::all_of(shares_.begin(), shares_.end(), is_kept)) reason_ = errc{};
 }
 
 quorum_keeper::repair::~repair() { whole_->of_->wire(index_).forget(*this); }
@@ -213,6 +247,7 @@ void quorum_keeper::repair::send(time_point now) {
   vote.not_after_local = std::max(vote.not_after_local, now + patience);
   vote.asked_over = 0;
   is_open_ = true;
+  ++asked_;
   // Not under a smaller token: whoever comes next must find ours or a larger one on any majority (C2).
   const fencing_token below{lease.token.value() - 1};
   wire.send(now,
@@ -226,7 +261,7 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   if (std::exchange(is_raising_, false)) {
     const auto said = script::parse_release(reply);
     if (!said || said->what != script::release_answer::released) return;
-    return whole_->keep_mended(now, index_, whole_->lease_->token, asked_at_, until_);
+    return whole_->keep_mended(now, index_, whole_->lease_->token, asked_at_, until_, found_of_the_round());
   }
   channel& wire = whole_->of_->wire(index_);
   const auto said = script::parse_vote(reply);
@@ -238,13 +273,13 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   const auto& lease = *whole_->lease_;
   const core::clock_drift drift = whole_->of_->how_.drift;
   if (const auto* granted = std::get_if<script::granted>(&said->what)) {
-    whole_->keep_mended(now, index_, granted->token, sent_at, core::deadline_of(sent_at, lease.ttl, drift));
+    whole_->keep_mended(now, index_, granted->token, sent_at, core::deadline_of(sent_at, lease.ttl, drift), false);
   } else if (const auto* mine = std::get_if<script::mine>(&said->what)) {
     // Given in the round, after it was decided; perhaps under a token that was raised since, elsewhere.
     const auto left = std::clamp(mine->remaining, milliseconds{1}, lease.ttl);
     until_ = core::deadline_of(sent_at, left, drift);
     if (mine->token.value() >= lease.token.value())
-      return whole_->keep_mended(now, index_, mine->token, sent_at, until_);
+      return whole_->keep_mended(now, index_, mine->token, sent_at, until_, found_of_the_round());
     is_open_ = is_raising_ = true;
     asked_at_ = sent_at;
     wire.send(now, script::raise(lease.keys, lease.owner, lease.token, whole_->part_), *this);
@@ -266,13 +301,14 @@ void quorum_keeper::repair::on_cut(time_point /*now*/) { is_open_ = is_raising_ 
 // ---- wishes ----
 
 void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
-  const auto open = std::count_if(shares_.begin(), shares_.end(), [](const auto& one) { return one != nullptr; });
-  const auto one = std::make_shared<wish>(*this, std::move(whose), static_cast<std::size_t>(open),
-                                          static_cast<std::size_t>(needed_));
+  const auto counts = [&](std::size_t i) { return shares_[i] && !until_.is_back(static_cast<int>(i)); };
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < shares_.size(); ++i) open += counts(i) ? 1 : 0;
+  const auto one = std::make_shared<wish>(*this, std::move(whose), open, static_cast<std::size_t>(needed_));
   one->asked.resize(shares_.size());
   wishes_.push_back(one);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (!shares_[i]) continue;
+    if (!counts(i)) continue;
     one->asked[i] = std::make_shared<share_wish>([to = std::weak_ptr{one}](errc how) {
       if (const auto whole = to.lock()) whole->on_one(how);
     });

@@ -95,6 +95,8 @@ public:
   repair& operator=(const repair&) = delete;
 
   bool is_open() const { return is_open_; }
+  // What is ours already when it is asked for the first time was given in the round; later it may be of a copy of this.
+  bool found_of_the_round() const { return asked_ == 1; }
   void send(time_point now);
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
   void on_cut(time_point now) override;
@@ -104,6 +106,7 @@ private:
   std::size_t index_;
   bool is_open_ = false;
   bool is_raising_ = false;
+  int asked_ = 0;
   time_point asked_at_{};  // While it raises: when the vote was asked for, and how long it lasts.
   time_point until_{};
 };
@@ -125,6 +128,8 @@ public:
   // News of one server's vote. Decided upon by look().
   void on_renewed(std::size_t node, time_point until);
   void on_lost(std::size_t node, errc reason);
+  // There is a connection to this server. Its vote is asked for if it is missing.
+  void mend_on(std::size_t node);
   void on_decided_wish() { of_->look_at(*this, time_point{}); }
 
   quorum_keeper& of() const { return *of_; }
@@ -141,8 +146,12 @@ private:
   void lose(time_point now);
   void tell_wishes();
   void keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until);
-  void keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at, time_point until);
+  // `is_of_the_round`: it was given there already.
+  void keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at, time_point until,
+                   bool is_of_the_round);
   void mend(time_point now);
+  void renew_share(time_point now, std::size_t node);
+  void renew_given_again(time_point now);
 
   quorum_keeper* of_;
   std::shared_ptr<held_lease> lease_;
@@ -157,7 +166,10 @@ private:
   std::vector<std::shared_ptr<wish>> wishes_{};
   time_point mend_at_ = never;
   duration pause_;
-  errc reason_{};  // Of the last vote that a server said was lost.
+  errc reason_{};                // Of the last vote that a server said was lost.
+  std::vector<bool> is_broken_;  // Somebody took it back, and it is not asked for again.
+  std::vector<bool> given_again_;
+  bool may_count_again_ = false;
   bool is_warned_ = false;
 };
 

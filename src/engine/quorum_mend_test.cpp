@@ -44,9 +44,25 @@ protected:
     be_patient();
     return lease;
   }
+  // All have said when the first renewals were due, and 0 that its vote is gone; it gives it again.
+  std::shared_ptr<held_lease> given_again() {
+    auto lease = renewing({0, 1, 2});
+    say(0, lost(servers[0], "gone"));
+    wake_after(1ms);
+    say(0, granted(servers[0], token));
+    EXPECT_THAT(asked(0), ElementsAre("vote", "renew"));
+    renewed(0);
+    for (const std::size_t i : {1u, 2u}) {
+      EXPECT_THAT(asked(i), ElementsAre("renew")) << "at once, all of them";
+      renewed(i);  // It was asked before it was given; the other one is unanswered.
+    }
+    EXPECT_THAT(asked(0), IsEmpty());
+    listens.take();
+    return lease;
+  }
   // The others' next renewals.
-  void renew_others() {
-    for (const std::size_t i : {0u, 1u}) {
+  void renew_others(const std::vector<std::size_t>& who = {0, 1}) {
+    for (const std::size_t i : who) {
       if (keeps.wire(i).is_closed()) servers[i].connect();
       EXPECT_THAT(asked(i), ElementsAre("renew"));
     }
@@ -65,6 +81,17 @@ TEST_F(quorum_mend_test, a_vote_that_was_not_given_is_asked_for_when_the_lease_h
   wake_after(1ns);
   EXPECT_TRUE(wants_connection(2));
   EXPECT_FALSE(wants_connection(0)) << "nor is another server asked";
+}
+
+// Until it has a vote of this one, too, the lease is lost with any of the others.
+TEST_F(quorum_mend_test, it_is_asked_for_as_soon_as_there_is_a_connection_B57) {
+  const auto lease = held({0, 1});
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(1ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  wake_after(500ms - 1ms);
+  EXPECT_THAT(asked(2), IsEmpty());
 }
 
 // C2: whoever comes next must find our token or a larger one on any majority.
@@ -115,16 +142,102 @@ TEST_F(quorum_mend_test, a_vote_that_is_given_again_does_not_count_before_its_fi
   EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
 }
 
-TEST_F(quorum_mend_test, a_vote_that_is_given_again_counts_from_its_first_renewal_on_R18_B57) {
+// Another may have been granted the lock by 1 and 2 meanwhile.
+TEST_F(quorum_mend_test, a_vote_that_was_not_given_before_does_not_count_before_the_others_were_renewed_C1_R18) {
   const auto lease = mended();
   renewed(2);
   wake_after(2s);
   renew_others();
   renewed(0);
   say(1, lost(servers[1], "gone"));
+  EXPECT_THAT(listens.take(), Contains("lost lease_gone"));
+}
+
+// As if its answer had been slow. (What is left open by that: spec/README.md.)
+TEST_F(quorum_mend_test, a_vote_of_the_round_that_was_not_heard_of_counts_from_its_first_renewal_B57) {
+  const auto lease = mending();
+  say(2, mine(servers[2], token, 4000));
+  EXPECT_THAT(asked(2), ElementsAre("renew"));
+  be_patient();
+  renewed(2);
+  wake_after(2s);
+  renew_others();
+  renewed(0);
+  say(1, lost(servers[1], "gone"));
+  EXPECT_TRUE(keeps.is_kept(*lease));
+}
+
+TEST_F(quorum_mend_test, a_vote_that_may_be_of_a_copy_of_our_request_waits_for_the_others_C1_R18) {
+  const auto lease = mending();
+  servers[2].cut();
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  say(2, mine(servers[2], token, 4000));
+  EXPECT_THAT(asked(2), ElementsAre("renew"));
+  be_patient();
+  renewed(2);
+  wake_after(1s);
+  renew_others();
+  renewed(0);
+  say(1, lost(servers[1], "gone"));
+  EXPECT_THAT(listens.take(), Contains("lost lease_gone"));
+}
+
+TEST_F(quorum_mend_test, a_vote_that_was_not_given_before_counts_when_the_others_were_renewed_R18_B57) {
+  const auto lease = mended();
+  renew_others();
+  renewed(2);
+  wake_after(1ms);
+  renewed(0);
+  renewed(1);
+  EXPECT_THAT(asked(2), ElementsAre("renew"));
+  renewed(2);
+  wake_after(4s);
+  for (const std::size_t i : {0u, 1u}) renew_others({i});
+  renewed(0);
+  say(1, lost(servers[1], "gone"));
   EXPECT_TRUE(keeps.is_kept(*lease));
   EXPECT_TRUE(lease->deadline.is_ahead(now()));
   EXPECT_THAT(asked(1), ElementsAre("vote")) << "and now that one is asked for";
+}
+
+// C1: the others may have lost theirs too, and just not have said so.
+TEST_F(quorum_mend_test, votes_that_were_lost_are_not_made_good_one_after_another_C1_R18) {
+  const auto lease = given_again();
+  say(1, lost(servers[1], "gone"));
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
+}
+
+TEST_F(quorum_mend_test, a_vote_that_was_lost_and_is_given_again_counts_behind_a_renewal_of_enough_others_C1_R18) {
+  const auto lease = given_again();
+  renewed(1);
+  EXPECT_THAT(asked(0), IsEmpty());
+  wake_after(1ms);
+  renewed(2);
+  EXPECT_THAT(asked(0), ElementsAre("renew")) << "now it is worth it";
+  renewed(0);
+  wake_after(4s);
+  renew_others({1});
+  say(1, lost(servers[1], "gone"));
+  EXPECT_TRUE(keeps.is_kept(*lease));
+  EXPECT_TRUE(lease->deadline.is_ahead(now()));
+}
+
+// `holdfast break --now` would undo itself.
+TEST_F(quorum_mend_test, a_vote_that_somebody_broke_is_not_asked_for_again) {
+  const auto lease = renewing({0, 1, 2});
+  renewed(1);
+  renewed(2);
+  say(0, broken(servers[0]));
+  wake_after(500ms);
+  EXPECT_THAT(asked(0), IsEmpty());
+  EXPECT_TRUE(keeps.is_kept(*lease)) << "the others are enough";
+  wake_after(3500ms);
+  renew_others({1});
+  say(1, broken(servers[1]));
+  EXPECT_THAT(listens.take(), Contains("lost lease_broken"));
 }
 
 TEST_F(quorum_mend_test, a_vote_that_is_given_again_is_renewed_under_its_own_token_and_released_under_it_C2) {

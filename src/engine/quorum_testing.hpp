@@ -61,6 +61,7 @@ inline std::string other_list(const peer& by, std::string_view kept) {
 
 inline std::string done(const peer& by) { return stamp(by.clock); }
 inline std::string not_mine(const peer& by) { return list({integer(5), stamp(by.clock)}); }
+inline std::string broken(const peer& by) { return list({integer(6), stamp(by.clock)}); }
 inline std::string lost(const peer& by, std::string_view why) { return list({integer(5), stamp(by.clock), bulk(why)}); }
 inline std::string in_quarantine(const peer& by, int remaining_ms) {
   return list({integer(8), stamp(by.clock), integer(remaining_ms), integer(100), bulk("restart")});

@@ -33,14 +33,14 @@ std::string random_salt() {
   return fmt::format("{:08x}", fmt::join(bits, ""));
 }
 
-// A primary of this lab is ready for the first time: nobody can have lost a lock with it. Who keeps a new server in
+// A server that keeps locks is ready for the first time: nobody can have lost a lock with it. Who keeps a new server in
 // quarantine is told so here, once for each, and never after a restart. Under the usual prefix: nobody has said
 // another.
-void declare_first_start(const lab_member& member) {
+void declare_first_start(const std::string& uri) {
   // With the least max_ttl, because a quarantine lasts for the largest that any client has said.
   client_options least;
   least.max_ttl = 100ms;
-  client{fmt::format("redis://{}", member.address()), least}.declare_nothing_forgotten();
+  client{uri, least}.declare_nothing_forgotten();
 }
 
 class starter {
@@ -56,9 +56,10 @@ public:
     if (lab_.kind == lab_kind::sentinel) patience_.until([this] { return missing_replicas_of(lab_); });
     launch_all(lab_role::sentinel);
     patience_.until([this] { return missing_of(lab_); });
+    // Of a cluster each node takes the keys of its own slots only: a client of all of them knows which.
+    if (lab_.kind == lab_kind::cluster) return declare_first_start(uri_of(lab_));
     for (const auto& member : lab_.members)
-      // No client of ours takes a cluster yet, and its nodes would not take one key.
-      if (member.role == lab_role::primary && lab_.kind != lab_kind::cluster) declare_first_start(member);
+      if (member.role == lab_role::primary) declare_first_start(fmt::format("redis://{}", member.address()));
   }
 
 private:

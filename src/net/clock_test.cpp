@@ -1,15 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/clock.hpp"
 
+#include "net/timer_fd.hpp"
+
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <ctime>
+#include <fstream>
 #include <set>
 
 namespace holdfast::net {
 namespace {
+
+enum : int { no, yes, not_allowed };
+
+int exit_code_of(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : no;
+}
+
+// In a process of a machine that slept for a quarter of an hour since it was started: a time namespace, in which
+// CLOCK_BOOTTIME is so far ahead of CLOCK_MONOTONIC. On a machine that never slept the two are one.
+template <class Question>
+int where_the_machine_slept(const Question& is_so) {
+  const pid_t outer = fork();
+  if (outer > 0) return exit_code_of(outer);
+  // Whose children live there. As root, or as one in a namespace of its own.
+  if (unshare(CLONE_NEWTIME) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) _exit(not_allowed);
+  std::ofstream offsets{"/proc/self/timens_offsets"};
+  offsets << "boottime 900 0" << std::endl;
+  if (!offsets) _exit(not_allowed);
+  const pid_t inner = fork();
+  if (inner > 0) _exit(exit_code_of(inner));
+  _exit(is_so() ? yes : no);
+}
 
 TEST(boottime, does_not_go_back) {
   auto last = boottime_now();
@@ -28,6 +57,27 @@ TEST(boottime, is_the_kernel_clock_of_that_name) {
   const auto between = time_point{std::chrono::seconds{ts.tv_sec} + std::chrono::nanoseconds{ts.tv_nsec}};
   EXPECT_LE(before, between);
   EXPECT_LE(between, boottime_now());
+}
+
+TEST(boottime, counts_while_the_machine_sleeps_H2) {
+  const int answer = where_the_machine_slept([] {
+    timespec ts{};
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return boottime_now() - time_point{std::chrono::seconds{ts.tv_sec}} > std::chrono::minutes{14};
+  });
+  if (answer == not_allowed) GTEST_SKIP() << "this kernel, or who runs this, has no time namespaces";
+  EXPECT_EQ(answer, yes);
+}
+
+TEST(boottime, is_the_clock_of_the_timer_H2) {
+  const int answer = where_the_machine_slept([] {
+    timer_fd timer;
+    timer.set(boottime_now() + std::chrono::milliseconds{10});
+    pollfd is_due{timer.get(), POLLIN, 0};
+    return poll(&is_due, 1, 10'000) == 1;
+  });
+  if (answer == not_allowed) GTEST_SKIP() << "this kernel, or who runs this, has no time namespaces";
+  EXPECT_EQ(answer, yes);
 }
 
 // H77.

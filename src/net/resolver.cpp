@@ -58,13 +58,15 @@ resolved look_up(const tcp_address& where, asio::ip::resolver_base::flags how) {
   return result;
 }
 
-// `localhost` is this machine, whatever a name server or a missing /etc/hosts says (RFC 6761, 6.3).
+// `localhost` is this machine, whatever a name server or a missing /etc/hosts says (RFC 6761, 6.3). Its certificate is
+// still the one that was asked for: of the name.
 resolved literal_of(const tcp_address& where) {
   const auto as_it_is = asio::ip::resolver_base::numeric_host | asio::ip::resolver_base::numeric_service;
   if (where.host != "localhost") return look_up(where, as_it_is);
   auto both = look_up({"127.0.0.1", where.port}, as_it_is);
   const auto second = look_up({"::1", where.port}, as_it_is);
   both.addresses.insert(both.addresses.end(), second.addresses.begin(), second.addresses.end());
+  both.host = where.host;
   return both;
 }
 

@@ -25,6 +25,7 @@ local dead_us = 16500000  -- Three looks missed: out of the line (P1).
 local most_grants = 16
 local most_seen = 256
 local most_behind = 32
+local most_passed = 64
 
 is_sharded = function(channel)
   return sub(channel, -1) == '}'
@@ -191,25 +192,49 @@ local function stand_by(offered, rank)
   end
 end
 
--- Whoever stands there looks now, and goes on from there.
+local function strike(id)
+  call('ZREM', KEYS[3], id)
+  call('HDEL', KEYS[4], id)
+end
+
+local function tell_to_look(entry)
+  return tell(entry.process, 'v1|look|' .. entry.id .. '|' .. now .. '|' .. now)
+end
+
+-- Whoever stands there looks now, and goes on from there. If that one is not there, one of the last in line is the best
+-- guess: who came last is the least likely to have died since.
 go_on_at = function(rank)
-  local id = call('ZRANGE', KEYS[3], rank, rank)[1]
-  local process = id and string.match(call('HGET', KEYS[4], id) or '', '^v1|([^|]+)|s|')
-  if process then
-    tell(process, 'v1|look|' .. id .. '|' .. now .. '|' .. now)
+  for _, places in ipairs({{rank, rank}, {-8, -1}}) do
+    for _, id in ipairs(call('ZRANGE', KEYS[3], places[1], places[2])) do
+      local entry = entry_of(id, call('HGET', KEYS[4], id))
+      if entry and entry.told == 's' and listens(entry) and tell_to_look(entry) then
+        return
+      end
+    end
   end
 end
 
 -- advance(me): grants to those first in line who are there to take it, while there is room: to `me` (the caller's owner
 -- id) with its whole ttl, to anybody else for a claim window. Gives
 --   token  of `me`, if it was granted
---   kept   there may be room, but it belongs to somebody live in line: who cannot be told, and takes it with its next
---          look; or who needs more room than there is now
+--   more   there may be room for somebody who has not been seen: who looks now goes on
+--   kept   there may be room, but it belongs to somebody live in line, or may: who cannot be told, and takes it with
+--          its next look; who needs more room than there is now; or who has not been seen (C7)
 -- Who needs more than there can ever be is taken out of the line, and looks.
--- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on.
+-- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on. Whoever is
+-- not there is passed over. Behind 64 of those it is taken out, or each look would see the same ones and nobody behind
+-- them; it comes back to its place when it looks (P7).
 advance = function(me)
-  local rank, seen, grants, asked = 0, 0, 0, 4
+  local rank, seen, grants, asked, is_end = 0, 0, 0, 4, false
   local token, first_silent, offered, head, standby
+
+  local function pass(entry)
+    if rank == most_passed then
+      return strike(entry.id)
+    end
+    rank = rank + 1
+    return entry
+  end
 
   while seen < most_seen and grants < most_grants and not head do
     -- It runs behind a release that is done already: nothing in here may fail, also if a key has another type.
@@ -217,6 +242,7 @@ advance = function(me)
     if ids.err then
       return nil, false
     end
+    is_end = #ids < asked
     if #ids == 0 then
       break
     end
@@ -226,29 +252,26 @@ advance = function(me)
     end
     standby = standby or me and call('HGET', KEYS[4], 'standby') or ''
     seen = seen + #ids
-    local is_end = #ids < asked
     for i = 1, #ids do
       local entry = entry_of(ids[i], i == 1 and first or call('HGET', KEYS[4], ids[i]))
       local is_all = is_end and i == #ids and rank == 0
       local silence = entry and (entry.id == me and 0 or silence_of(entry, standby)) or dead_us + 1
       if silence > dead_us then
-        call('ZREM', KEYS[3], ids[i])
-        call('HDEL', KEYS[4], ids[i])
+        strike(ids[i])
       elseif not is_free() then
         head = entry
       elseif is_too_large(entry) then
         -- It may be nobody's: left by whoever asked, and brought back by a server that has forgotten that (P5). Its
         -- process lives, nobody looks for it, and who never fits is never granted anything, and so never called.
-        call('ZREM', KEYS[3], entry.id)
-        call('HDEL', KEYS[4], entry.id)
+        strike(entry.id)
         if entry.told == 's' then
-          tell(entry.process, 'v1|look|' .. entry.id .. '|' .. now .. '|' .. now)
+          tell_to_look(entry)
         end
       elseif entry.id ~= me and silence > silent_us then
-        first_silent = first_silent or entry
-        rank = rank + 1
+        local passed = pass(entry)
+        first_silent = first_silent or passed
       elseif entry.id ~= me and entry.told == 's' and not listens(entry) then
-        rank = rank + 1
+        pass(entry)
       elseif not has_room(entry) then
         head = entry
       elseif entry.id == me then
@@ -271,8 +294,9 @@ advance = function(me)
     asked = 32
   end
 
-  if grants == 0 and not head and first_silent and first_silent.told == 's' and has_room(first_silent) and
-    listens(first_silent) then
+  local more = not head and is_free() and (grants == most_grants or not is_end)
+  if grants == 0 and not head and not more and first_silent and first_silent.told == 's' and
+    has_room(first_silent) and listens(first_silent) then
     if offer(first_silent) then
       offered = first_silent
     else
@@ -282,7 +306,7 @@ advance = function(me)
   if offered then
     stand_by(offered, rank)
   end
-  if not head and is_free() and (seen >= most_seen or grants == most_grants) then
+  if more then
     go_on_at(rank)
   end
   if seen == 0 then
@@ -293,5 +317,5 @@ advance = function(me)
       write_fence(sub(last, 1, 16), sub(last, 18, 49), false)
     end
   end
-  return token, head ~= nil or grants == most_grants
+  return token, more, head ~= nil or grants == most_grants or more
 end

@@ -85,9 +85,11 @@ command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milli
 }
 
 command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl) {
-  return {keys.is_counted ? id::renew_counted : id::renew,
-          {keys.holder, keys.is_counted ? keys.holders() : keys.broken()},
-          {std::string{owner.hex()}, token_field(token), ms_field(ttl)}};
+  command out{keys.is_counted ? id::renew_counted : id::renew,
+              {keys.holder, keys.broken()},
+              {std::string{owner.hex()}, token_field(token), ms_field(ttl)}};
+  if (keys.is_counted) out.keys.push_back(keys.holders());
+  return out;
 }
 
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token) {

@@ -108,7 +108,8 @@ TEST(command, counted_kinds_have_scripts_and_a_key_of_their_own) {
   EXPECT_EQ(leave(shared_keys, somebody).script, id::leave_counted);
   EXPECT_EQ(leave(shared_keys, somebody).keys, counted_keys);
   EXPECT_EQ(renew(shared_keys, somebody, fencing_token{7}, 10s).script, id::renew_counted);
-  EXPECT_EQ(renew(shared_keys, somebody, fencing_token{7}, 10s).keys, (strings{"hf:{x}", "hf:{x}:holders"}));
+  EXPECT_EQ(renew(shared_keys, somebody, fencing_token{7}, 10s).keys,
+            (strings{"hf:{x}", "hf:{x}:break", "hf:{x}:holders"}));
   EXPECT_EQ(break_lock(shared_keys, fencing_token{7}, break_mode::at_expiry, "", "").script, id::break_counted);
   EXPECT_EQ(break_lock(shared_keys, fencing_token{7}, break_mode::at_expiry, "", "").keys.back(), "hf:{x}:break");
 }
@@ -143,7 +144,7 @@ TEST(command, a_vote_of_a_counted_kind_says_how_much_of_what_and_where_it_stands
   EXPECT_EQ(r.args, (strings{somebody_hex, "0000000000000007", "w1000000"}));
   const auto renewal = renew_vote(shared_keys, somebody, fencing_token{7}, 10s, "hf:", servers);
   EXPECT_EQ(renewal.script, id::renew_counted);
-  EXPECT_EQ(renewal.keys, (strings{"hf:{x}", "hf:{x}:holders", "hf:quorum"}));
+  EXPECT_EQ(renewal.keys, (strings{"hf:{x}", "hf:{x}:break", "hf:{x}:holders", "hf:quorum"}));
   EXPECT_EQ(renewal.args.back(), "v1|1|open|a:1");
 }
 

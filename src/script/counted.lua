@@ -99,10 +99,14 @@ put = function(entry, stamp, expires_us)
   if type(done) == 'table' and done.err then
     return done
   end
-  used = used + entry.permits
   local grant = 'v1|' .. entry.id .. '|' .. stamp .. '|' .. entry.ttl .. '|' .. now .. '|' .. entry.label
-  call('HSET', KEYS[5], entry.id, string.format('%.0f', entry.permits) .. '|' .. entry.mode .. '|-|' .. grant,
-    'used', string.format('%.0f', used))
+  local text = string.format('%.0f', entry.permits) .. '|' .. entry.mode .. '|-|' .. grant
+  done = pcall('HSET', KEYS[5], entry.id, text, 'used', string.format('%.0f', used + entry.permits))
+  if type(done) == 'table' and done.err then
+    call('ZREM', KEYS[1], entry.id) -- Denied by the ACL: without an expiry it would stay for ever (C8).
+    return done
+  end
+  used = used + entry.permits
   live(math.ceil((expires_us - tonumber(now)) / 1000))
   return {}
 end

@@ -98,8 +98,9 @@ end
 
 hear(owner, entry, process, told)
 
+local token, more
 if is_free() and not is_quarantine then
-  local token = advance(owner)
+  token, more = advance(owner)
   if token then
     return {0, now, token}
   end
@@ -108,7 +109,7 @@ end
 if not call('ZSCORE', KEYS[3], owner) then
   return {15, now}
 end
-local answer = place(owner, process, told, max_ttl)
+local answer = place(owner, process, told, max_ttl, more)
 if #ARGV < 7 then
   return answer
 end

@@ -48,7 +48,8 @@ end
 -- room, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
 -- holder, PUBLISH denied, no channel), the first in line looks every half second and each behind it a little more
 -- seldom, since nobody tells it that it has become the first. All others look every 5 s, which is their heartbeat.
-place = function(owner, process, told, max_ttl)
+-- `more` is advance's: then this one goes on, now.
+place = function(owner, process, told, max_ttl, more)
   call('HSET', KEYS[4], process, now)
   if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
     call('HSET', KEYS[4], 'deaf', now)
@@ -68,6 +69,9 @@ place = function(owner, process, told, max_ttl)
   local is_foreign = value ~= '' and sub(value, 1, 3) ~= 'v1|'
   if is_idle() or is_foreign or told ~= 's' or call('HEXISTS', KEYS[4], 'deaf') == 1 then
     look_ms = math.min(look_ms, 500 + 50 * ahead)
+  end
+  if more then
+    look_ms = 0
   end
   return {7, now, ticket, ahead, look_ms, value, pttl}
 end

@@ -2,12 +2,13 @@
 -- renew_counted: keep permits that are still ours.
 --
 -- KEYS[1]  holder key
--- KEYS[2]  holders key
--- KEYS[3]  quorum record (vote.lua), for a vote; left out for a lock
+-- KEYS[2]  break record key
+-- KEYS[3]  holders key
+-- KEYS[4]  quorum record (vote.lua), for a vote; left out for a lock
 -- ARGV[1]  owner id, 32 hex digits
 -- ARGV[2]  token, 16 digits
 -- ARGV[3]  ttl in milliseconds, a whole number above 0
--- ARGV[4]  the caller's quorum record, with KEYS[3]
+-- ARGV[4]  the caller's quorum record, with KEYS[4]
 --
 -- Returns  now                   renewed: they live min(ttl, the ttl they were acquired with) from now on
 --          {5, now, 'gone'}      no such hold any more
@@ -17,8 +18,9 @@
 --          {17, now, record}     other quorum: this server belongs to another list of servers now (P26)
 --
 -- As renew.lua, for what counted.lua keeps. Each holder renews its own expiry only, so that a dead one's place comes
--- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. PEXPIRE comes first: ZADD
--- is refused with a full memory, but not behind a write. The server's clock decides.
+-- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. What was broken at once is
+-- named by the break record, and what was broken at its expiry by its entry, so that several can be. PEXPIRE comes
+-- first: ZADD is refused with a full memory, but not behind a write. The server's clock decides.
 local call, sub = redis.call, string.sub
 
 local time = call('TIME')
@@ -35,14 +37,18 @@ if not ttl or ttl < 1 or ttl % 1 ~= 0 then
   return {10, now, 'ttl'}
 end
 
-local kind, data_kind = call('TYPE', KEYS[1]).ok, call('TYPE', KEYS[2]).ok
+local record = call('MGET', KEYS[2])[1]
+if record and sub(record, 1, 20) == 'v1|' .. token .. '|' then
+  return {6, now}
+end
+local kind, data_kind = call('TYPE', KEYS[1]).ok, call('TYPE', KEYS[3]).ok
 if kind == 'none' or data_kind == 'none' then
   return {5, now, 'gone'}
 end
 if kind ~= 'zset' or data_kind ~= 'hash' then
   return {5, now, 'taken'}
 end
-local ends, entry = call('ZSCORE', KEYS[1], owner), call('HGET', KEYS[2], owner)
+local ends, entry = call('ZSCORE', KEYS[1], owner), call('HGET', KEYS[3], owner)
 if not ends or not entry or tonumber(ends) <= tonumber(now) then
   return {5, now, 'gone'}
 end
@@ -55,20 +61,20 @@ if flag == 'b' then
 end
 
 -- As renew.lua.
-if KEYS[3] then
-  local kept = call('GET', KEYS[3])
+if KEYS[4] then
+  local kept = call('GET', KEYS[4])
   if kept and kept ~= ARGV[4] then
     local theirs, ours = string.match(kept, '^v1|(%d+)|'), string.match(ARGV[4], '^v1|(%d+)|')
     if not theirs or not ours or tonumber(theirs) >= tonumber(ours) then
       return {17, now, sub(kept, 1, 4096)}
     end
   end
-  call('PEXPIRE', KEYS[3], sub(ARGV[4], 1, 5) == 'v1|1|' and '604800000' or '34560000000') -- As vote.lua.
+  call('PEXPIRE', KEYS[4], sub(ARGV[4], 1, 5) == 'v1|1|' and '604800000' or '34560000000') -- As vote.lua.
 end
 
 ttl = math.min(ttl, tonumber(most))
 local lives = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ttl))
 call('PEXPIRE', KEYS[1], lives)
-call('PEXPIRE', KEYS[2], lives)
+call('PEXPIRE', KEYS[3], lives)
 call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + ttl * 1000), owner)
 return now

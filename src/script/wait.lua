@@ -120,9 +120,9 @@ if tonumber(min_fence) > tonumber(now) + 31536000000000 then
 end
 
 local me = {id = owner, ttl = ttl, min_fence = min_fence, mode = mode, permits = tonumber(permits) or 0, label = label}
-local token, kept
+local token, more, kept
 if is_free() and not is_quarantine then
-  token, kept = advance(owner)
+  token, more, kept = advance(owner)
   if not token and not kept and has_room(me) then
     local refused
     token, refused = grant(me, ttl)
@@ -158,4 +158,4 @@ else
   call('HSET', KEYS[4], owner, table.concat(entry, '|'))
   write_fence(stamp, granted_last, true)
 end
-return place(owner, process, told, max_ttl)
+return place(owner, process, told, max_ttl, more)

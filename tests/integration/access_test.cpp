@@ -76,6 +76,25 @@ INSTANTIATE_TEST_SUITE_P(hazard_35, without_command,
                          testing::Values("evalsha", "eval", "script", "set", "get", "mget", "pttl", "type", "time",
                                          "hello"));
 
+// Denied behind the grant: what a script had written by then is given back, and other clients need not wait for its
+// ttl.
+class semaphore_without_command : public testing::TestWithParam<const char*> {};
+
+TEST_P(semaphore_without_command, keeps_no_permit_that_nobody_has) {
+  redis_server server;
+  (void)server("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-" + std::string{GetParam()});
+  client locks{server.unix_uri(), as("app", "secret")};
+  semaphore two{locks, "x", 2};
+  const auto code = code_of([&] { (void)two.acquire(); });
+  EXPECT_EQ(code, errc::no_permission) << code.message();
+  client others{server.unix_uri()};
+  semaphore theirs{others, "x", 2};
+  EXPECT_TRUE(eventually([&] { return theirs.try_acquire({.permits = 2}).has_value(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(commands_of_the_line, semaphore_without_command,
+                         testing::Values("del", "hdel", "hset", "set", "pexpire", "exists"));
+
 TEST(access, without_the_key_pattern_is_denied) {
   redis_server server;
   server("ACL", "SETUSER", "app", "on", ">secret", "~other:*", "&*", "+@all");

@@ -92,7 +92,7 @@ TEST_F(line, goes_past_a_hundred_killed_waiters_within_a_second_B28) {
 }
 
 // The 3, P3: whoever fell silent costs its claim window, and those behind it look without being asked.
-TEST_F(line, goes_past_a_stopped_head_within_1500_ms_P3) {
+TEST_F(line, goes_past_a_stopped_head_within_1500_ms_P3_B33) {
   auto all = start_many(3);
   all[0].go();
   all[0].acquired();

@@ -83,6 +83,22 @@ TEST_F(operate, list_finds_all_of_many) {
   EXPECT_EQ(locks.list("n*").size(), 300u);
 }
 
+TEST_F(operate, list_shows_a_key_of_another_type_as_foreign_and_all_the_rest) {
+  auto locks = make_client();
+  const auto held = locks.acquire("b");
+  server_("RPUSH", "hf:{a}", "theirs");
+  server_("SADD", "hf:{c}", "theirs");
+  server_("PEXPIRE", "hf:{c}", "60000");
+  const auto seen = locks.list();
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_TRUE(seen[0].foreign && seen[0].endless);
+  EXPECT_EQ(seen[1].token, held.token());
+  EXPECT_TRUE(seen[2].foreign && !seen[2].endless);
+  EXPECT_GT(seen[2].remaining, 50s);
+  EXPECT_EQ(code_of([&] { (void)locks.inspect("a"); }), errc::wrong_kind);
+  server_("DEL", "hf:{a}");
+}
+
 // P13d, C1: the holder's ttl runs out before anybody else gets in; it is told, and renewed no more.
 TEST_F(operate, break_ends_the_lease_at_its_expiry) {
   auto holder = make_client();

@@ -64,6 +64,7 @@ TEST_F(with_five, a_semaphore_of_two_does_without_one_of_five_servers_and_not_wi
   auto locks = make(3s);
   semaphore two{locks, "x", 2};
   const auto held = two.acquire({.ttl = 3s});
+  have_all_votes(held);
   lab_.kill(node(0));
   let_pass(6s);
   EXPECT_TRUE(held.valid());
@@ -84,7 +85,7 @@ TEST_F(with_five, a_vote_that_is_lost_keeps_the_lease_and_is_given_again_R18_B57
       if (ask_number(node(i), {"ZCARD", "hf:{x}"}) != "1") return false;
     return true;
   };
-  ASSERT_TRUE(eventually(all_have_it, long_enough));
+  have_all_votes(held);
   ask(2, {"DEL", "hf:{x}", "hf:{x}:holders"});
   EXPECT_TRUE(eventually(all_have_it, long_enough));
   EXPECT_TRUE(held.valid());
@@ -100,7 +101,7 @@ TEST_F(with_five, with_fewer_votes_than_are_needed_the_lease_is_lost_B57) {
   EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, max_ttl / 2)) << "not only at its deadline";
 }
 
-TEST_F(with_quorum, what_waits_for_places_is_served_in_its_order_B34) {
+TEST_F(with_quorum, what_waits_for_places_is_served_in_its_order) {
   auto locks = make();
   auto one = semaphore{locks, "x", 2}.acquire(brief);
   std::mutex mutex;

@@ -104,12 +104,12 @@ TEST_F(with_quorum, a_reader_of_a_bare_majority_is_lost_with_one_of_its_votes_B5
 TEST_F(with_five, a_writer_s_vote_that_is_lost_is_given_again_R18_B57) {
   auto locks = make();
   const auto held = shared_mutex{locks, "x"}.acquire(brief);
+  have_all_votes(held);
   const auto has_all = [&] {
     for (int i = 0; i < 5; ++i)
       if (ask_number(node(i), {"ZCARD", "hf:{x}"}) != "1") return false;
     return true;
   };
-  ASSERT_TRUE(eventually(has_all, long_enough));
   ask(0, {"DEL", "hf:{x}", "hf:{x}:holders"});
   EXPECT_TRUE(eventually(has_all, long_enough));
   EXPECT_TRUE(held.valid());
@@ -302,6 +302,7 @@ TEST_F(with_quorum, what_a_downgraded_writer_lost_is_asked_for_again_as_a_reader
   auto locks = make();
   auto held = shared_mutex{locks, "x"}.acquire(brief);
   shared_mutex{locks, "x"}.downgrade(held);
+  have_all_votes(held);
   ask(0, {"DEL", "hf:{x}", "hf:{x}:holders"});
   ASSERT_TRUE(eventually([&] { return ask_number(node(0), {"ZCARD", "hf:{x}"}) == "1"; }, long_enough));
   EXPECT_THAT(grants(0), ContainsRegex("(^| )1\\|r\\|"));
@@ -313,6 +314,7 @@ TEST_F(with_quorum, a_vote_that_was_given_again_becomes_a_reader_s_R18) {
   auto locks = make();
   shared_mutex both{locks, "x"};
   auto held = both.acquire(brief);
+  have_all_votes(held);
   ask(0, {"DEL", "hf:{x}", "hf:{x}:holders"});
   ASSERT_TRUE(eventually([&] { return ask_number(node(0), {"ZCARD", "hf:{x}"}) == "1"; }, long_enough));
   ASSERT_THAT(grants(0), ContainsRegex("(^| )[0-9]+\\|w\\|"));

@@ -257,6 +257,7 @@ TEST_F(with_quorum, a_wait_ends_when_it_is_told_to) {
 TEST_F(with_quorum, inspect_says_what_the_majority_has_and_what_each_server_has) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = ttl, .owner = "alice"});
+  have_all_votes(held);
   lab_.kill(node(2));
   const auto info = make().inspect("x");
   EXPECT_TRUE(info.held);

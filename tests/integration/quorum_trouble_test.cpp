@@ -33,6 +33,7 @@ TEST_F(with_quorum, a_minority_s_renewals_do_not_move_the_deadline_H58) {
 TEST_F(with_quorum, a_lease_lives_on_while_one_server_is_silent) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = 3s});
+  have_all_votes(held);
   lab_.pause(node(0));
   let_pass(7s);
   EXPECT_TRUE(held.valid());
@@ -43,7 +44,7 @@ TEST_F(with_quorum, a_lease_lives_on_while_one_server_is_silent) {
 TEST_F(with_five, a_vote_that_is_lost_is_given_again_and_then_counts_R18_B57) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = ttl});
-  ASSERT_TRUE(eventually([&] { return votes() == 5; }, long_enough));
+  have_all_votes(held);
   const auto owner = owner_at(1);
   ASSERT_EQ(ask(0, {"DEL", "hf:{x}"}), "");
   EXPECT_TRUE(eventually([&] { return owner_at(0) == owner; }, long_enough));

@@ -57,6 +57,13 @@ TEST_F(tls, with_another_hosts_certificate_is_refused) {
   EXPECT_EQ(code, outcome::unreachable);
 }
 
+// localhost is not looked up, but the certificate is still for the name; and an address is not a name.
+TEST_F(tls, with_a_certificate_for_the_name_works_by_name_only) {
+  redis_server server{{.tls_directory = tls_material(certificate::name_only)}};
+  EXPECT_EQ(try_at(uri(server, "localhost", trusting(certificate::name_only))), std::error_code{});
+  EXPECT_EQ(try_at(uri(server, "127.0.0.1", trusting(certificate::name_only))), errc::tls_failed);
+}
+
 TEST_F(tls, server_that_wants_a_client_certificate_gets_it) {
   redis_server server{{.tls_directory = tls_material(certificate::good), .config = {"tls-auth-clients yes"}}};
   const auto& files = tls_material(certificate::good);

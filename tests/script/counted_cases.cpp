@@ -35,7 +35,7 @@ step look(const std::string& who, shape expected, const std::string& kind = "s3"
   return run(id::look_counted, keys, {who, "0", "60000", ear, "s", kind}, std::move(expected));
 }
 step renew_part(const std::string& who, const std::string& token, shape expected) {
-  return run(id::renew_counted, {holder, holders}, {who, token, "10000"}, std::move(expected));
+  return run(id::renew_counted, {holder, broken, holders}, {who, token, "10000"}, std::move(expected));
 }
 step release_part(const std::string& who, const std::string& token, shape expected = now()) {
   return run(id::release_counted, keys, {who, token}, std::move(expected));
@@ -92,7 +92,7 @@ std::vector<script_case> semaphore_cases() {
        {wait("<A>", granted("ta"), {.permits = "2"}), wait("<B>", busy, as_try({.permits = "2"})),
         wait("<C>", granted("tc")), taken("3"), release_part("<A>", "<ta>"), taken("1"), release_part("<C>", "<tc>"),
         is_absent(holder), is_absent(holders)}},
-      {"a_large_request_is_not_overtaken_B34",
+      {"a_large_request_is_not_overtaken_H63",
        {listen(ear), wait("<A>", granted("ta")), wait("<B>", queued(0), {.permits = "3"}), wait("<C>", queued(1)),
         wait("<D>", busy, as_try({})), release_part("<A>", "<ta>"), hears({shape::kind::anything}),
         look("<B>", claimed()), holding(1), look("<C>", queued(0)), taken("3")}},
@@ -166,6 +166,13 @@ std::vector<script_case> semaphore_cases() {
       {"a_copy_behind_the_release_is_spent_P9",
        {wait("<A>", granted("ta")), release_part("<A>", "<ta>"), wait("<A>", list({number(4), now()})),
         is_absent(holder)}},
+      {"release_is_for_the_token_only_P9",
+       {wait("<A>", granted("ta")), release_part("<A>", "0000000000000007", not_mine), holding(1),
+        release_part("<A>", "<ta>")}},
+      // B was granted last, so that only the release says that A had its turn.
+      {"a_copy_behind_the_release_is_spent_also_when_others_came_P9",
+       {wait("<A>", granted("ta")), wait("<B>", granted()), release_part("<A>", "<ta>"),
+        wait("<A>", list({number(4), now()})), holding(1)}},
       {"leave_releases_what_nobody_heard_of",
        {wait("<A>", granted()), leave_part("<A>"), is_absent(holder), leave_part("<A>", not_mine)}},
       {"tokens_increase_from_holder_to_holder_C2",
@@ -190,12 +197,16 @@ std::vector<script_case> semaphore_cases() {
         renew_part("<A>", "<ta>", gone), release_part("<A>", "<ta>", not_mine)}},
       {"break_ends_one_hold_at_once_and_the_next_is_let_in",
        {listen(ear), wait("<A>", granted("ta"), {.permits = "2"}), wait("<B>", granted("tb")), wait("<C>", queued(0)),
-        break_one("<ta>", "now"), hears({shape::kind::anything}), renew_part("<A>", "<ta>", gone),
+        break_one("<ta>", "now"), hears({shape::kind::anything}), renew_part("<A>", "<ta>", list({number(6), now()})),
         renew_part("<B>", "<tb>", now()), look("<C>", claimed()), is_there(broken)}},
       {"break_at_expiry_stops_the_renewal_of_one",
        {wait("<A>", granted("ta")), wait("<B>", granted("tb")), break_one("<ta>", "expiry"),
         break_one("<ta>", "expiry"), renew_part("<A>", "<ta>", list({number(6), now()})),
         renew_part("<B>", "<tb>", now()), holding(2)}},
+      {"the_next_token_is_above_what_was_broken_also_when_nobody_is_left_C2",
+       {wait("<A>", granted("ta")), break_one("<ta>", "expiry"),
+        send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]), 1, 16) > ARGV[1] and 1 or 0", "1", fence, "<ta>"},
+             number(1))}},
       {"break_of_a_token_that_nobody_holds",
        {wait("<A>", granted()), break_one("0000000000000007", "now", list({number(12), now()})), holding(1)}},
       {"inspect_shows_all_of_them",

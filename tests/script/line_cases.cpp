@@ -70,6 +70,11 @@ shape queued_for(const std::string& ticket, std::vector<shape> missing, std::int
 shape queued_free(const std::string& ticket, std::int64_t ahead) {
   return list({number(7), now(), text("<" + ticket + ">"), number(ahead), number(0, 700), text(""), number(-2)});
 }
+// The same, and there is room for somebody whom this look did not see.
+shape goes_on(const std::string& ticket, std::int64_t ahead) {
+  return list({number(7), now(), ticket.empty() ? now() : text("<" + ticket + ">"), number(ahead), number(0), text(""),
+               number(-2)});
+}
 step wait_behind_short(const std::string& who, const std::string& ticket = {}) {
   return wait(who, list({number(7), now(), now(ticket), number(0, 9), number(0, 5000), text("v1|<A>|<t>|3000|<t>|ann"),
                          number(1, 3000)}));
@@ -121,6 +126,17 @@ entry short_window() {
   entry e;
   e.window = "20";
   return e;
+}
+// So many of one process that nobody listens for any more, in line before everybody; they are not silent yet.
+step crowd(int count) {
+  return send({"EVAL",
+               "for i = 1, tonumber(ARGV[1]) do "
+               "local id = string.rep('d', 28) .. (1000 + i) "
+               "redis.call('ZADD', KEYS[1], i, id) "
+               "redis.call('HSET', KEYS[2], id, 'v1|hf:wake:killed|s|10000|1000|0|0|' .. ARGV[2] .. '|x|') end "
+               "return redis.call('HSET', KEYS[2], 'hf:wake:killed', ARGV[2])",
+               "2", line, waiters, std::to_string(count), "<now>"},
+              number(1));
 }
 step wait_try(const std::string& who, shape expected) {
   entry e;
@@ -297,6 +313,14 @@ std::vector<script_case> absent_cases() {
         release_with_line("<A>", "<t>"), until_gone(holder),
         send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-300000>", other_ear, "<now-2000000>"}, number(0)),
         look("<D>", {shape::kind::anything}), held_by("<C>")}},
+      {"behind_a_crowd_that_is_not_there_the_line_goes_on_P2_P7",
+       {acquire("<A>", now("t")), listen(ear), crowd(300), wait("<B>", queued("b", 300)),
+        release_with_line("<A>", "<t>"), is_absent(holder), hears_something(), look("<B>", granted()), held_by("<B>"),
+        send({"ZCARD", line}, number(64))}},
+      {"nobody_overtakes_whom_one_script_does_not_see_C7",
+       {acquire("<A>", now("t")), listen(ear), crowd(900), wait("<B>", queued("b", 900)),
+        release_with_line("<A>", "<t>"), wait_try("<C>", lined), look("<B>", goes_on("b", 312)),
+        wait("<C>", goes_on("", 117)), look("<C>", {shape::kind::anything}), held_by("<B>")}},
       {"the_fence_stays_above_all_tickets_and_below_the_next_token_C2",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
         send({"EVAL", "return redis.call('GET', KEYS[1]) > ARGV[1] and 1 or 0", "1", fence, "<b>|"}, number(1))}},
@@ -367,6 +391,18 @@ std::vector<script_case> leave_and_look_cases() {
        {send({"SET", holder, "theirs"}),
         wait("<B>", list({number(7), now(), now("b"), number(0), number(500), text("theirs"), number(-1)})),
         send({"DEL", holder}, number(1)), look("<B>", granted()), held_by("<B>")}},
+      {"a_waiter_clamps_to_max_ttl_and_not_to_the_ttl_in_the_value_P13",
+       {acquire("<A>", now("t")), send({"PEXPIRE", holder, "50000"}, number(1)),
+        wait("<B>", list({number(7), now(), now(), number(0), number(5000), text("v1|<A>|<t>|10000|<t>|ann"),
+                          number(49'000, 50'000)})),
+        send({"PEXPIRE", holder, "3600000"}, number(1)),
+        look("<B>", list({number(7),
+                          now(),
+                          {shape::kind::token},
+                          number(0),
+                          number(5000),
+                          text("v1|<A>|<t>|10000|<t>|ann"),
+                          number(60'000)}))}},
       {"another_type_in_the_lines_place_is_named_H71",
        {send({"RPUSH", line, "data"}, number(1)), wait("<A>", list({number(9), now(), text("list")}))},
        {line}},

@@ -60,7 +60,7 @@ step raise(const std::string& who, const std::string& token, shape expected = no
 }
 step renew_vote(const std::string& who, const std::string& token, shape expected = now(),
                 const std::string& record = ours) {
-  return run(id::renew_counted, {holder, holders, quorum}, {who, token, "10000", record}, std::move(expected));
+  return run(id::renew_counted, {holder, broken, holders, quorum}, {who, token, "10000", record}, std::move(expected));
 }
 step release_part(const std::string& who, const std::string& token, shape expected = now()) {
   return run(id::release_counted, keys, {who, token}, std::move(expected));
@@ -94,6 +94,9 @@ std::vector<script_case> room_cases() {
        {vote("<A>", now("ta"), {.ttl = "150"}), vote("<B>", now("tb")), send({"SET", "hf:{t}", "1", "PX", "200"}),
         renew_vote("<B>", "<tb>"), until_gone("hf:{t}"),
         renew_vote("<A>", "<ta>", list({number(5), now(), text("gone")})), vote("<C>", now()), holding(2)}},
+      {"a_vote_that_ended_is_not_raised_C1",
+       {vote("<A>", now("ta"), {.ttl = "150"}), vote("<B>", now("tb")), send({"SET", "hf:{t}", "1", "PX", "200"}),
+        until_gone("hf:{t}"), raise("<A>", "<tb>", list({number(5), now()}))}},
       {"readers_have_a_node_s_votes_together", {vote("<A>", now(), reader), vote("<B>", now(), reader), holding(2)}},
       {"a_node_with_readers_has_no_vote_for_a_writer_H59",
        {vote("<A>", now("ta"), reader), vote("<B>", now("tb"), reader), vote("<C>", busy, writer),
@@ -185,7 +188,7 @@ std::vector<script_case> standing_cases() {
         vote("<C>", busy, reader), release_part("<A>", "<ta>"), vote("<C>", free_but_wanted, reader),
         vote("<B>", now("tb"), as(writer, "h")), is_absent(wanted), release_part("<B>", "<tb>"),
         vote("<C>", now(), reader)}},
-      {"a_large_request_first_in_line_is_not_overtaken_B34",
+      {"a_large_request_first_in_line_is_not_overtaken_H63",
        {vote("<A>", now("ta")), vote("<B>", busy, as({.permits = "2"}, "h")), vote("<C>", busy),
         release_part("<A>", "<ta>"), vote("<B>", now(), as({.permits = "2"}, "h"))}},
       {"who_is_first_in_line_and_does_not_come_again_is_forgotten_C8",
@@ -215,7 +218,7 @@ std::vector<script_case> record_cases() {
         left_is(quorum, long_ms - 5000, long_ms)}},
       {"a_renewal_without_a_record_asks_for_none",
        {vote("<A>", now("t")), record_is(theirs),
-        run(id::renew_counted, {holder, holders}, {"<A>", "<t>", "10000"}, now())}},
+        run(id::renew_counted, {holder, broken, holders}, {"<A>", "<t>", "10000"}, now())}},
   };
 }
 

@@ -17,9 +17,16 @@ void run(const std::string& directory, const std::string& command) {
   if (std::system(line.c_str()) != 0) throw std::runtime_error("this failed: " + line);
 }
 
+std::string names_of(certificate kind) {
+  switch (kind) {
+    case certificate::wrong_host: return "DNS:elsewhere.test";
+    case certificate::name_only: return "DNS:localhost";
+    default: return "DNS:localhost,IP:127.0.0.1";
+  }
+}
+
 void make(const std::string& directory, certificate kind) {
-  const std::string host = kind == certificate::wrong_host ? "DNS:elsewhere.test" : "DNS:localhost,IP:127.0.0.1";
-  std::ofstream{directory + "/san.txt"} << "subjectAltName=" << host << "\n";
+  std::ofstream{directory + "/san.txt"} << "subjectAltName=" << names_of(kind) << "\n";
   run(directory,
       "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj '/CN=holdfast test "
       "authority' -keyout ca.key -out ca.pem");
@@ -36,7 +43,7 @@ void make(const std::string& directory, certificate kind) {
 }  // namespace
 
 const std::string& tls_material(certificate kind) {
-  static std::array<std::unique_ptr<scratch_directory>, 3> made;
+  static std::array<std::unique_ptr<scratch_directory>, 4> made;
   auto& one = made.at(static_cast<std::size_t>(kind));
   if (!one) {
     one = std::make_unique<scratch_directory>();

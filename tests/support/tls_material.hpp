@@ -7,10 +7,11 @@
 
 namespace holdfast::test {
 
-enum class certificate { good, expired, wrong_host };
+enum class certificate { good, expired, wrong_host, name_only };
 
-// A directory with ca.pem, tls.pem and tls.key (for 127.0.0.1 and localhost), client.pem and client.key. Made once per
-// process and kind. Each kind has an authority of its own, so another kind's ca.pem is an unknown authority.
+// A directory with ca.pem, tls.pem and tls.key (for 127.0.0.1 and localhost; name_only: localhost alone),
+// client.pem and client.key. Made once per process and kind. Each kind has an authority of its own, so another kind's
+// ca.pem is an unknown authority.
 const std::string& tls_material(certificate kind);
 
 }  // namespace holdfast::test
