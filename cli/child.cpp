@@ -37,19 +37,15 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   ::_exit(127);
 }
 
-// The controlling terminal, if its foreground is ours alone to give away; else -1.
-int terminal_of_ours() {
-  const int fd = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-  if (fd < 0) return -1;
-  if (::tcgetpgrp(fd) == ::getpgrp() && processes_of_group(::getpgrp()).size() == 1) return fd;
-  ::close(fd);
-  return -1;
+// Its foreground is ours, and nobody else's of our group, to give away.
+bool is_ours_to_give(int terminal) {
+  return terminal >= 0 && ::tcgetpgrp(terminal) == ::getpgrp() && processes_of_group(::getpgrp()).size() == 1;
 }
 
 }  // namespace
 
 child::child(const child_plan& plan) : own_group_{plan.own_group} {
-  if (own_group_) terminal_ = terminal_of_ours();
+  if (own_group_) terminal_ = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
   start(plan);
 }
 
@@ -66,14 +62,15 @@ void child::start(const child_plan& plan) {
   const pid_t parent = ::getpid();
   std::array<int, 2> report{};
   if (::pipe2(report.data(), O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
+  const bool gives = is_ours_to_give(terminal_);
   pid_ = ::vfork();
-  if (pid_ == 0) become(plan, words.data(), environment.data(), terminal_, parent, report[1]);
+  if (pid_ == 0) become(plan, words.data(), environment.data(), gives ? terminal_ : -1, parent, report[1]);
   const int vfork_error = errno;
   ::close(report[1]);
   if (::read(report[0], &failure_, sizeof failure_) <= 0) failure_ = 0;
   ::close(report[0]);
   if (pid_ < 0) throw std::system_error{vfork_error, std::generic_category(), "vfork"};
-  is_given_ = terminal_ >= 0;
+  is_given_ = gives;
   if (failure_ != 0) {
     ::waitpid(pid_, nullptr, 0);
     take_terminal();
@@ -99,11 +96,18 @@ bool child::reap() {
     if (got <= 0) break;
     if (got != pid_) continue;
     if (WIFSTOPPED(status))
-      suspended_ = terminal_ >= 0;
+      stopped_by(WSTOPSIG(status));
     else
       status_ = status;
   }
   return has_ended();
+}
+
+void child::stopped_by(int number) {
+  if (is_given_)
+    suspended_ = true;
+  else
+    wants_terminal_ = terminal_ >= 0 && (number == SIGTTIN || number == SIGTTOU);
 }
 
 bool child::take_suspended() { return std::exchange(suspended_, false); }
@@ -119,9 +123,11 @@ bool child::group_lives() const {
   return !processes_of_group(pid_).empty();
 }
 
-void child::give_terminal() {
-  if (terminal_ < 0 || is_given_ || ::tcgetpgrp(terminal_) != ::getpgrp()) return;
+bool child::give_terminal() {
+  if (is_given_ || !is_ours_to_give(terminal_)) return is_given_;
   is_given_ = ::tcsetpgrp(terminal_, pid_) == 0;
+  if (is_given_) wants_terminal_ = false;
+  return is_given_;
 }
 
 void child::take_terminal() {

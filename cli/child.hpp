@@ -44,6 +44,9 @@ public:
   // without one: then whoever stopped it will wake it, and we go on renewing.
   bool take_suspended();
 
+  // The kernel stopped the command because it used a terminal that was not given to it. Until give_terminal() succeeds.
+  bool wants_terminal() const noexcept { return wants_terminal_; }
+
   // The command's status as a shell gives it: 0..255, or 128+N. Only after has_ended().
   int exit_status() const;
 
@@ -51,19 +54,21 @@ public:
   bool group_lives() const;
 
   // Hands the terminal's foreground to the command's group, or takes it back; only if we had it and nobody shares our
-  // group, for those would be stopped by the terminal.
-  void give_terminal();
+  // group, for those would be stopped by the terminal. True when the command has it.
+  bool give_terminal();
   void take_terminal();
 
 private:
   void start(const child_plan& plan);
+  void stopped_by(int number);
 
   pid_t pid_ = -1;
   bool own_group_ = true;
   int failure_ = 0;
   std::optional<int> status_{};
   bool suspended_ = false;
-  int terminal_ = -1;  // The controlling terminal, while it is ours to give.
+  bool wants_terminal_ = false;
+  int terminal_ = -1;  // The controlling terminal, ours to give or not.
   bool is_given_ = false;
 };
 

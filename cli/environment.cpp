@@ -78,9 +78,11 @@ std::vector<std::string> environment_under(const held_lock& lock, bool keep_pass
   return out;
 }
 
-std::string_view variable(const char* name) {
+std::string_view variable(const char* name) { return variable_if_set(name).value_or(std::string_view{}); }
+
+std::optional<std::string_view> variable_if_set(const char* name) {
   const char* value = std::getenv(name);
-  return value ? std::string_view{value} : std::string_view{};
+  return value ? std::optional{std::string_view{value}} : std::nullopt;
 }
 
 }  // namespace holdfast::cli

@@ -9,6 +9,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,5 +36,8 @@ std::vector<std::string> environment_under(const held_lock& lock, bool keep_pass
 
 // A variable's value; empty when unset.
 std::string_view variable(const char* name);
+
+// The same, for those where set and empty is a mistake: nullopt when unset.
+std::optional<std::string_view> variable_if_set(const char* name);
 
 }  // namespace holdfast::cli

@@ -65,11 +65,27 @@ const fault_row* row_of(errc cause) {
   return nullptr;
 }
 
+// "key 'x'", "user 'x'" and "'x'" are x, for sentences with quotes of their own.
+std::string_view unquoted(std::string_view subject) {
+  const auto open = subject.find('\'');
+  const bool has_kind = open == 0 || subject.starts_with("key '") || subject.starts_with("user '");
+  if (!has_kind || subject.size() < open + 2 || subject.back() != '\'') return subject;
+  return subject.substr(open + 1, subject.size() - open - 2);
+}
+
+// Somebody's whole file for a name would hide the sentence around it.
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 80;
+  if (text.size() <= most) return text;
+  return visible(std::string_view{text}.substr(0, most)) + "...";
+}
+
 // The pieces of one error, escaped, with stand-ins for what is missing.
 struct pieces {
   pieces(const error& e, const fault_context& context)
       : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
         subject{visible(e.detail().subject)},
+        bare_subject{visible(unquoted(e.detail().subject))},
         words{visible(e.detail().server_text)},
         why{visible(e.detail().why)},
         lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
@@ -83,7 +99,7 @@ struct pieces {
     if (d.may_remain.count() > 0) remains = cli::to_text(d.may_remain);
   }
 
-  std::string server, subject, words, why, lock, quoted_lock;
+  std::string server, subject, bare_subject, words, why, lock, quoted_lock;
   std::string colon_words{}, tried{}, remains{};
 };
 
@@ -93,13 +109,19 @@ struct sentences {
   std::string fix;
 };
 
-sentences for_request(errc cause, const pieces& p, const error& e) {
+sentences for_request(errc cause, const pieces& p, const error& e, const fault_context& context) {
+  const bool is_too_long = context.lock.size() > 512;
   switch (cause) {
     case errc::invalid_name:
-      return {fmt::format("{} is not a lock's name", p.subject.empty() ? p.lock : fmt::format("'{}'", p.subject)),
+      return {fmt::format("'{}' is not a lock's name",
+                          shortened(p.bare_subject.empty() ? visible(context.lock) : p.bare_subject)),
               p.why.empty() ? "names are 1 to 512 bytes of UTF-8 without control characters" : p.why,
-              "--plain takes any bytes"};
+              context.plain || is_too_long ? "another name, of 1 to 512 bytes" : "--plain takes any bytes"};
     case errc::fence_too_far:
+      return {fmt::format("--min-fence {} is more than a year ahead of the clock of {}", context.min_fence.to_string(),
+                          p.server),
+              "tokens are microseconds of that clock, and all later ones would have to be above this one",
+              "look where the number came from"};
     case errc::invalid_option:
       return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : p.subject), p.why,
               p.subject.starts_with("ttl")
@@ -121,16 +143,30 @@ sentences for_request(errc cause, const pieces& p, const error& e) {
   }
 }
 
-sentences for_unknown(errc cause, const pieces& p) {
+// What may have happened while nobody heard, and what to do about it.
+sentences aftermath(const pieces& p, intent what) {
+  switch (what) {
+    case intent::look: return {"", "nothing was changed: it was only asked", "try again"};
+    case intent::break_lock:
+      return {"", fmt::format("so nobody knows whether {} was broken", p.lock),
+              fmt::format("look whether it still is held (holdfast show {}), and try again", p.quoted_lock)};
+    case intent::declare: return {"", "so nobody knows whether it heard it", "again: to say it twice does no harm"};
+    case intent::take: break;
+  }
   const auto left = p.remains.empty()
                         ? std::string{"if it took the lock, the lock ends with its ttl"}
                         : fmt::format("if it took the lock, the lock is left taken for {} at most", p.remains);
-  const auto what =
-      cause == errc::unexpected_reply
-          ? fmt::format("{} gave an answer that holdfast does not understand{}", p.server, p.colon_words)
-          : fmt::format("{} got the request for {} and its answer never came{}", p.server, p.lock, p.tried);
-  return {what, fmt::format("so nobody knows whether {} was taken; {}", p.lock, left),
+  return {"", fmt::format("so nobody knows whether {} was taken; {}", p.lock, left),
           fmt::format("look at who holds it (holdfast show {}), and try again", p.quoted_lock)};
+}
+
+sentences for_unknown(errc cause, const pieces& p, const fault_context& context) {
+  auto said = aftermath(p, context.what);
+  const auto about = context.lock.empty() ? std::string{} : fmt::format(" for {}", p.lock);
+  said.text = cause == errc::unexpected_reply
+                  ? fmt::format("{} gave an answer that holdfast does not understand{}", p.server, p.colon_words)
+                  : fmt::format("{} got the request{} and its answer never came{}", p.server, about, p.tried);
+  return said;
 }
 
 sentences for_connection(errc cause, const pieces& p) {
@@ -191,7 +227,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
               "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
     case errc::wrong_password:
       return {fmt::format("{} does not accept this password{}", p.server,
-                          p.subject.empty() ? "" : fmt::format(" for user '{}'", p.subject)),
+                          p.subject.empty() ? "" : fmt::format(" for user '{}'", p.bare_subject)),
               p.words, "check user and password: HOLDFAST_URI, REDISCLI_AUTH or --password-file"};
     case errc::no_permission:
       return {fmt::format("{} does not permit {}{}", p.server, p.subject.empty() ? "that" : p.subject, p.colon_words),
@@ -210,11 +246,11 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
         return {fmt::format("{} is used as something else on {}", p.lock, p.server), p.why,
                 "one name, one kind: -s and -x for readers and writers, -l N for a limit, neither for a lock; it is "
                 "forgotten a week after the last use"};
-      return {
-          fmt::format("key '{}' exists on {} but is not a holdfast lock{}",
-                      p.subject.empty() ? visible(fmt::format("{}{{{}}}", context.prefix, context.lock)) : p.subject,
-                      p.server, p.colon_words),
-          "some other program uses that key", "another name, or another --prefix"};
+      return {fmt::format(
+                  "key '{}' exists on {} but is not a holdfast lock{}",
+                  p.subject.empty() ? visible(fmt::format("{}{{{}}}", context.prefix, context.lock)) : p.bare_subject,
+                  p.server, p.colon_words),
+              "some other program uses that key", "another name, or another --prefix"};
     case errc::wrong_server:
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
               "a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is redis://"};
@@ -274,13 +310,13 @@ sentences for_loss(errc cause, const pieces& p) {
 
 sentences sentences_for(errc cause, const error& e, const fault_context& context) {
   const pieces p{e, context};
-  if (e.code() == outcome::unknown || cause == errc::cancelled_in_flight) return for_unknown(cause, p);
+  if (e.code() == outcome::unknown || cause == errc::cancelled_in_flight) return for_unknown(cause, p, context);
   if (e.code() == outcome::lost) return for_loss(cause, p);
   // Each of these knows its own causes and gives an empty text for the others.
   if (auto s = for_connection(cause, p); !s.text.empty()) return s;
   if (auto s = for_refusal(cause, p, context); !s.text.empty()) return s;
   if (auto s = for_trouble(cause, p); !s.text.empty()) return s;
-  return for_request(cause, p, e);
+  return for_request(cause, p, e, context);
 }
 
 }  // namespace

@@ -147,6 +147,46 @@ TEST(E20, says_for_how_long_a_lock_may_be_left) {
               HasSubstr("left taken for 15s at most"));
 }
 
+TEST(E20, says_what_nobody_knows_of_what_was_asked_for) {
+  const auto of = [](intent what, std::string_view lock) {
+    return to_text(
+        describe(holdfast::error{errc::reply_lost, {.endpoint = "redis://db1"}}, {.lock = lock, .what = what}));
+  };
+  EXPECT_THAT(of(intent::take, "x"), HasSubstr("nobody knows whether 'x' was taken"));
+  EXPECT_THAT(of(intent::break_lock, "x"), HasSubstr("nobody knows whether 'x' was broken"));
+  for (const auto what : {intent::look, intent::declare}) {
+    EXPECT_THAT(of(what, ""), HasSubstr("redis://db1 got the request and its answer never came"));
+    EXPECT_THAT(of(what, ""), Not(HasSubstr("holdfast show")));
+    EXPECT_THAT(of(what, ""), Not(HasSubstr("taken")));
+  }
+}
+
+TEST(E08, of_a_token_far_ahead_says_which_and_why) {
+  const auto what = describe(holdfast::error{errc::fence_too_far, {.endpoint = "redis://db1", .subject = "'x'"}},
+                             {.lock = "x", .min_fence = holdfast::fencing_token{8'000'000'000'000'000}});
+  EXPECT_EQ(what.text, "--min-fence 8000000000000000 is more than a year ahead of the clock of redis://db1");
+  EXPECT_THAT(what.why, HasSubstr("microseconds"));
+}
+
+TEST(every_fault, is_quoted_once) {
+  for (const auto cause : {errc::wrong_kind, errc::wrong_password, errc::invalid_name}) {
+    for (const auto* subject : {"key 'S'", "user 'S'", "'S'", "S"}) {
+      const auto text = shown(cause, {.subject = subject});
+      EXPECT_THAT(text, HasSubstr("'S'")) << text;
+      EXPECT_THAT(text, Not(HasSubstr("''"))) << text;
+    }
+  }
+}
+
+TEST(E07, names_a_way_out_that_is_one) {
+  const auto fix = [](std::string_view lock, bool plain) {
+    return describe(holdfast::error{errc::invalid_name}, {.lock = lock, .plain = plain}).fix;
+  };
+  EXPECT_EQ(fix("a\nb", false), "--plain takes any bytes");
+  EXPECT_EQ(fix(std::string(2000, 'n'), false), "another name, of 1 to 512 bytes");
+  EXPECT_EQ(fix(std::string(2000, 'n'), true), "another name, of 1 to 512 bytes");
+}
+
 // H70: a hostile server or name must not move the cursor.
 TEST(every_fault, shows_no_control_characters) {
   for (const auto& row : fault_table()) {

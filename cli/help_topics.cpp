@@ -28,6 +28,7 @@ Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI
 A password in --uri is overwritten in our command line and warned about.
 The sentinels' own password: HOLDFAST_SENTINEL_PASSWORD, and HOLDFAST_SENTINEL_USER.
 With no server named, one line on stderr says that the locks are yours on this machine alone; -q leaves it out.
+A --uri or a HOLDFAST_URI that is there and empty names no server and is refused (E17).
 )"},
     help_text{"environment", R"(Environment read:
   HOLDFAST_URI          the server

@@ -7,13 +7,12 @@
 #include "exit_code.hpp"
 #include "lease_watch.hpp"
 #include "loss_policy.hpp"
+#include "loss_text.hpp"
 #include "message.hpp"
 #include "server.hpp"
 #include "signals.hpp"
 #include "subcommands.hpp"
 #include "take.hpp"
-
-#include <holdfast/error.hpp>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -21,10 +20,20 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <optional>
 
 namespace holdfast::cli {
 namespace {
+
+// How often a job in the background looks whether it has been brought to the front; nobody tells it.
+constexpr int front_look_interval_ms = 250;
+
+// What is typed at a terminal whose foreground is somebody else's is not for us: `hold NAME &`, and then a command.
+bool is_input_for_others() {
+  const pid_t front = ::tcgetpgrp(STDIN_FILENO);
+  return front >= 0 && front != ::getpgrp();
+}
 
 // True at the end of the input. What is written to us is dropped.
 bool is_at_end_of_input() {
@@ -33,33 +42,37 @@ bool is_at_end_of_input() {
   return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-std::string why_lost(const lease& held) {
-  const auto reason = held.lost_reason();
-  if (reason == errc::lease_taken) return "somebody else holds it now";
-  if (reason == errc::lease_broken) return "somebody broke it on purpose";
-  if (reason == errc::lease_gone) return "the server has no such lease any more";
-  if (reason == errc::lease_held_too_long) return "it was held for as long as --max-hold allows";
-  return "no renewal was confirmed in time";
+void tell_loss(const lease& held, const ending_lease& how, const settings& s, const server& at) {
+  auto what = explain_loss(held, how, s, at.locks.endpoint());
+  if (what.fix.empty()) what.fix = "stop what relied on it";
+  say_error(what);
 }
 
 // Until the end of input (0), a signal (128+N) or the loss of the lease (79).
-int keep(const lease& held, signal_inbox& inbox, const settings& s) {
+int keep(const lease& held, signal_inbox& inbox, const settings& s, const server& at) {
   lease_watch watch{held};
+  const auto began_at = lease_watch::now();
   // There is nothing to stop but ourselves: no grace, and the margin for our reader to notice.
   loss_policy policy{s.ttl, std::nullopt, on_lost::kill};
   while (true) {
-    const auto step = policy.look(lease_watch::now(), held.remaining(), held.lost_reason());
-    if (policy.has_stopped()) return number(exit_code::lost);
+    const auto now = lease_watch::now();
+    const ending_lease how{held.remaining(), held.lost_reason(), now - began_at, at.renewals->trouble()};
+    const auto step = policy.look(now, how.remaining, how.reason);
+    if (policy.has_stopped()) {
+      tell_loss(held, how, s, at);
+      return number(exit_code::lost);
+    }
     watch.wake_in(step.look_again_in);
+    const bool listens = !is_input_for_others();
     std::array<pollfd, 4> news{pollfd{inbox.descriptor(), POLLIN, 0}, pollfd{watch.timer(), POLLIN, 0},
-                               pollfd{watch.lost(), POLLIN, 0}, pollfd{STDIN_FILENO, POLLIN, 0}};
-    ::poll(news.data(), news.size(), -1);
+                               pollfd{watch.lost(), POLLIN, 0}, pollfd{listens ? STDIN_FILENO : -1, POLLIN, 0}};
+    ::poll(news.data(), news.size(), listens ? -1 : front_look_interval_ms);
     watch.drain();
     while (const auto signal = inbox.take()) {
       if (asks_to_end(signal->number)) return 128 + signal->number;
       if (signal->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
     }
-    if (news[3].revents != 0 && is_at_end_of_input()) return number(exit_code::ok);
+    if (news[3].revents != 0 && is_at_end_of_input() && !is_input_for_others()) return number(exit_code::ok);
   }
 }
 
@@ -67,20 +80,16 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s) {
 
 int hold_command(const settings& s) {
   signal_inbox inbox;
+  // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
+  ::signal(SIGTTIN, SIG_IGN);
   server at = open_server(s);
   auto [held, exit] = take_lock(at, s, owner_label(s, "hold"), inbox);
   if (!held) return exit;
   print(held->token().to_string() + "\n");
-  exit = keep(*held, inbox, s);
-  const auto left = held->remaining();
-  if (exit == number(exit_code::lost)) {
-    say_error(
-        {.code = "E12",
-         .text = fmt::format("lost '{}' (token {}): {}", visible(s.name), held->token().to_string(), why_lost(*held)),
-         .fix = "stop what relied on it"});
-    return exit;
-  }
-  switch (held->release()) {
+  exit = keep(*held, inbox, s, at);
+  if (exit == number(exit_code::lost)) return exit;
+  error_detail why;
+  switch (held->release(why)) {
     case release_outcome::released: return exit;
     case release_outcome::already_lost:
       say_error(
@@ -88,10 +97,7 @@ int hold_command(const settings& s) {
       return number(exit_code::lost);
     case release_outcome::unknown: break;
   }
-  if (!s.quiet)
-    say_warning({.code = "E20",
-                 .text = fmt::format("no answer to the release of '{}'", visible(s.name)),
-                 .why = fmt::format("if it did not arrive, the lock is left taken for {} at most", to_text(left))});
+  if (!s.quiet) warn_of_unknown_release(s, why);
   return exit;
 }
 

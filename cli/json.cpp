@@ -55,7 +55,7 @@ json fields_of(const lock_info& info) {
   out["owner"] = is_ours ? json(info.owner) : json{};
   out["token"] = is_ours ? json(info.token.value()) : json{};
   out["ttl_ms"] = is_ours ? json(info.ttl.count()) : json{};
-  out["remaining_ms"] = info.held ? json(info.remaining.count()) : json{};
+  out["remaining_ms"] = info.held && !info.endless ? json(info.remaining.count()) : json{};
   out["held_ms"] = is_ours ? json(info.held_for.count()) : json{};
   out["breaking"] = info.breaking;
   out["last_break"] = nullptr;

@@ -25,9 +25,10 @@ int ls_command(const settings& s) {
   for (const auto& info : locks) width = std::max(width, std::min<std::size_t>(visible(info.name).size(), 40));
   auto out = fmt::format("{:<{}}  {:<16}  {:>7}  {:>9}  {}\n", "NAME", width, "TOKEN", "HELD", "REMAINING", "OWNER");
   for (const auto& info : locks)
-    out += fmt::format("{:<{}}  {:<16}  {:>7}  {:>9}  {}\n", visible(info.name), width,
-                       info.foreign ? "-" : info.token.to_string(), info.foreign ? "-" : to_text(info.held_for),
-                       to_text(info.remaining), info.foreign ? "not holdfast" : visible(info.owner));
+    out +=
+        fmt::format("{:<{}}  {:<16}  {:>7}  {:>9}  {}\n", visible(info.name), width,
+                    info.foreign ? "-" : info.token.to_string(), info.foreign ? "-" : to_text(info.held_for),
+                    info.endless ? "-" : to_text(info.remaining), info.foreign ? "not holdfast" : visible(info.owner));
   print(out);
   return number(exit_code::ok);
 }

@@ -53,6 +53,24 @@ int dispatch(command which, const settings& s) {
   return version_command();
 }
 
+intent intent_of(command which) {
+  switch (which) {
+    case command::run:
+    case command::hold: return intent::take;
+    case command::break_lock: return intent::break_lock;
+    case command::init: return intent::declare;
+    default: return intent::look;
+  }
+}
+
+fault_context context_of(command which, const settings& s) {
+  return {.lock = takes_name(which) && which != command::ls ? std::string_view{s.name} : std::string_view{},
+          .prefix = s.prefix ? std::string_view{*s.prefix} : "hf:",
+          .plain = s.plain,
+          .what = intent_of(which),
+          .min_fence = s.min_fence};
+}
+
 fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }
 
 int fail(const fault& what, bool json) {
@@ -68,9 +86,9 @@ int main_of_command(command which, int argc, char** argv) {
     if (s.wants_help) return help_command(word_of(which));
     return dispatch(which, s);
   } catch (const usage_error& e) {
-    return fail(from(e), s.json);
+    return fail(from(e), s.json || asks_for_json(which, argc, argv));
   } catch (const error& e) {
-    return fail(describe(e, {.lock = s.name, .prefix = s.prefix ? std::string_view{*s.prefix} : "hf:"}), s.json);
+    return fail(describe(e, context_of(which, s)), s.json);
   } catch (const std::exception& e) {
     return fail(describe(e), s.json);
   }

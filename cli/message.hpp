@@ -13,6 +13,7 @@
 #include "exit_code.hpp"
 
 #include <holdfast/error.hpp>
+#include <holdfast/names.hpp>
 
 #include <exception>
 #include <span>
@@ -41,10 +42,16 @@ struct fault {
   exit_code exit = exit_code::defect;
 };
 
+// What the server was asked for: what nobody knows when its answer is lost.
+enum class intent { take, look, break_lock, declare };
+
 // What the command knows and the error does not. Views must outlive the call.
 struct fault_context {
   std::string_view lock{};    // The lock that the call was about; empty: none.
   std::string_view prefix{};  // What its key begins with.
+  bool plain = false;         // --plain.
+  intent what = intent::take;
+  fencing_token min_fence{};  // --min-fence.
 };
 
 fault describe(const error& e, const fault_context& context = {});

@@ -82,6 +82,12 @@ void choose(settings& s, taking_mode mode) {
   s.mode = mode;
 }
 
+// A variable that was not there, most often. Taken for "not given", it would mean another server, or no TLS.
+const char* named_value(const option_row& row, const char* value) {
+  if (*value == '\0') throw usage_error{fmt::format("{}: its value is empty", spelt(row)), "name one, or leave it out"};
+  return value;
+}
+
 bool apply_taking(settings& s, const option_row& row, const char* value) {
   switch (row.id) {
     case option::nonblock: s.try_once = true; return true;
@@ -130,25 +136,25 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::verbose: s.verbose = true; break;
     case option::help: s.wants_help = true; break;
     case option::uri:
-      s.uri = value;
+      s.uri = named_value(row, value);
       s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
       break;
     case option::with:
-      s.with = value;
+      s.with = named_value(row, value);
       s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
       break;
     case option::prefix: s.prefix = value; break;
     case option::plain: s.plain = true; break;
-    case option::password_file: s.password_file = value; break;
-    case option::cacert: s.cacert = value; break;
-    case option::cert: s.cert = value; break;
-    case option::key: s.key = value; break;
+    case option::password_file: s.password_file = named_value(row, value); break;
+    case option::cacert: s.cacert = named_value(row, value); break;
+    case option::cert: s.cert = named_value(row, value); break;
+    case option::key: s.key = named_value(row, value); break;
     case option::server_timeout: s.server_timeout = duration_value(row, value); break;
     case option::max_ttl: s.max_ttl = duration_value(row, value); break;
     case option::trust_synced: s.trusts_synced = true; break;
     case option::replicas: s.replicas = number_value(row, value, 100); break;
     case option::replicas_timeout: s.replicas_timeout = duration_value(row, value); break;
-    case option::directory: s.directory = value; break;
+    case option::directory: s.directory = named_value(row, value); break;
     case option::persistent: s.persistent = true; break;
     case option::ready_within: s.ready_within = duration_value(row, value); break;
     default: break;
@@ -256,14 +262,6 @@ private:
   bool ended_by_dashes_ = false;
 };
 
-bool takes_name(command which) {
-  constexpr unsigned without = static_cast<unsigned>(command::doctor) | static_cast<unsigned>(command::init) |
-                               static_cast<unsigned>(command::local) | static_cast<unsigned>(command::lab) |
-                               static_cast<unsigned>(command::quorum) | static_cast<unsigned>(command::help) |
-                               static_cast<unsigned>(command::version);
-  return (static_cast<unsigned>(which) & without) == 0;
-}
-
 // The first word is NAME (or GLOB); for `run` what follows is the command, whatever it looks like.
 void read_words(command which, int argc, char** argv, settings& s) {
   option_reader reader{which, s};
@@ -316,6 +314,23 @@ void check_words(command which, const settings& s) {
 }
 
 }  // namespace
+
+bool takes_name(command which) {
+  constexpr unsigned without = static_cast<unsigned>(command::doctor) | static_cast<unsigned>(command::init) |
+                               static_cast<unsigned>(command::local) | static_cast<unsigned>(command::lab) |
+                               static_cast<unsigned>(command::quorum) | static_cast<unsigned>(command::help) |
+                               static_cast<unsigned>(command::version);
+  return (static_cast<unsigned>(which) & without) == 0;
+}
+
+bool asks_for_json(command which, int argc, char* const* argv) {
+  const auto table = option_table();
+  const auto json = std::find_if(table.begin(), table.end(), [](const auto& row) { return row.id == option::json; });
+  if (json == table.end() || !takes(which, *json)) return false;
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i)
+    if (std::strcmp(argv[i], "--json") == 0) return true;
+  return false;
+}
 
 command parse_command(std::string_view word) {
   std::vector<std::string_view> words;

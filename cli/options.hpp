@@ -178,6 +178,12 @@ struct usage_error : std::runtime_error {
 // sentence of its own for one that is not there yet.
 command parse_command(std::string_view word);
 
+// Does the command have a lock's name, or a pattern of names, for its first word?
+bool takes_name(command which);
+
+// For complaints about a command line that could not be read: is --json somewhere on it?
+bool asks_for_json(command which, int argc, char* const* argv);
+
 // Reads what follows the command's word, which is argv[0] here. Throws usage_error. A password in a --uri argument is
 // overwritten in place, because everybody on the machine can read /proc/PID/cmdline.
 settings parse_options(command which, int argc, char** argv);

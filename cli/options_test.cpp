@@ -48,6 +48,15 @@ TEST(options, of_flock_mean_what_they_mean_there) {
   EXPECT_THAT(s.words, ElementsAre("true"));
 }
 
+// Taken for "not given", an unset variable of a script would mean another server, no password, or no TLS.
+TEST(options, that_name_something_refuse_an_empty_name) {
+  for (const auto* option : {"--uri", "--password-file", "--cacert", "--cert", "--key"}) {
+    EXPECT_THAT(complaint({"run", option, "", "x", "true"}), HasSubstr("its value is empty")) << option;
+  }
+  EXPECT_THAT(complaint({"quorum", "replace", "--with="}), HasSubstr("--with: its value is empty"));
+  EXPECT_THAT(complaint({"lab", "single", "--directory="}), HasSubstr("--directory: its value is empty"));
+}
+
 TEST(options, long_spellings_of_flock_are_accepted) {
   EXPECT_TRUE(parse({"run", "--nb", "x", "true"}).try_once);
   EXPECT_TRUE(parse({"run", "--nonblock", "x", "true"}).try_once);

@@ -38,13 +38,13 @@ std::string shown(const replace_progress& what) {
 int replace_command(const settings& s) {
   if (!s.with) throw usage_error{"quorum replace needs the new list of servers", example};
   const auto from = named_server(s);
-  if (from.empty()) throw usage_error{"quorum replace needs the old list of servers", example};
+  if (!from) throw usage_error{"quorum replace needs the old list of servers", example};
   signal_inbox inbox;
   wait_canceller canceller{inbox, std::chrono::hours{1}, [] {}};
   replace_options options{.client = options_of(s), .cancel = canceller.token()};
   if (!s.quiet) options.tell = [](const replace_progress& what) { say(shown(what)); };
   try {
-    const auto done = replace_quorum(from, *s.with, options);
+    const auto done = replace_quorum(*from, *s.with, options);
     print(s.json ? json_of(done) : done.uri + "\n");
     if (!s.quiet) {
       for (const auto& one : done.away)

@@ -31,16 +31,6 @@ std::string_view mode_of(const settings& s) {
   return s.mode == taking_mode::reading ? "shared" : "exclusive";
 }
 
-// Waiting for a lock that an ancestor holds is waiting for ourselves.
-int refuse_self_deadlock(const settings& s) {
-  say_error({.code = "E16",
-             .text = fmt::format("this command already runs under '{}'; taking it again would wait for itself for ever",
-                                 visible(s.name)),
-             .why = "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
-             .fix = "leave the inner `holdfast run` out, or use another name there"});
-  return number(exit_code::usage);
-}
-
 // What env(1) and timeout(1) answer too.
 int answer_not_started(const child& command, const std::string& program) {
   say_error({.text = fmt::format("cannot run '{}': {}", visible(program), std::strerror(command.failure()))});
@@ -50,18 +40,15 @@ int answer_not_started(const child& command, const std::string& program) {
 // Gives the lock back. `status` is the command's; the result is ours.
 int release(lease& held, const settings& s, int status) {
   const bool was_valid = held.valid();
-  const auto left = held.remaining();
   const auto name = visible(held.name());
   const auto token = held.token().to_string();
-  switch (held.release()) {
+  error_detail why;
+  switch (held.release(why)) {
     case release_outcome::released:
       if (s.verbose) say(fmt::format("released '{}'", name));
       return status;
     case release_outcome::unknown:
-      if (!s.quiet)
-        say_warning({.code = "E20",
-                     .text = fmt::format("no answer to the release of '{}' (token {})", name, token),
-                     .why = fmt::format("if it did not arrive, the lock is left taken for {} at most", to_text(left))});
+      if (!s.quiet) warn_of_unknown_release(s, why);
       return status;
     case release_outcome::already_lost: break;
   }
@@ -79,8 +66,7 @@ int release(lease& held, const settings& s, int status) {
 int run_command(const settings& s) {
   signal_inbox inbox;
   server at = open_server(s);
-  const auto entry = hold_entry(at.locks.endpoint(), at.prefix, at.how, s.name);
-  if (is_held_above(entry)) return refuse_self_deadlock(s);
+  const auto entry = entry_of(at, s);
 
   const auto words = words_of(s);
   const auto owner = owner_label(s, words.front());
@@ -97,7 +83,7 @@ int run_command(const settings& s) {
   child command{plan};
   if (command.failure() != 0) return release(*held, s, answer_not_started(command, words.front()));
 
-  const auto end = supervise(*held, command, inbox, s, at.locks.endpoint());
+  const auto end = supervise(*held, command, inbox, s, at);
   command.take_terminal();
   if (!end.was_stopped) return release(*held, s, end.exit);
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.

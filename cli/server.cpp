@@ -62,11 +62,17 @@ client_options options_of(const settings& s) {
   return options;
 }
 
-std::string_view named_server(const settings& s) {
+std::optional<std::string_view> named_server(const settings& s) {
   if (s.password_in_arguments && !s.quiet)
     say_warning({.text = "the password in --uri could be read by everybody on this machine (ps)",
                  .fix = "HOLDFAST_URI, REDISCLI_AUTH or --password-file"});
-  return s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
+  if (s.uri) return *s.uri;
+  const auto named = variable_if_set("HOLDFAST_URI");
+  // Most often a variable that was not there, or a command that failed. Whoever wanted a shared lock must not get one
+  // of this machine's instead.
+  if (named && named->empty())
+    throw usage_error{"HOLDFAST_URI is set and empty", "redis://HOST:PORT, local:, or unset it"};
+  return named;
 }
 
 server open_server(const settings& s) {
@@ -74,8 +80,10 @@ server open_server(const settings& s) {
   auto options = options_of(s);
   auto prefix = options.prefix;
   const auto how = options.names;
-  if (!named.empty()) return {client{named, std::move(options)}, std::move(prefix), how};
-  server opened{client{"local:", std::move(options)}, std::move(prefix), how};
+  auto renewals = std::make_shared<renewal_news>();
+  options.observe = renewals;
+  if (named) return {client{*named, std::move(options)}, std::move(prefix), how, std::move(renewals)};
+  server opened{client{"local:", std::move(options)}, std::move(prefix), how, std::move(renewals)};
   if (!s.quiet)
     say("no server named: these locks are yours on this machine alone; for a shared one: export "
         "HOLDFAST_URI=redis://HOST");

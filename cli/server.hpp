@@ -3,9 +3,12 @@
 #pragma once
 
 #include "options.hpp"
+#include "renewal_news.hpp"
 
 #include <holdfast/client.hpp>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,13 +18,15 @@ struct server {
   client locks;
   std::string prefix;  // What keys begin with.
   naming how;
+  std::shared_ptr<const renewal_news> renewals;
 };
 
 // Makes the client; without a server named it is local:, and stderr says so. Throws error and usage_error.
 server open_server(const settings& s);
 
-// --uri or HOLDFAST_URI; empty: neither. Warns of a password that everybody can read.
-std::string_view named_server(const settings& s);
+// --uri or HOLDFAST_URI; nullopt: neither. Warns of a password that everybody can read. Throws usage_error for a
+// HOLDFAST_URI that is set and empty.
+std::optional<std::string_view> named_server(const settings& s);
 // What a client is told beside its server.
 client_options options_of(const settings& s);
 

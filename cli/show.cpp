@@ -54,7 +54,7 @@ std::string shown(const lock_info& info) {
   if (info.kind == lock_kind::shared) out += line("kind", "shared lock");
   if (info.held && info.foreign) {
     out += line("by", "something that is not holdfast");
-    out += line("remaining", to_text(info.remaining));
+    out += line("remaining", info.endless ? "for ever: the key has no expiry" : to_text(info.remaining));
   } else if (info.kind != lock_kind::exclusive) {
     for (const auto& holder : info.holders) out += line("holder", shown(holder));
   } else if (info.held) {

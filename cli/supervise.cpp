@@ -6,9 +6,8 @@
 #include "exit_code.hpp"
 #include "lease_watch.hpp"
 #include "loss_policy.hpp"
+#include "loss_text.hpp"
 #include "message.hpp"
-
-#include <holdfast/error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,24 +17,27 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 namespace holdfast::cli {
 namespace {
 
 using std::chrono::milliseconds;
-using namespace std::chrono_literals;
 
 // A group of which we are not the parent tells nobody when it ends; so it is asked, for as long as it matters.
 constexpr milliseconds group_look_interval{20};
 
+// Nor does anybody tell a job that runs in the background that the shell has brought it to the front (fg).
+constexpr milliseconds front_look_interval{100};
+
 class supervision {
 public:
-  supervision(const lease& held, child& command, signal_inbox& inbox, const settings& s, const std::string& endpoint)
+  supervision(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at)
       : held_{held},
         command_{command},
         inbox_{inbox},
         settings_{s},
-        endpoint_{endpoint},
+        at_{at},
         watch_{held},
         policy_{s.ttl, s.kill_after, s.when_lost},
         began_at_{lease_watch::now()} {}
@@ -46,7 +48,8 @@ public:
       const auto span = look();
       if (is_over()) break;
       if (command_.take_suspended()) suspend();
-      watch_.wake_in(command_.has_ended() ? std::min(span, group_look_interval) : span);
+      if (command_.wants_terminal()) lend_terminal();
+      watch_.wake_in(std::min(span, longest_sleep()));
       wait_for_news();
     }
     if (untold_) say_error(*untold_);
@@ -60,6 +63,11 @@ private:
     if (!command_.has_ended()) return false;
     if (policy_.has_stopped() || settings_.wait_group) return !command_.group_lives();
     return true;
+  }
+
+  milliseconds longest_sleep() const {
+    if (command_.has_ended()) return group_look_interval;
+    return command_.wants_terminal() ? front_look_interval : milliseconds::max();
   }
 
   // Does what the lease's state asks for, the command's signals before any words. Returns when to look again.
@@ -96,38 +104,10 @@ private:
   void tell_loss(milliseconds remaining, std::error_code reason, const std::string& consequence) {
     if (is_told_) return;  // The KILL after a TERM was announced with it.
     is_told_ = true;
-    fault what{.code = "E12", .exit = exit_code::lost};
-    std::string how;
-    if (is_at_max_hold(remaining, reason)) {
-      how = fmt::format("it was held for {}, as long as --max-hold allows", to_text(*settings_.max_hold));
-    } else if (!reason || reason == errc::lease_expired) {
-      // The deadline is counted from the last good renewal, less 1 % and 2 ms (docs/lease_time.md).
-      const auto silent = settings_.ttl - settings_.ttl / 100 - 2ms - remaining;
-      how = settings_.renews
-                ? fmt::format("no renewal confirmed for {} of a {} lease", to_text(silent), to_text(settings_.ttl))
-                : fmt::format("its {} are nearly over (--no-renew)", to_text(settings_.ttl));
-      if (settings_.renews)
-        what.why = fmt::format("{} stopped answering, or this machine was asleep", visible(endpoint_));
-    } else if (reason == errc::lease_taken) {
-      how = "somebody else holds it now";
-    } else if (reason == errc::lease_broken) {
-      how = "somebody broke it on purpose";
-      what.fix = fmt::format("who and why: holdfast show {}", shell_quoted(visible(held_.name())));
-    } else {
-      how = "the server has no such lease any more";
-      what.why = "it was deleted, evicted or flushed, or the server lost its data";
-    }
-    what.text =
-        fmt::format("lost '{}' (token {}): {}; {}", visible(held_.name()), held_.token().to_string(), how, consequence);
+    const ending_lease how{remaining, reason, lease_watch::now() - began_at_, at_.renewals->trouble()};
+    auto what = explain_loss(held_, how, settings_, at_.locks.endpoint());
+    what.text += "; " + consequence;
     if (!try_say_error(what)) untold_ = what;
-  }
-
-  // The lease says why it ended only when it has; its command is stopped before that. What is left would be more than
-  // it is if the last renewals had failed.
-  bool is_at_max_hold(milliseconds remaining, std::error_code reason) const {
-    if (reason || !settings_.max_hold) return reason == errc::lease_held_too_long;
-    constexpr milliseconds between_grant_and_start{250};
-    return lease_watch::now() - began_at_ + remaining + between_grant_and_start >= *settings_.max_hold;
   }
 
   void wait_for_news() {
@@ -170,6 +150,19 @@ private:
     ::kill(::getpid(), SIGSTOP);
   }
 
+  // The command stands still until it has the terminal; we go on renewing. What was stopped stays so until it is told.
+  void lend_terminal() {
+    if (command_.has_ended()) return;
+    if (command_.give_terminal()) {
+      command_.signal(SIGCONT);
+    } else if (!settings_.quiet && !std::exchange(is_terminal_told_, true)) {
+      try_say(
+          fmt::format("the command under '{}' waits for the terminal: bring it to the foreground (fg), or start it "
+                      "with --foreground",
+                      visible(held_.name())));
+    }
+  }
+
   void warn_of_leftovers() {
     if (settings_.quiet || !command_.group_lives()) return;
     const auto left = processes_of_group(command_.pid());
@@ -185,19 +178,19 @@ private:
   child& command_;
   signal_inbox& inbox_;
   const settings& settings_;
-  const std::string& endpoint_;
+  const server& at_;
   lease_watch watch_;
   loss_policy policy_;
   const milliseconds began_at_;
   std::optional<fault> untold_{};
   bool is_told_ = false;
+  bool is_terminal_told_ = false;
 };
 
 }  // namespace
 
-ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s,
-                 const std::string& endpoint) {
-  return supervision{held, command, inbox, s, endpoint}.run();
+ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at) {
+  return supervision{held, command, inbox, s, at}.run();
 }
 
 }  // namespace holdfast::cli

@@ -4,11 +4,10 @@
 
 #include "child.hpp"
 #include "options.hpp"
+#include "server.hpp"
 #include "signals.hpp"
 
 #include <holdfast/lease.hpp>
-
-#include <string>
 
 namespace holdfast::cli {
 
@@ -17,8 +16,7 @@ struct ending {
   bool was_stopped = false;  // The lock was lost, and the command stopped for it.
 };
 
-// Returns when the command has ended (and with --wait-group or after a loss its group too). `endpoint` is for messages.
-ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s,
-                 const std::string& endpoint);
+// Returns when the command has ended (and with --wait-group or after a loss its group too). `at` is for messages.
+ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at);
 
 }  // namespace holdfast::cli

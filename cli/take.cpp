@@ -26,6 +26,9 @@ constexpr std::chrono::milliseconds silent_wait{400};
 // To say who has the lock is a courtesy: neither a signal nor the lock itself waits longer for that.
 constexpr std::chrono::milliseconds courtesy{300};
 
+// Somebody has it, or may have it.
+bool is_kept(const lock_info& info) { return info.held || info.quarantine.count() > 0; }
+
 // Whoever waits wants to know for whom, and for how many. A look at the server; if it fails, the wait goes on.
 void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
   std::error_code ec;
@@ -36,7 +39,7 @@ void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
   const auto ahead = std::distance(info->waiters.begin(), ours);
   auto alone = *info;
   alone.waiters.clear();  // "ahead" says it better than "waiting".
-  const auto whom = info->held ? holder_text(alone) : std::string{"is free, and it is somebody else's turn"};
+  const auto whom = is_kept(*info) ? holder_text(alone) : std::string{"is free, and it is somebody else's turn"};
   say(fmt::format("waiting: '{}' {}; {} ahead of us in line", visible(s.name), whom,
                   ahead == 0 ? "nobody" : std::to_string(ahead)));
 }
@@ -52,7 +55,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, courtesy, ec);
   std::string text = "is held by somebody else";
-  if (info) text = info->held ? holder_text(*info) : "was held a moment ago and is free now";
+  if (info) text = is_kept(*info) ? holder_text(*info) : "was held a moment ago and is free now";
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
@@ -120,7 +123,21 @@ std::optional<lease> take_alone_or_as_asked(client& locks, const settings& s, co
 
 }  // namespace
 
+std::string entry_of(const server& at, const settings& s) {
+  return hold_entry(at.locks.endpoint(), at.prefix, at.how, s.name);
+}
+
+int refuse_self_deadlock(const settings& s) {
+  say_error(
+      {.code = "E16",
+       .text = fmt::format("this command already runs under '{}' and would wait for itself for ever", visible(s.name)),
+       .why = "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
+       .fix = "leave the inner holdfast out, or use another name there"});
+  return number(exit_code::usage);
+}
+
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
+  if (is_held_above(entry_of(at, s))) return {{}, refuse_self_deadlock(s)};
   wait_canceller canceller{inbox, silent_wait, [&] {
                              if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner);
                            }};
@@ -144,6 +161,17 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
   return {std::move(held), 0};
 }
 
+void warn_of_unknown_release(const settings& s, const error_detail& why) {
+  const auto what = why.server_text.empty()
+                        ? fmt::format("no answer to the release of '{}'", visible(s.name))
+                        : fmt::format("the release of '{}' was not confirmed by {}: {}", visible(s.name),
+                                      visible(why.endpoint), visible(why.server_text));
+  say_warning(
+      {.code = "E20",
+       .text = what,
+       .why = fmt::format("if it was not done, the lock is left taken for {} at most", to_text(why.may_remain))});
+}
+
 std::string owner_label(const settings& s, std::string_view program) {
   std::string label = s.owner;
   if (label.empty()) {
@@ -157,6 +185,11 @@ std::string owner_label(const settings& s, std::string_view program) {
     label = fmt::format("{}@{}:{} {}", user, host.data(), ::getpid(), program);
     if (label.size() > label_size_max) label.resize(label_size_max);
   }
+  constexpr std::size_t around_why = 3;  // A space and two quotes.
+  if (!s.why.empty() && label.size() <= label_size_max && label.size() + around_why + s.why.size() > label_size_max)
+    throw usage_error{fmt::format("--why: {} bytes are too many: with the owner '{}' the label may have {}",
+                                  s.why.size(), visible(label), label_size_max),
+                      "a shorter --why, or a shorter --owner"};
   if (!s.why.empty()) label += fmt::format(" \"{}\"", s.why);
   return label;
 }
@@ -171,8 +204,9 @@ std::string holder_text(const lock_info& info) {
   if (!info.held && info.quarantine.count() > 0)
     return fmt::format("may be held by somebody whom the server has forgotten, for {} more", to_text(info.quarantine));
   if (info.foreign)
-    return fmt::format("is held by something that is not holdfast, for {} more without a renewal",
-                       to_text(info.remaining));
+    return info.endless ? std::string{"is held by something that is not holdfast, and never expires"}
+                        : fmt::format("is held by something that is not holdfast, for {} more without a renewal",
+                                      to_text(info.remaining));
   std::string text;
   if (info.kind == lock_kind::semaphore)
     text = fmt::format("has {} of {} permits taken, the first by {} for {}", info.permits_held, info.size,

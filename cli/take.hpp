@@ -20,8 +20,17 @@ struct taking {
   int exit = 0;
 };
 
-// Throws holdfast::error for faults; busy, timed out and a signal are answers.
+// Throws holdfast::error for faults; busy, timed out, a signal and a lock of a process above us are answers.
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox);
+
+// The lock as HOLDFAST_HOLDS lists it.
+std::string entry_of(const server& at, const settings& s);
+
+// Waiting for a lock that a process above us holds is waiting for ourselves: says so, and gives the status.
+int refuse_self_deadlock(const settings& s);
+
+// The release had no definite answer. `why` is lease::release's.
+void warn_of_unknown_release(const settings& s, const error_detail& why);
 
 // The label that others see: --owner, else user@host:pid PROGRAM; with --why, the reason in quotes behind it.
 // Never the command's arguments, which may hold secrets.

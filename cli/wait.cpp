@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // holdfast wait: until it is free, without taking it. Whoever takes it next may be faster than who reads our answer.
 #include "duration.hpp"
+#include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
 #include "message.hpp"
@@ -25,7 +26,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds look_again{500};
 
 milliseconds until_next_look(const lock_info& info, clock::time_point give_up_at) {
-  auto pause = std::min(look_again, info.remaining + milliseconds{2});
+  auto pause = info.endless ? look_again : std::min(look_again, info.remaining + milliseconds{2});
   if (give_up_at != clock::time_point::max()) {
     pause = std::min(pause, std::chrono::ceil<milliseconds>(give_up_at - clock::now()));
   }
@@ -47,6 +48,9 @@ int wait_command(const settings& s) {
       if (!s.quiet) say(fmt::format("'{}' {}", visible(s.name), holder_text(info)));
       return s.conflict_exit.value_or(number(exit_code::busy));
     }
+    // Of a semaphore with more permits, another one may become free.
+    const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
+    if (is_whole && is_held_above(entry_of(at, s))) return refuse_self_deadlock(s);
     std::this_thread::sleep_for(until_next_look(info, give_up_at));
   }
 }

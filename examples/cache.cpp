@@ -5,9 +5,11 @@
 //   HOLDFAST_URI=redis://db1 cache FILE [SECONDS_THAT_IT_IS_FRESH]
 #include <holdfast/holdfast.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -24,12 +26,24 @@ bool is_fresh(const fs::path& file, std::chrono::seconds age) {
   return !ec && fs::file_time_type::clock::now() - written_at < age;
 }
 
+// A file that is gone when it goes out of scope, unless it was moved away.
+struct draft_file {
+  fs::path path;
+  ~draft_file() {
+    std::error_code ec;
+    fs::remove(path, ec);
+  }
+};
+
 // Stands for your work. Written beside and moved, so that a reader never sees half of it.
 void rebuild(const fs::path& file, const holdfast::lease& lease) {
-  const fs::path draft = file.string() + "." + lease.token().to_string();
-  std::ofstream{draft} << "built under token " << lease.token().to_string() << "\n";
+  const draft_file draft{file.string() + "." + lease.token().to_string()};
+  std::ofstream out{draft.path};
+  out << "built under token " << lease.token().to_string() << "\n";
+  out.close();  // What is buffered is written here at the latest; a full disk is seen here and not before.
+  if (!out) throw std::system_error{errno, std::generic_category(), "cannot write " + draft.path.string()};
   lease.check();  // Throws if the lease ended meanwhile: then somebody else builds it, and ours is not published.
-  fs::rename(draft, file);
+  fs::rename(draft.path, file);
 }
 
 }  // namespace
@@ -51,11 +65,13 @@ int main(int argc, char** argv) {
                                                     {.ttl = 10s, .wait = 15s});
       if (!had_a_turn) std::puts("stale: whoever rebuilds it is not done yet");
     }
-  } catch (const holdfast::error& e) {
+  } catch (const std::exception& e) {               // The lock's trouble or the file's.
     std::fprintf(stderr, "cache: %s\n", e.what());  // A stale answer is better than none, if there is one.
   }
   std::ifstream in{file};
   std::string line;
   while (std::getline(in, line)) std::puts(line.c_str());
-  return in.is_open() ? 0 : 1;
+  if (in.eof()) return 0;  // All of it; else it could not be opened, or not be read to its end.
+  std::fprintf(stderr, "cache: cannot read %s\n", file.c_str());
+  return 1;
 }

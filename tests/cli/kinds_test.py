@@ -107,6 +107,18 @@ class Limit(Kinds):
         self.let_go(both[1])
 
 
+    def test_break_of_an_old_token_says_that_others_hold_it(self):
+        for options in (("-l", "2"), ("-s",)):
+            with self.subTest(options):
+                lock = self.lock + options[0]
+                holder = self.hold(*options, lock=lock)
+                wrong = self.finish("break", "--token", "1", lock)
+                self.assertEqual(wrong.status, 75)
+                self.assertIn("is not held under that token any more; nothing was broken", wrong.err)
+                self.let_go(holder)
+                self.assertIn("nobody holds", self.finish("break", "--token", "1", lock).err)
+
+
 class Wait(Kinds):
     def test_is_0_at_once_when_it_is_free(self):
         self.assertEqual(self.finish("wait", self.lock).status, 0)

@@ -192,6 +192,15 @@ class Topologies(Lab):
             info = fields(ask(node, "CLUSTER", "INFO"))
             self.assertEqual((info["cluster_state"], info["cluster_slots_ok"], info["cluster_known_nodes"],
                               info["cluster_size"]), ("ok", "16384", "6", "3"))
+        # Each primary has been told that this is its first start: there is nothing to wait for.
+        for name in "abcdefgh":
+            run = self.finish("run", "-n", "-u", lab["uri"], self.lock + name, "true")
+            self.assertEqual(run.status, 0, run.err)
+        doctor = json.loads(self.finish("doctor", "--json", "-u", lab["uri"]).out)
+        found = [finding["what"] for finding in doctor["findings"]]
+        self.assertEqual(len(found), len(set(found)), found)
+        for primary in primaries:
+            self.assertIn(f"{primary}: cut off from its replicas it goes on taking writes, which nobody will have", found)
         followed = set()
         for replica in replicas:
             role = ask(replica, "ROLE")

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import unittest
 
 from fixture import CommandTest, is_alive, until
@@ -29,6 +30,19 @@ class Local(CommandTest):
         self.assertEqual(self.finish("run", self.lock, "true", HOLDFAST_URI="local:").err, "")
         self.assertEqual(self.finish("run", "-q", self.lock, "true").err, "")
 
+    # `-u "$LOCKS"` of a crontab without LOCKS: locks of this machine alone would look like the shared ones.
+    def test_is_not_taken_for_a_server_whose_name_is_empty(self):
+        for options, environment, said in (
+                (["-u", ""], {"HOLDFAST_URI": "redis://127.0.0.1:1"}, "--uri: its value is empty"),
+                (["--uri="], {}, "--uri: its value is empty"),
+                ([], {"HOLDFAST_URI": ""}, "HOLDFAST_URI is set and empty")):
+            with self.subTest(said):
+                for command in (["run", "-q", self.lock, "--", "echo", "in"], ["show", self.lock], ["ls"], ["init"]):
+                    refused = self.finish(command[0], *options, *command[1:], **environment)
+                    self.assertEqual((refused.status, refused.out), (64, ""))
+                    self.assertIn(f"error[E17]: {said}", refused.err)
+        self.assertFalse(self.status()["running"])
+
     def test_start_status_stop_tell_the_truth(self):
         self.assertEqual(self.finish("local", "status").status, 69)
         self.assertEqual(self.finish("local", "start").status, 0)
@@ -51,6 +65,11 @@ class Local(CommandTest):
         self.assertEqual(looked.status, 75)
         self.assertIn("somebody whom the server has forgotten", looked.out)
         self.assertEqual(self.finish("wait", "-n", self.lock).status, 75)
+        waiter = self.start("run", self.lock, "true")
+        until(lambda: "waiting" in waiter.err, "it says what it waits for")
+        self.assertIn(f"waiting: '{self.lock}' may be held by somebody whom the server has forgotten, for ", waiter.err)
+        waiter.signal(signal.SIGTERM)
+        waiter.wait()
         trusting = self.finish("run", "-n", "--trust-every-write-is-synced", self.lock, "true")
         self.assertEqual(trusting.status, 0, trusting.err)
         self.assertEqual(self.finish("init").status, 0)

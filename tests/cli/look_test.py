@@ -44,6 +44,15 @@ class Hold(CommandTest):
         self.addCleanup(self.server.resume)
         self.assertEqual(holder.wait(10), 79)
 
+    def test_says_what_ended_it(self):
+        for options, why in ((["--no-renew"], "its 500ms are nearly over (--no-renew)"),
+                             (["--max-hold", "1s"], "it was held for 1s, as long as --max-hold allows")):
+            with self.subTest(why):
+                holder = self.hold("--ttl", "500ms", *options)
+                self.assertEqual(holder.wait(10), 79)
+                self.assertIn(f"error[E12]: lost '{self.lock}' (token {holder.token}): {why}\n", holder.err)
+                self.assertNotIn("why:", holder.err)
+
     def test_n_is_75_when_it_is_held(self):
         self.hold()
         self.assertEqual(self.finish("hold", "-n", self.lock).status, 75)
@@ -105,6 +114,14 @@ class Show(CommandTest):
         self.assertEqual(json.loads(gone.out)["error"]["code"], "E01")
 
 
+    def test_of_a_mistake_with_json_is_a_document_too(self):
+        for words in (("show", "--json", ""), ("show", "", "--json"), ("ls", "--json", "--plain"),
+                      ("doctor", "--json", "x")):
+            wrong = self.finish(*words)
+            self.assertEqual(wrong.status, 64)
+            self.assertEqual(json.loads(wrong.out)["error"]["code"], "E17", words)
+
+
 class Ls(CommandTest):
     def test_lists_what_matches_and_is_held(self):
         self.hold(lock="job:a")
@@ -114,8 +131,54 @@ class Ls(CommandTest):
         self.assertEqual(names, ["job:a", "job:b"])
         self.assertEqual(self.finish("ls").out.count("\n"), 4)
 
+    # Whatever else lies under our prefix: the list of the locks is what an operator needs then.
+    def test_shows_what_is_not_ours_and_all_the_rest(self):
+        self.hold(lock="odd:lock")
+        foreign = {"odd:list": "RPUSH", "odd:set": "SADD", "odd:string": "APPEND"}
+        for name, command in foreign.items():
+            self.server.ask(command, "hf:{%s}" % name, "theirs")
+            self.addCleanup(self.server.ask, "DEL", "hf:{%s}" % name)
+        self.server.ask("HSET", "hf:{odd:hash}", "f", "v")
+        self.server.ask("PEXPIRE", "hf:{odd:hash}", "60000")
+        for key in (b"hf:{odd:\xff}", b"hf:{odd:\n}"):
+            self.server.ask("SET", key, "no name", "PX", "60000")
+        locks = json.loads(self.finish("ls", "odd:*", "--json").out)["locks"]
+        self.assertEqual([lock["name"] for lock in locks], sorted([*foreign, "odd:hash", "odd:lock"]))
+        for lock in locks:
+            self.assertEqual(lock["foreign"], lock["name"] != "odd:lock")
+            self.assertEqual(lock["remaining_ms"] is None, lock["name"] in foreign)
+        shown = self.finish("ls", "odd:*")
+        self.assertEqual(shown.status, 0, shown.err)
+        self.assertRegex(shown.out, r"(?m)^odd:list +- +- +- +not holdfast$")
+        self.assertRegex(shown.out, r"(?m)^odd:hash +- +- +\S+s +not holdfast$")
+
     def test_of_nothing_is_a_head_line(self):
         self.assertRegex(self.finish("ls", "nothing:*").out, r"^NAME .*\n$")
+
+
+class Foreign(CommandTest):
+    """Another library's lock under --plain."""
+
+    def texts(self):
+        held = self.finish("check", "--plain", self.lock)
+        self.assertEqual(held.status, 75)
+        return held.out, self.finish("show", "--plain", self.lock).out
+
+    def test_that_ends_is_shown_with_its_time(self):
+        self.server.ask("SET", self.lock, "theirs", "PX", "60000")
+        check, show = self.texts()
+        self.assertRegex(check, r"is held by something that is not holdfast, for \S+s more without a renewal")
+        self.assertRegex(show, r"remaining +\S+s\n")
+
+    def test_that_has_no_expiry_is_not_shown_as_ending_now(self):
+        self.server.ask("SET", self.lock, "theirs")
+        self.addCleanup(self.server.ask, "DEL", self.lock)
+        check, show = self.texts()
+        self.assertIn("is held by something that is not holdfast, and never expires", check)
+        self.assertIn("for ever: the key has no expiry", show)
+        looked = self.server.scripts_run()
+        self.assertEqual(self.finish("wait", "-w", "1s", "--plain", self.lock).status, 75)
+        self.assertLess(self.server.scripts_run() - looked, 20, "it looks twice a second")
 
 
 class Break(CommandTest):

@@ -3,6 +3,7 @@
 before anybody else can have the lock, whatever it does with signals."""
 
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -204,6 +205,39 @@ class ServerSaysSo(CommandTest):
         self.assertLess(now(), began_at + 3.5)
         self.assertTrue(was_termed(running))
         self.assertIn("held for 3s, as long as --max-hold allows", running.err)
+
+
+class ServerRefuses(CommandTest):
+    """What it says is said. Only who says nothing is silent."""
+
+    def refuse(self, *rules):
+        self.server.ask("ACL", "SETUSER", "default", *(f"-{rule}" for rule in rules))
+        self.addCleanup(self.server.ask, "ACL", "SETUSER", "default", *(f"+{rule}" for rule in rules))
+
+    def test_renewals_and_run_says_so(self):
+        running = self.start_child("--ttl", "1s", code=POLITE)
+        self.refuse("evalsha", "eval")
+        self.assertEqual(running.wait(), 79)
+        self.assertIn(f"why: renewals at {self.server.uri} failed: the server's ACL forbids it", running.err)
+
+    def test_renewals_and_hold_says_so(self):
+        holder = self.hold("--ttl", "1s")
+        self.refuse("evalsha", "eval")
+        self.assertEqual(holder.wait(), 79)
+        self.assertIn(f"why: renewals at {self.server.uri} failed: the server's ACL forbids it", holder.err)
+
+    def test_the_release_and_its_words_are_shown(self):
+        running = self.start_child("--ttl", "60s", code="ready()\n"
+                                   "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)")
+        holder = self.hold("--ttl", "60s", lock=self.lock + "2")
+        self.refuse("evalsha", "eval")
+        open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
+        holder.process.stdin.close()
+        self.assertEqual((running.wait(), holder.wait()), (0, 0))
+        uri = re.escape(self.server.uri)
+        for one, lock in ((running, self.lock), (holder, self.lock + "2")):
+            self.assertRegex(one.err, rf"\[E20\]: the release of '{lock}' was not confirmed by {uri}: NOPERM .*\n"
+                                      r"  why: if it was not done, the lock is left taken for \S+ at most")
 
 
 class KilledHolder(CommandTest):

@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from fixture import CommandTest, until
+from fixture import CommandTest, Connection, until
 
 FEW = ("--max-ttl", "1s")  # A short wait.
 
@@ -33,6 +33,18 @@ class Replace(CommandTest):
 
     def replace(self, *options, **environment):
         return self.finish("quorum", "replace", *FEW, *options, **environment)
+
+    def test_ls_shows_what_is_not_ours_beside_the_locks(self):
+        for node in self.nodes[:3]:
+            host, port = node.split(":")
+            connection = Connection((host, int(port)))
+            self.addCleanup(connection.close)
+            connection.ask("RPUSH", "hf:{foreign}", "theirs")
+        self.hold("-u", self.old, *FEW, "-t", "1s")
+        listed = self.finish("ls", "-u", self.old, *FEW, "--json")
+        self.assertEqual(listed.status, 0, listed.err)
+        locks = {lock["name"]: lock["foreign"] for lock in json.loads(listed.out)["locks"]}
+        self.assertEqual(locks, {"foreign": True, self.lock: False})
 
     def test_the_new_uri_is_all_of_stdout_and_works(self):
         done = self.replace("--uri", self.old, "--with", self.new)

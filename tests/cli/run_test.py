@@ -38,6 +38,17 @@ class Status(CommandTest):
         self.assertIn("error[E01]: cannot reach redis+unix://", gone.err)
         self.assertIn("\n  fix: ", gone.err)
 
+    def test_of_an_unreachable_server_names_the_time_that_it_took(self):
+        for command in (("run", self.lock, "true"), ("show", self.lock), ("ls",), ("check", self.lock)):
+            gone = self.finish(*command, HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")
+            self.assertRegex(gone.err, r"\((tried \d+ times in|after) \d+ms\)\n")
+
+    def test_is_78_for_a_database_that_is_not_there_and_names_it(self):
+        for command in (("run", self.lock, "true"), ("show", self.lock)):
+            wrong = self.finish(*command, HOLDFAST_URI=self.server.uri + "?db=99")
+            self.assertEqual(wrong.status, 78)
+            self.assertIn("error[E03]: database 99 does not exist on ", wrong.err)
+
     def test_is_64_for_a_bad_name_and_the_message_shows_it_harmless(self):
         bad = self.finish("run", "a\x1b[31mb", "true")
         self.assertEqual(bad.status, 64)
@@ -90,6 +101,17 @@ class Usage(CommandTest):
 
     def test_version_is_printed(self):
         self.assertRegex(self.finish("version").out, r"^holdfast \d+\.\d+\.\d+\n$")
+
+
+    def test_of_a_long_reason_does_not_blame_the_owner(self):
+        long = self.finish("run", "--owner", "me", "--why", "w" * 256, "x", "true")
+        self.assertEqual(long.status, 64)
+        self.assertIn("error[E17]: --why: 256 bytes are too many: with the owner 'me' the label may have 256", long.err)
+        self.assertEqual(self.finish("run", "--owner", "me", "--why", "w" * 251, "x", "true").status, 0)
+
+    def test_of_a_listing_under_plain_names_is_refused_where_the_option_is(self):
+        self.assertIn("'ls' has no option '--plain'", self.finish("ls", "--plain").err)
+        self.assertNotIn("--plain", self.finish("help", "ls").out)
 
 
 class Busy(CommandTest):
@@ -255,6 +277,25 @@ class Nesting(CommandTest):
         nested = self.finish("run", self.lock, "--", COMMAND, "run", "between", "--",
                              COMMAND, "run", self.lock, "--", "true")
         self.assertEqual(nested.status, 64)
+
+    def test_of_hold_and_wait_is_refused_too(self):
+        for inner in ("hold", "wait"):
+            for options in ((), ("-w", "1h")):
+                with self.subTest(inner, options=options):
+                    nested = self.start("run", self.lock, "--", COMMAND, inner, *options, self.lock)
+                    self.assertEqual(nested.wait(10), 64)
+                    self.assertIn(f"error[E16]: this command already runs under '{self.lock}'", nested.err)
+
+    def test_of_a_wait_that_does_not_wait_only_looks(self):
+        nested = self.finish("run", self.lock, "--", COMMAND, "wait", "-n", self.lock)
+        self.assertEqual(nested.status, 75)
+
+    def test_of_a_wait_for_another_permit_is_fine(self):
+        other = [self.hold("-l", "2")]
+        nested = self.start("run", "-l", "2", self.lock, "--", COMMAND, "wait", self.lock)
+        until(lambda: len(self.show()["holders"]) == 2, "both permits are taken")
+        other[0].process.stdin.close()
+        self.assertEqual(nested.wait(10), 0, nested.err)
 
     def test_of_another_lock_is_fine(self):
         nested = self.finish("run", self.lock, "--", COMMAND, "run", self.lock + ".inner", "--", "sh", "-c",

@@ -3,6 +3,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,97 @@ def has_terminals():
         return True
     except OSError:
         return False
+
+
+class Shell:
+    """An interactive bash on a terminal of its own, and what has been seen there."""
+
+    def __init__(self, environment):
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environment)
+        os.set_blocking(self.terminal, False)
+        self.seen = ""
+        self.type("PS1=\n")
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def shows(self, pattern):
+        """Waits until `pattern` is on the terminal, behind what was waited for before; gives the match."""
+        def look():
+            try:
+                self.seen += os.read(self.terminal, 65536).decode(errors="replace")
+            except (BlockingIOError, OSError):
+                pass
+            return re.search(pattern, self.seen, re.M)
+        found = until(look, f"{pattern!r} on the terminal", deadline=15)
+        self.seen = self.seen[found.end():]
+        return found
+
+    def end(self):
+        os.close(self.terminal)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+class Job(CommandTest):
+    """Started with & by a shell that has job control."""
+
+    def shell(self):
+        shell = Shell(self.environment)
+        self.addCleanup(shell.end)
+        return shell
+
+    # The terminal's input wakes all that poll it, and stops those in the background that read it.
+    def test_hold_keeps_its_lock_while_other_commands_are_typed(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} hold --ttl 1s {self.lock} &\n")
+        shell.shows(r"^\d{16}")
+        shell.type("echo pid $!.\n")
+        holder = int(shell.shows(r"^pid (\d+)\.")[1])
+        for count in range(20):
+            shell.type(f"echo line {count}.\n")
+            shell.shows(f"^line {count}\\.")
+            self.assertNotEqual(state_of(holder), "T")
+        renewed = self.server.scripts_run() + 4
+        until(lambda: self.server.scripts_run() >= renewed or not is_alive(holder), "it is renewed")
+        self.assertFalse(self.is_free())
+        shell.type("fg\n")
+        until(lambda: os.tcgetpgrp(shell.terminal) == os.getpgid(holder), "it is in the foreground")
+        shell.type("\x04")
+        until(lambda: not is_alive(holder), "the end of its input ends it")
+        self.assertTrue(self.is_free())
+
+    # It is stopped by its first read; the job itself runs, so that fg sends nothing.
+    def test_a_command_that_reads_the_terminal_goes_on_after_fg(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} run --ttl 1s {self.lock} -- sh -c 'read line; echo got $line.; exit 7' &\n")
+        shell.shows(f"the command under '{self.lock}' waits for the terminal")
+        renewed = self.server.scripts_run() + 4
+        until(lambda: self.server.scripts_run() >= renewed, "it is renewed meanwhile")
+        shell.type("fg\n")
+        shell.shows(f"run --ttl 1s {self.lock}")
+        shell.type("something\n")
+        shell.shows(r"^got something\.")
+        shell.type("echo status $?.\n")
+        shell.shows(r"^status 7\.")
+
+    def test_ctrl_z_and_fg_and_bg_work_on_a_command_that_began_in_the_background(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c 'read line; echo got $line.; read line' &\n")
+        shell.shows("waits for the terminal")
+        shell.type("fg\none\n")
+        shell.shows(r"^got one\.")
+        shell.type("\x1a")
+        shell.shows("Stopped")
+        shell.type("bg\n")
+        shell.type("echo still here.\n")
+        shell.shows(r"^still here\.")
+        shell.type("fg\ntwo\n")
+        shell.type("echo status $?.\n")
+        shell.shows(r"^status 0\.")
 
 
 @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loss_text.hpp"
+
+#include "duration.hpp"
+#include "escape.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <fmt/format.h>
+
+namespace holdfast::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+// The lease says why it ended only when it has, and it is given up before that. What is left would be more than it is
+// if the last renewals had failed.
+bool is_at_max_hold(const ending_lease& how, const settings& s) {
+  if (how.reason || !s.max_hold) return how.reason == errc::lease_held_too_long;
+  constexpr milliseconds between_grant_and_start{250};
+  return how.held_for + how.remaining + between_grant_and_start >= *s.max_hold;
+}
+
+// Somebody said so, and be it the kernel. Who was silent has said nothing.
+bool is_answer(std::error_code trouble) {
+  return trouble && trouble != outcome::unknown && trouble != errc::server_silent;
+}
+
+std::string silence(const ending_lease& how, const settings& s) {
+  if (!s.renews) return fmt::format("its {} are nearly over (--no-renew)", to_text(s.ttl));
+  // The deadline is counted from the last good renewal, less 1 % and 2 ms (docs/lease_time.md).
+  const auto silent = s.ttl - s.ttl / 100 - 2ms - how.remaining;
+  return fmt::format("no renewal confirmed for {} of a {} lease", to_text(silent), to_text(s.ttl));
+}
+
+}  // namespace
+
+fault explain_loss(const lease& held, const ending_lease& how, const settings& s, const std::string& endpoint) {
+  fault what{.code = "E12", .exit = exit_code::lost};
+  std::string cause;
+  if (is_at_max_hold(how, s)) {
+    cause = fmt::format("it was held for {}, as long as --max-hold allows", to_text(*s.max_hold));
+  } else if (!how.reason || how.reason == errc::lease_expired) {
+    cause = silence(how, s);
+    if (s.renews && is_answer(how.trouble)) {
+      what.why = fmt::format("renewals at {} failed: {}", visible(endpoint), how.trouble.message());
+      what.fix = "holdfast doctor";
+    } else if (s.renews) {
+      what.why = fmt::format("{} stopped answering, or this machine was asleep", visible(endpoint));
+    }
+  } else if (how.reason == errc::lease_taken) {
+    cause = "somebody else holds it now";
+  } else if (how.reason == errc::lease_broken) {
+    cause = "somebody broke it on purpose";
+    what.fix = fmt::format("who and why: holdfast show {}", shell_quoted(visible(held.name())));
+  } else {
+    cause = "the server has no such lease any more";
+    what.why = "it was deleted, evicted or flushed, or the server lost its data";
+  }
+  what.text = fmt::format("lost '{}' (token {}): {}", visible(held.name()), held.token().to_string(), cause);
+  return what;
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a lease ended, in words: what `run` and `hold` say when they lose it.
+#pragma once
+
+#include "message.hpp"
+#include "options.hpp"
+
+#include <holdfast/lease.hpp>
+
+#include <chrono>
+#include <string>
+#include <system_error>
+
+namespace holdfast::cli {
+
+// The lease as it was when it was given up, which is before it ends.
+struct ending_lease {
+  std::chrono::milliseconds remaining;
+  std::error_code reason;              // lease::lost_reason().
+  std::chrono::milliseconds held_for;  // Since the grant, or a little less.
+  std::error_code trouble;             // renewal_news::trouble().
+};
+
+// E12 without a consequence: `text` is "lost 'NAME' (token N): HOW". `fix` may be empty.
+fault explain_loss(const lease& held, const ending_lease& how, const settings& s, const std::string& endpoint);
+
+}  // namespace holdfast::cli
