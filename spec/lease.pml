@@ -174,6 +174,20 @@ inline hear(me) {
   forget_answer(me)
 }
 
+inline give_up(me) { c[me].state = cleaning }
+
+inline let_go(me) { c[me].left = 0; c[me].state = releasing }  // In time, or late.
+
+inline raise(me) {
+#ifdef NO_RAISE
+  c[me].stage = raised
+#else
+  c[me].stage = (seen <= c[me].token -> raised : after); seen = larger(seen, c[me].token)
+#endif
+}
+
+inline read(me) { c[me].stage = has_read; c[me].overtaken = false }
+
 inline write(me) {
   me2 = 1 - me;
   c[me].stage = after;
@@ -196,26 +210,19 @@ active [CLIENTS] proctype client() {
   do
   :: d_step { !waits && c[me].state == idle && may_ask && c[me].entry < most_entries(me) -> c[me].entry++; send_acquire(me) }
   :: d_step { !waits && c[me].state == asking && may_ask -> send_acquire(me) }          // The same owner id again,
-  :: d_step { !waits && c[me].state == asking -> c[me].state = cleaning }    // or it gives up.
+  :: d_step { !waits && c[me].state == asking -> give_up(me) }  // or not.
 #ifndef STORE
   :: d_step { !waits && c[me].state == holding && valid(me) -> send(me, renew) }
 #endif
-  :: d_step { !waits && c[me].state == holding -> c[me].left = 0; c[me].state = releasing }  // In time, or late.
+  :: d_step { !waits && c[me].state == holding -> let_go(me) }
   :: d_step { !waits && c[me].state == releasing -> send(me, release) }
   :: d_step { !waits && c[me].state == cleaning -> send(me, leave) }
   :: d_step { waits -> hang_up(me) }
   :: d_step { c[me].answer != nothing -> hear(me) }
 #ifdef STORE
   // Any of these may be the first after a pause: none looks at the lease.
-#ifdef NO_RAISE
-  :: d_step { c[me].state == holding && c[me].stage == before -> c[me].stage = raised }
-#else
-  :: d_step {
-       c[me].state == holding && c[me].stage == before ->
-       c[me].stage = (seen <= c[me].token -> raised : after); seen = larger(seen, c[me].token)
-     }
-#endif
-  :: d_step { c[me].state == holding && c[me].stage == raised -> c[me].stage = has_read; c[me].overtaken = false }
+  :: d_step { c[me].state == holding && c[me].stage == before -> raise(me) }
+  :: d_step { c[me].state == holding && c[me].stage == raised -> read(me) }
   :: d_step { c[me].state == holding && c[me].stage == has_read -> write(me) }
 #endif
   od

@@ -123,6 +123,16 @@ inline execute(what, id, brought) {
 #define waits(w) (place[w] == entering || place[w] == in_line)
 #define request(w) (place[w] == entering -> wait : look)
 
+inline lose_answer(w) { cuts--; execute(request(w), w, brings[w]) }
+
+inline delay(w) { cuts--; stray[w] = request(w); stray_id[w] = w }  // The connection is cut; it may arrive.
+
+inline give_up(w) { leaves--; place[w] = leaving }
+
+inline listen(w) { hears[w] = true }
+
+inline die(w) { crashes--; place[w] = dead }
+
 proctype waiter(byte w) {
 end:
   do
@@ -139,10 +149,10 @@ end:
 #ifdef MESSAGE_GRANTS
   :: d_step { place[w] == in_line && holder == w -> hold(w) }
 #endif
-  :: d_step { waits(w) && cuts > 0 -> cuts--; execute(request(w), w, brings[w]) }                        // No answer comes.
-  :: d_step { waits(w) && cuts > 0 && stray[w] == nothing -> cuts--; stray[w] = request(w); stray_id[w] = w }
+  :: d_step { waits(w) && cuts > 0 -> lose_answer(w) }
+  :: d_step { waits(w) && cuts > 0 && stray[w] == nothing -> delay(w) }
   :: d_step { place[w] == holding -> place[w] = done; run_release(w); take_fresh_id(w) }
-  :: d_step { waits(w) && leaves > 0 -> leaves--; place[w] = leaving }
+  :: d_step { waits(w) && leaves > 0 -> give_up(w) }
   :: d_step {
        place[w] == leaving -> run_leave(w);
        if
@@ -163,8 +173,8 @@ end:
        :: else
        fi
      }
-  :: d_step { place[w] != dead && !hears[w] -> hears[w] = true }
-  :: d_step { place[w] != done && place[w] != dead && crashes > 0 -> crashes--; place[w] = dead }
+  :: d_step { place[w] != dead && !hears[w] -> listen(w) }
+  :: d_step { place[w] != done && place[w] != dead && crashes > 0 -> die(w) }
   od
 }
 
@@ -173,26 +183,41 @@ end:
 // Nobody is there to claim or renew what this owner id holds.
 #define is_dead(id) (id > WAITERS || place[id] == dead || place[id] == done)
 
-#define forget_stray(w) stray[w] = nothing; stray_id[w] = 0
+inline fall_silent(w) { silence[w] = (silence[w] == fresh -> silent : forgotten) }
+
+inline miss_look(w) { misses--; fall_silent(w) }
+
+inline go_deaf(w) { hears[w] = false }
+
+inline miss_hint(w) { misses--; go_deaf(w) }
+
+inline forget_stray(w) { stray[w] = nothing; stray_id[w] = 0 }
+
+inline arrive(w) {
+  in_it = (stray_id[w] == w -> brings[w] : 0); execute(stray[w], stray_id[w], in_it); forget_stray(w)
+}
+
+inline expire() { holder = 0; claimed = false }
+
+inline lapse() { misses--; holder = 0 }
+
 #define may_happen_to(w) \
-  :: d_step { place[w] == dead && silence[w] == silent -> silence[w] = forgotten } \
-  :: d_step { place[w] == dead && silence[w] == fresh -> silence[w] = silent } \
-  :: d_step { place[w] == dead && hears[w] -> hears[w] = false } \
-  :: d_step { waits(w) && misses > 0 && silence[w] == fresh -> misses--; silence[w] = silent } \
-  :: d_step { waits(w) && misses > 0 && hears[w] -> misses--; hears[w] = false } \
-  :: d_step { stray[w] != nothing -> \
-       in_it = (stray_id[w] == w -> brings[w] : 0); execute(stray[w], stray_id[w], in_it); forget_stray(w) } \
+  :: d_step { place[w] == dead && silence[w] != forgotten -> fall_silent(w) } \
+  :: d_step { place[w] == dead && hears[w] -> go_deaf(w) } \
+  :: d_step { waits(w) && misses > 0 && silence[w] == fresh -> miss_look(w) } \
+  :: d_step { waits(w) && misses > 0 && hears[w] -> miss_hint(w) } \
+  :: d_step { stray[w] != nothing -> arrive(w) } \
   :: d_step { stray[w] != nothing -> forget_stray(w) }  /* Past its not_after. */
 
 active proctype world() {
-  d_step { hears[1] = true; hears[2] = true; hears[3] = true }
+  d_step { listen(1); listen(2); listen(3) }
   atomic { run waiter(1); run waiter(2); run waiter(3) }
 end:
   do
   :: d_step { holder == STRANGER -> run_release(STRANGER) }
-  :: d_step { holder == STRANGER -> holder = 0; claimed = false }                                  // It died.
-  :: d_step { holder != 0 && holder != STRANGER && is_dead(holder) -> holder = 0; claimed = false }  // It expired.
-  :: d_step { holder != 0 && !claimed && !is_dead(holder) && misses > 0 -> misses--; holder = 0 }    // It lapsed.
+  :: d_step { holder == STRANGER -> expire() }  // It died.
+  :: d_step { holder != 0 && holder != STRANGER && is_dead(holder) -> expire() }
+  :: d_step { holder != 0 && !claimed && !is_dead(holder) && misses > 0 -> lapse() }
   may_happen_to(1)
   may_happen_to(2)
   may_happen_to(3)

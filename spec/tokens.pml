@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokens: fencing tokens of a quorum of three nodes whose clocks differ, as design section 7 has them.
+// tokens: fencing tokens of a quorum of three nodes whose clocks differ.
 //
-// The client proposes one: its largest estimate of the nodes' clocks and 5 ms, less than a tick. A node takes it if it is above its last
-// stamp and not below its TIME, else it answers its own. Equal answers from a majority are the token; otherwise the largest
-// is written back to a majority before anyone sees it.
+// The client proposes one: its largest estimate of the nodes' clocks and 5 ms, here one stamp. A node takes it if it is
+// above its last stamp and not below its TIME, else it answers its own. Equal answers from a majority are the token;
+// otherwise the largest is written over the smaller ones until a majority has it.
 //
-// Says: tokens strictly increase in the order of the grants, also when a node loses its data, with quarantine and clocks that
-// are no further apart than max_ttl/2.
+// Says: tokens strictly increase in the order of the grants, also when a node loses its data, with quarantine. No clock
+// is farther than max_ttl/2 from the median: one ahead of two others by that, or (STAGGERED) two apart by max_ttl and
+// the third between them. Which lines of the code an action stands for is in actions.md.
 //
-// A tick is coarse, a stamp's unit a microsecond: so two grants are never made in one tick, or stamps would run away from
-// the clocks as they cannot in a day. No renewals: a lease that lives long changes no stamp.
-//
-// Runs, read by script/check-models: kind, name, switches, and which claim a bad one must break.
-//   good  no_loss           LOSSES=0,HORIZON=2
-//   good  loss              LOSSES=1
-//   slow  any_skew          LOSSES=1,ANY_SKEW
-//   bad   one_phase         LOSSES=0,ONE_PHASE               token_order
-//   bad   write_to_one      LOSSES=0,WRITE_BACK_TO_ONE       token_order
-//   bad   no_quarantine     LOSSES=1,NO_QUARANTINE           token_order
-//   bad   far_clocks        LOSSES=1,SKEW=2                  token_order
-//   bad   no_clock          LOSSES=1,NO_CLOCK                token_order
+// Runs, read by script/check-models: kind, name, switches, and which claim a bad or an open one must break.
+//   good  no_loss            LOSSES=0
+//   good  loss               LOSSES=1,HORIZON=2
+//   good  staggered          LOSSES=1,STAGGERED,SKEW=2,PATIENCE=0,HORIZON=2
+//   slow  loss_longer        LOSSES=1
+//   slow  staggered_longer   LOSSES=1,STAGGERED,SKEW=2,PATIENCE=0
+//   slow  any_skew           LOSSES=1,ANY_SKEW
+//   bad   one_phase          LOSSES=0,ONE_PHASE                       token_order
+//   bad   raises_value_only  LOSSES=0,RAISES_VALUE_ONLY               token_order
+//   bad   no_quarantine      LOSSES=1,NO_QUARANTINE                   token_order
+//   bad   far_clocks         LOSSES=1,SKEW=2,PATIENCE=0,HORIZON=2     token_order
+//   bad   slow_round         LOSSES=1,STAGGERED,SKEW=2,HORIZON=2      token_order
+//   bad   no_clock           LOSSES=1,NO_CLOCK                        token_order
 #include "claims.pml"
 
 #define NODES 3
@@ -29,22 +31,26 @@
 #endif
 #define TTL 2
 #define MAX_TTL 2
+#ifndef PATIENCE
+#define PATIENCE 1      // A vote that is read was given within so many ticks of the round's begin.
+#endif
 #ifndef SKEW
-#define SKEW 1          // How far the nodes' clocks are apart: max_ttl/2, in whole ticks.
+#define SKEW 1          // How far the fastest clock is ahead of the slowest: max_ttl/2, in whole ticks.
 #endif
 #ifndef HORIZON
-#define HORIZON 3       // Ticks.
+#define HORIZON 3       // Ticks,
 #endif
+#define TICK 4          // each of so many stamps: more than a node can be made to give in one.
 #ifdef NO_QUARANTINE
 #define QUARANTINE 0
 #else
 #define QUARANTINE MAX_TTL
 #endif
 
-mtype = {unborn, asking, writing, granted, over};
+mtype = {unborn, asking, raising, granted, over};
 
 byte now;
-byte ahead[NODES], fastest;      // By so much a node's clock is ahead of the slowest; the largest of these.
+byte ahead[NODES], fastest;      // By so many ticks a node's clock is ahead of the slowest; the largest of these.
 byte last[NODES];                // Its last stamp,
 byte holder[NODES];              // who holds it: an entry, from 1,
 byte until[NODES];               // until when,
@@ -54,10 +60,10 @@ byte losses = LOSSES;
 mtype state[ENTRIES + 1] = unborn;
 byte born[ENTRIES + 1];          // When it sent its request; its lease counts from there.
 byte proposed[ENTRIES + 1];
-byte votes[ENTRIES + 1], equal[ENTRIES + 1], largest[ENTRIES + 1], acks[ENTRIES + 1];
-byte voted[ENTRIES + 1];         // By bits: which nodes gave their vote, and have not been written back to.
-byte newest;                     // The token of the last grant,
-byte granted_at;                 // and its tick.
+byte sent[ENTRIES + 1];          // By bits: where its request has arrived.
+byte given[NODES * (ENTRIES + 1)];  // The token of each vote that it has read.
+byte token[ENTRIES + 1];         // Of the second phase.
+byte newest;                     // The token of the last grant.
 
 hidden byte stamp;
 bool token_order = true;
@@ -65,80 +71,111 @@ bool token_order = true;
 #ifdef NO_CLOCK  // A proposal below TIME is taken, too.
 #define TIME(n) 1
 #else
-#define TIME(n) (1 + now + ahead[n])
+#define TIME(n) (1 + TICK * (now + ahead[n]))
 #endif
+#define bit(n) (1 << n)
+#define is_in(set, n) (((set) & bit(n)) != 0)
+#define vote(e, n) given[NODES * (e) + n]
 #define is_alive(e) (now < born[e] + TTL)
+#define in_time(e) (now <= born[e] + PATIENCE)
 
-// acquire at a node: the vote and the stamp are one step.
-inline vote(e, n) {
+// ---- A node. One call is one script.
+
+inline unlock(n) { holder[n] = 0; until[n] = 0 }
+
+// The vote and the stamp are one step. Busy is as if it had not been asked. Who is in quarantine gives one, too.
+inline run_vote(e, n) {
+  stamp = larger(last[n] + 1, TIME(n));
+  stamp = larger(stamp, proposed[e]);  // Its own is the larger one, or the proposal is good.
+  last[n] = stamp; holder[n] = e; until[n] = now + TTL; sent[e] = sent[e] | bit(n)
+}
+
+inline run_raise(e, n) {
+#ifndef RAISES_VALUE_ONLY
+  last[n] = larger(last[n], token[e])
+#else
+  skip
+#endif
+}
+
+// ---- A client.
+
+inline on_vote(e, n) {
+  run_vote(e, n);
+  vote(e, n) = (now >= shut[n] -> stamp : 0);
+  stamp = 0
+}
+
+inline on_unheard_vote(e, n) { run_vote(e, n); stamp = 0; forget_request(e) }  // Nobody reads it, or not any more.
+
+inline on_raise(e, n, is_read) {  // If the vote is still ours.
   if
-  :: holder[n] == 0 && now >= shut[n] ->
-     voted[e] = voted[e] | (1 << n);
-     stamp = larger(last[n] + 1, TIME(n));
-     stamp = larger(stamp, proposed[e]);  // Its own is the larger one, or the proposal is good.
-     last[n] = stamp; holder[n] = e; until[n] = now + TTL;
-     votes[e]++; equal[e] = equal[e] + (stamp == proposed[e] -> 1 : 0);
-     largest[e] = larger(largest[e], stamp)
-  :: else  // Busy, or in quarantine: as if it had not been asked.
+  :: holder[n] == e -> run_raise(e, n); vote(e, n) = (is_read -> token[e] : 0)
+  :: else -> vote(e, n) = 0
   fi
 }
 
-// The second round: raises the node's last stamp, if the vote is still ours.
-inline write_back(e, n) {
-  voted[e] = voted[e] & ~(1 << n);
-  if
-  :: holder[n] == e -> last[n] = larger(last[n], largest[e]); acks[e]++
-  :: else
-  fi
+inline forget_request(e) {  // What was proposed says nothing when it has arrived everywhere.
+  proposed[e] = (sent[e] == 7 && state[e] != asking && state[e] != raising -> 0 : proposed[e])
 }
 
-inline forget(e) {  // What it was worked out from says nothing any more.
-  born[e] = 0; proposed[e] = 0; votes[e] = 0; equal[e] = 0; largest[e] = 0; acks[e] = 0; voted[e] = 0
+inline forget(e) {
+  born[e] = 0; token[e] = 0; vote(e, 0) = 0; vote(e, 1) = 0; vote(e, 2) = 0; forget_request(e)
 }
 
-inline grant(e, token) {
-  must(token_order, token > newest);
-  newest = token; granted_at = now + 1; state[e] = granted; forget(e)
+inline grant(e) {
+  must(token_order, stamp > newest);
+  newest = stamp; stamp = 0; state[e] = granted; forget(e)
 }
+
+#define votes(e) ((vote(e, 0) != 0) + (vote(e, 1) != 0) + (vote(e, 2) != 0))
+#define with(e, what) ((vote(e, 0) == what) + (vote(e, 1) == what) + (vote(e, 2) == what))
+#define largest(e) larger(larger(vote(e, 0), vote(e, 1)), vote(e, 2))
+#define agree(e, n, m) (vote(e, n) != 0 && vote(e, n) == vote(e, m))
+#define agreed(e) (agree(e, 0, 1) || agree(e, 0, 2) -> vote(e, 0) : (agree(e, 1, 2) -> vote(e, 1) : 0))
+
+inline begin(e, proposal) { state[e] = asking; born[e] = now; proposed[e] = proposal }
+
+inline begin_second_phase(e) { state[e] = raising; token[e] = largest(e) }
+
+inline give_up(e) { state[e] = over; forget(e) }
 
 // The attempts are alike, so it is enough to let them begin in one order.
 #define may_begin(e) (state[e] == unborn && (e == 1 || state[e - 1] != unborn))
-#define has_majority(count) (count >= MAJORITY)
-#define may_grant(e) (is_alive(e) && granted_at <= now)
+#define is_trying(e) (state[e] == asking || state[e] == raising)
+#define may_vote(e, n) (!is_in(sent[e], n) && holder[n] == 0)
+#define must_raise(e, n) (state[e] == raising && vote(e, n) != 0 && vote(e, n) < token[e])
+
+#define at_node(e, n) \
+  :: d_step { is_trying(e) && in_time(e) && may_vote(e, n) -> on_vote(e, n) } \
+  :: d_step { state[e] != unborn && may_vote(e, n) -> on_unheard_vote(e, n) } \
+  :: d_step { must_raise(e, n) -> on_raise(e, n, true) } \
+  :: d_step { must_raise(e, n) -> on_raise(e, n, false) }
 
 proctype attempt(byte e) {
 end:
   do
   // An estimate may be as old as it likes; and nobody needs to have one.
-  :: d_step { may_begin(e) -> state[e] = asking; born[e] = now }
-  :: d_step {
-       may_begin(e) -> state[e] = asking; born[e] = now;
-       proposed[e] = 1 + now + fastest
-     }
-  :: d_step { state[e] == asking && (voted[e] & 1) == 0 -> vote(e, 0) }
-  :: d_step { state[e] == asking && (voted[e] & 2) == 0 -> vote(e, 1) }
-  :: d_step { state[e] == asking && (voted[e] & 4) == 0 -> vote(e, 2) }
-  :: d_step { state[e] == asking && may_grant(e) && has_majority(equal[e]) -> grant(e, proposed[e]) }
+  :: d_step { may_begin(e) -> begin(e, 0) }
+  :: d_step { may_begin(e) -> begin(e, 2 + TICK * (now + fastest)) }
+  at_node(e, 0)
+  at_node(e, 1)
+  at_node(e, 2)
+  :: d_step { state[e] == asking && is_alive(e) && agreed(e) != 0 -> stamp = agreed(e); grant(e) }
 #ifdef ONE_PHASE
-  :: d_step { state[e] == asking && may_grant(e) && has_majority(votes[e]) -> grant(e, largest[e]) }
+  :: d_step { state[e] == asking && is_alive(e) && votes(e) >= MAJORITY -> stamp = largest(e); grant(e) }
 #else
-  :: d_step { state[e] == asking && has_majority(votes[e]) -> state[e] = writing; proposed[e] = 0; equal[e] = 0 }
+  :: d_step { state[e] == asking && votes(e) >= MAJORITY && agreed(e) == 0 -> begin_second_phase(e) }
 #endif
-  :: d_step { state[e] == writing && (voted[e] & 1) != 0 -> write_back(e, 0) }
-  :: d_step { state[e] == writing && (voted[e] & 2) != 0 -> write_back(e, 1) }
-  :: d_step { state[e] == writing && (voted[e] & 4) != 0 -> write_back(e, 2) }
-#ifdef WRITE_BACK_TO_ONE
-  :: d_step { state[e] == writing && may_grant(e) && acks[e] >= 1 -> grant(e, largest[e]) }
-#else
-  :: d_step { state[e] == writing && may_grant(e) && has_majority(acks[e]) -> grant(e, largest[e]) }
-#endif
-  :: d_step { (state[e] == asking || state[e] == writing) -> state[e] = over; forget(e) }  // It gives up.
+  :: d_step { state[e] == raising && is_alive(e) && with(e, token[e]) >= MAJORITY -> stamp = token[e]; grant(e) }
+  :: d_step { is_trying(e) -> give_up(e) }
   od
 }
 
-// Its release arrives at each node, sooner or later or never.
+// ---- Time, releases, and nodes that lose everything.
+
+// A release arrives at each node, sooner or later or never.
 #define is_released(n) (holder[n] != 0 && (state[holder[n]] == granted || state[holder[n]] == over))
-#define unlock(n) holder[n] = 0; until[n] = 0
 
 inline tick_node(n) {
   if
@@ -147,6 +184,8 @@ inline tick_node(n) {
   fi;
   shut[n] = (shut[n] <= now -> 0 : shut[n])
 }
+
+inline tick() { now++; tick_node(0); tick_node(1); tick_node(2) }
 
 inline lose(n) { losses--; last[n] = 0; unlock(n); shut[n] = now + QUARANTINE }
 
@@ -158,6 +197,9 @@ active proctype world() {
     select(n : 0 .. SKEW); ahead[0] = n; select(n : 0 .. SKEW); ahead[1] = n;
 #else
     ahead[0] = SKEW;
+#ifdef STAGGERED
+    ahead[1] = SKEW / 2;
+#endif
 #endif
     fastest = larger(ahead[0], ahead[1]);
     n = 1;
@@ -171,7 +213,7 @@ end:
   :: d_step { is_released(0) -> unlock(0) }
   :: d_step { is_released(1) -> unlock(1) }
   :: d_step { is_released(2) -> unlock(2) }
-  :: d_step { now < HORIZON -> now++; tick_node(0); tick_node(1); tick_node(2) }
+  :: d_step { now < HORIZON -> tick() }
   :: d_step { losses > 0 -> lose(0) }
   :: d_step { losses > 0 -> lose(1) }
   :: d_step { losses > 0 -> lose(2) }
