@@ -124,7 +124,7 @@ TEST_F(acquire, waits_no_longer_than_it_is_told) {
   EXPECT_EQ(code, errc::timed_out);
   EXPECT_EQ(code, outcome::timed_out);
   EXPECT_GE(took, in_vain);
-  EXPECT_LT(took, 2 * in_vain);
+  EXPECT_LT(took, in_vain + slack);
 }
 
 TEST_F(acquire, with_a_wait_of_zero_tries_once) {
@@ -132,7 +132,7 @@ TEST_F(acquire, with_a_wait_of_zero_tries_once) {
   const auto held = a.acquire("x");
   const auto began = boottime();
   EXPECT_EQ(code_of([&] { (void)a.acquire("x", {.wait = 0ms}); }), errc::timed_out);
-  EXPECT_LT(boottime() - began, in_vain);
+  EXPECT_LT(boottime() - began, slack);
 }
 
 // The holder died: nobody tells the waiter, so it must come by itself at the expiry.
@@ -142,7 +142,7 @@ TEST_F(acquire, comes_soon_after_the_expiry_of_a_holder_that_is_gone) {
   auto locks = make_client();
   const auto began = boottime();
   const auto got = locks.acquire("x", {.wait = 5s});
-  EXPECT_LT(boottime() - began, 800ms);
+  EXPECT_LT(boottime() - began, 700ms + slack);
   EXPECT_TRUE(got.valid());
 }
 

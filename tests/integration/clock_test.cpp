@@ -41,10 +41,10 @@ TEST_F(server_clock, stepping_forward_ends_the_lease_within_a_renewal_period) {
   client_options how;
   how.observe = seen;
   auto locks = make_client(how);
-  auto held = locks.acquire("x", {.ttl = 1500ms});
+  auto held = locks.acquire("x", {.ttl = 6s});
   ASSERT_TRUE(has_seen_the_clock(*seen));
   clock_.set(10s);
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 700ms));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 2s + slack));
   EXPECT_FALSE(held.valid());
   EXPECT_EQ(held.lost_reason(), outcome::lost);
   EXPECT_TRUE(eventually([&] { return seen->steps > 0; })) << "and it says why";
@@ -86,7 +86,7 @@ TEST_F(server_clock, stepping_back_does_not_keep_a_dead_lock_for_hours) {
   auto locks = make_client(how);
   const auto began = boottime();
   const auto got = locks.acquire("x", {.ttl = 1s, .wait = 10s});
-  EXPECT_LT(boottime() - began, 3s + 500ms);
+  EXPECT_LT(boottime() - began, 3s + slack);
   EXPECT_TRUE(got.valid());
 }
 

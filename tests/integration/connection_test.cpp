@@ -88,7 +88,7 @@ TEST_F(connection, silent_from_the_start_is_its_own_error_in_time) {  // H15, H2
   auto locks = make_client_at(mute.uri(), 300ms);
   const auto began = boottime();
   const auto code = code_of([&] { (void)locks.try_acquire("x"); });
-  EXPECT_LT(boottime() - began, 600ms);
+  EXPECT_LT(boottime() - began, 300ms + slack);
   EXPECT_EQ(code, errc::server_silent);
   EXPECT_EQ(code, outcome::unreachable);
   EXPECT_EQ(code, outcome::not_applied);
@@ -113,7 +113,7 @@ TEST_F(connection, that_is_never_accepted_does_not_hang) {
   auto locks = make_client_at("redis+unix://" + path, 300ms);
   const auto began = boottime();
   EXPECT_EQ(code_of([&] { (void)locks.try_acquire("x"); }), outcome::unreachable);
-  EXPECT_LT(boottime() - began, 700ms);
+  EXPECT_LT(boottime() - began, 300ms + slack);
   for (const int fd : fill) ::close(fd);
   ::close(listener);
 }
@@ -131,7 +131,7 @@ TEST_F(connection, to_a_stopped_server_ends_with_unknown_in_time) {
   server_.pause();
   const auto began = boottime();
   EXPECT_EQ(code_of([&] { (void)locks.try_acquire("x"); }), outcome::unknown);
-  EXPECT_LT(boottime() - began, 600ms);
+  EXPECT_LT(boottime() - began, 300ms + slack);
   server_.resume();
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
 }
@@ -219,7 +219,7 @@ TEST_F(connection, wait_cancelled_between_requests_is_cancelled) {
   const auto began = boottime();
   stop.request_stop();
   waiter.join();
-  EXPECT_LT(boottime() - began, 100ms);
+  EXPECT_LT(boottime() - began, slack);
   EXPECT_TRUE(ec == errc::cancelled || ec == errc::cancelled_in_flight) << ec.message();
 }
 
@@ -250,7 +250,7 @@ TEST_F(connection, wait_cancelled_while_connecting_ends_at_once) {
   const auto began = boottime();
   stop.request_stop();
   waiter.join();
-  EXPECT_LT(boottime() - began, 200ms);
+  EXPECT_LT(boottime() - began, slack);
   EXPECT_EQ(ec, errc::cancelled);
 }
 

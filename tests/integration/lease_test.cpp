@@ -39,13 +39,13 @@ TEST_F(lease_on_redis, ends_with_its_longest_hold_R14) {
   EXPECT_TRUE(eventually([&] { return boottime() >= asked_at + 700ms; }, 1s));
   EXPECT_TRUE(held.valid()) << "it was renewed until then";
   EXPECT_LE(held.remaining(), 900ms - (boottime() - asked_at) + 100ms);
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 300ms));
-  EXPECT_LT(boottime(), asked_at + 1000ms);
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 200ms + slack));
+  EXPECT_LT(boottime(), asked_at + 900ms + slack);
   EXPECT_FALSE(held.valid());
   EXPECT_EQ(held.lost_reason(), errc::lease_held_too_long);
   EXPECT_EQ(held.lost_reason(), outcome::lost);
   // It is not released: whoever hangs may yet write, and the last ttl is the next one's margin.
-  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 400ms));
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 300ms + slack));
 }
 
 // B60, H10: what we believe is never longer than what the server keeps.
@@ -63,9 +63,9 @@ TEST_F(lease_on_redis, never_believes_longer_than_the_server_keeps) {
 
 TEST_F(lease_on_redis, is_told_when_its_key_is_deleted) {  // H32
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 600ms});
+  auto held = locks.acquire("x", {.ttl = 3s});
   server_("DEL", "hf:{x}");
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 600ms));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s + slack));
   EXPECT_FALSE(held.valid());
   EXPECT_EQ(held.lost_reason(), errc::lease_gone);
   EXPECT_EQ(held.lost_reason(), outcome::lost);
@@ -75,18 +75,18 @@ TEST_F(lease_on_redis, is_told_when_its_key_is_deleted) {  // H32
 
 TEST_F(lease_on_redis, is_told_within_one_renewal_period_after_flushall) {  // C1, H32
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 900ms});
+  auto held = locks.acquire("x", {.ttl = 6s});
   server_("FLUSHALL");
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 400ms));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 2s + slack));
   EXPECT_EQ(held.lost_reason(), errc::lease_gone);
 }
 
 TEST_F(lease_on_redis, is_told_that_another_has_it) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 600ms});
+  auto held = locks.acquire("x", {.ttl = 3s});
   server_("DEL", "hf:{x}");
   const auto thief = make_client().acquire("x", {.ttl = 10s});
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 600ms));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s + slack));
   EXPECT_EQ(held.lost_reason(), errc::lease_taken);
   EXPECT_TRUE(thief.valid());
 }
@@ -107,10 +107,10 @@ TEST_F(lease_on_redis, is_never_made_again_by_a_renewal) {
 // B13's other half: another held it in between and left; the key is free again, and still the lease is lost.
 TEST_F(lease_on_redis, stays_lost_after_another_came_and_went) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 600ms});
+  auto held = locks.acquire("x", {.ttl = 3s});
   server_("DEL", "hf:{x}");
   make_client().acquire("x").release();
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 600ms));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s + slack));
   let_pass(300ms);
   EXPECT_FALSE(held.valid());
 }
@@ -118,14 +118,14 @@ TEST_F(lease_on_redis, stays_lost_after_another_came_and_went) {
 // P9: the same owner id under another token is another grant.
 TEST_F(lease_on_redis, compares_the_token_too) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 600ms});
+  auto held = locks.acquire("x", {.ttl = 3s});
   auto value = server_("GET", "hf:{x}").text;
   const auto larger = fencing_token{held.token().value() + 2}.to_string();
   const auto at = value.find(held.token().to_string());
   ASSERT_NE(at, std::string::npos);
   value.replace(at, larger.size(), larger);
   server_("SET", "hf:{x}", value, "PX", "10000");
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 600ms));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s + slack));
   EXPECT_EQ(held.release(), release_outcome::already_lost);
   EXPECT_TRUE(exists("hf:{x}"));
   server_("DEL", "hf:{x}");
@@ -226,12 +226,12 @@ TEST_F(lease_on_redis, outlives_its_client) {
 
 // B84: with a dead server a destructor must neither throw nor wait.
 TEST_F(lease_on_redis, dropped_with_a_dead_server_does_not_wait) {
-  auto locks = make_client(1s);
-  auto held = std::make_optional(locks.acquire("x", {.ttl = 2s}));
+  auto locks = make_client(5s);
+  auto held = std::make_optional(locks.acquire("x", {.ttl = 10s}));
   server_.pause();
   const auto began = boottime();
   held.reset();
-  EXPECT_LT(boottime() - began, 100ms);
+  EXPECT_LT(boottime() - began, slack);
   server_.resume();
 }
 
@@ -241,7 +241,7 @@ TEST_F(lease_on_redis, released_with_a_silent_server_is_unknown) {
   server_.pause();
   const auto began = boottime();
   EXPECT_EQ(held.release(), release_outcome::unknown);
-  EXPECT_LT(boottime() - began, 600ms);
+  EXPECT_LT(boottime() - began, 300ms + slack);
   server_.resume();
   // B2, B49: the background goes on trying.
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 4s));

@@ -121,10 +121,8 @@ TEST_F(a_semaphore, of_more_permits_lets_all_in_who_fit_then_B34) {
     });
   }
   EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 4; }));
-  const auto before = boottime();
   three_.resize(7);
-  EXPECT_TRUE(eventually([&] { return inside == 4; }, 1s));
-  EXPECT_LT(boottime() - before, 1s);
+  EXPECT_TRUE(eventually([&] { return inside == 4; }, slack));
   for (auto& t : waiting) t.join();
   EXPECT_EQ(three_.size(), 7);
 }
@@ -244,7 +242,7 @@ TEST_F(a_semaphore, of_three_with_fifty_processes_and_kills_has_never_more_than_
   for (auto& one : all) kill(one);
   const auto killed_at = boottime();
   auto everything = three_.acquire({.wait = 30s, .permits = 3});
-  EXPECT_LT(boottime() - killed_at, ttl + 500ms) << "the places did not come back within a ttl";
+  EXPECT_LT(boottime() - killed_at, ttl + slack) << "the places did not come back within a ttl";
   const auto verdict = judge_sharing(seen, 3);
   EXPECT_EQ(verdict.intrusions, 0) << verdict.first_offence;
   EXPECT_EQ(verdict.most_inside, 3);

@@ -14,7 +14,7 @@ protected:
   }
   static std::string trusting(certificate kind) { return "?cacert=" + tls_material(kind) + "/ca.pem"; }
 
-  static std::error_code try_at(const std::string& where, std::chrono::milliseconds timeout = 2s) {
+  static std::error_code try_at(const std::string& where, std::chrono::milliseconds timeout = 10s) {
     client_options how;
     how.timeout = timeout;
     client locks{where, how};
@@ -33,8 +33,8 @@ TEST_F(tls, with_a_good_certificate_works_by_name_and_by_address) {
 TEST_F(tls, keeps_a_lease_renewed) {
   redis_server server{{.tls_directory = tls_material(certificate::good)}};
   client locks{uri(server, "localhost", trusting(certificate::good))};
-  auto held = locks.acquire("x", {.ttl = 300ms});
-  let_pass(1s);
+  auto held = locks.acquire("x", {.ttl = 900ms});
+  let_pass(3s);
   EXPECT_TRUE(held.valid());
   EXPECT_EQ(held.release(), release_outcome::released);
 }
@@ -79,7 +79,7 @@ TEST_F(tls, against_a_plain_port_fails_in_time) {
   redis_server server{{.tcp = true}};
   const auto began = boottime();
   const auto code = try_at("rediss://127.0.0.1:" + std::to_string(server.port()), 500ms);
-  EXPECT_LT(boottime() - began, 1s);
+  EXPECT_LT(boottime() - began, 500ms + slack);
   EXPECT_EQ(code, errc::tls_failed) << code.message();
 }
 
@@ -87,7 +87,7 @@ TEST_F(tls, plain_against_a_tls_port_fails_in_time) {
   redis_server server{{.tls_directory = tls_material(certificate::good)}};
   const auto began = boottime();
   const auto code = try_at("redis://127.0.0.1:" + std::to_string(server.tls_port()), 500ms);
-  EXPECT_LT(boottime() - began, 1s);
+  EXPECT_LT(boottime() - began, 500ms + slack);
   EXPECT_EQ(code, outcome::unreachable) << code.message();
 }
 
@@ -106,7 +106,7 @@ TEST_F(tls, handshake_that_never_ends_ends_with_the_deadline) {
   server.pause();
   const auto began = boottime();
   const auto code = try_at(uri(server, "127.0.0.1", trusting(certificate::good)), 400ms);
-  EXPECT_LT(boottime() - began, 900ms);
+  EXPECT_LT(boottime() - began, 400ms + slack);
   EXPECT_EQ(code, outcome::unreachable) << code.message();
   server.resume();
 }

@@ -16,6 +16,10 @@ inline std::chrono::nanoseconds boottime() {
   return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
 }
 
+// What a call may take beyond its own time on a machine that is busy with other tests. What a test would catch, a hang
+// or the other way to get there (a time-out of 5 s, the next look), takes longer.
+constexpr std::chrono::seconds slack{2};
+
 // Asks `condition` every millisecond until it is true; false when it was not by the deadline.
 template <class Condition>
 bool eventually(Condition condition, std::chrono::nanoseconds deadline = 5s) {
