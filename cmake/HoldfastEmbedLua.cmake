@@ -8,7 +8,7 @@
 # remains is less than half. A line that a server names in an error is one of that.
 # A line `-- include: advance.lua`, or ballot.lua, is replaced by that file: routines that several scripts share.
 # `kind.lua` stands for exclusive.lua, or for what a file is built for: wait.lua:counted includes counted.lua and
-# becomes wait_counted_lua.
+# becomes wait_counted_lua; likewise `kind_view.lua`: exclusive_view.lua, or counted_view.lua.
 # The .lua files stay the only copy; editing one configures again, which writes the header again.
 function(holdfast_embed_lua target)
   set(constants "")
@@ -25,7 +25,7 @@ function(holdfast_embed_lua target)
     get_filename_component(name "${file}" NAME_WE)
     string(APPEND name "${suffix}")
     file(READ "${path}" text)
-    string(REPLACE "-- include: kind.lua\n" "-- include: ${kind}.lua\n" text "${text}")
+    string(REGEX REPLACE "-- include: kind([a-z_]*\\.lua\n)" "-- include: ${kind}\\1" text "${text}")
     string(REGEX MATCHALL "-- include: [a-z_]+\\.lua\n" includes "${text}")
     foreach(include IN LISTS includes)
       string(REGEX REPLACE "-- include: ([a-z_]+\\.lua)\n" "\\1" shared "${include}")

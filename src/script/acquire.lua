@@ -81,11 +81,12 @@ if value then
   if last and sub(last, 18, 49) == owner then
     return {4, now}
   end
-  -- A clock that stepped back, or somebody's PERSIST, must not keep it for hours (H5, C8). Only to max_ttl: the
-  -- holder may have renewed to any ttl up to that (P13). A foreign value is somebody else's lock: left alone.
+  -- A clock that stepped back, or somebody's PERSIST, must not keep it for hours (H5, C8). To max_ttl, and not to less
+  -- than the holder was granted: its max_ttl may be another (P13). A foreign value is somebody else's lock: left alone.
   if ours and (pttl == -1 or pttl > most_ms) then
-    call('PEXPIRE', KEYS[1], max_ttl)
-    pttl = most_ms
+    local most = math.max(most_ms, tonumber(string.match(value, '^%d+', 54)) or 0)
+    pttl = pttl < 0 and most or math.min(pttl, most)
+    call('PEXPIRE', KEYS[1], pttl)
   end
   return {2, now, sub(value, 1, 1024), pttl}
 end

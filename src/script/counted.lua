@@ -5,17 +5,22 @@
 --   KEYS[1] holder   sorted set: owner id, scored by the server's time in microseconds at which its lease ends
 --   KEYS[2] fence    string `stamp|owner id|KIND`, KIND `sN` for a semaphore of N, `wN` for readers (1) and writers (N)
 --   KEYS[5] holders  hash: owner id -> `permits|mode|-|v1|owner id|token|ttl_ms|granted_us|owner label`, with `b`
---                    for `-` when it is broken; and used -> the sum of the permits
+--                    for `-` when it is broken; used -> the sum of the permits; and kind -> the KIND, for when the
+--                    fence is lost before them: nobody writes that while all they do is renew
 --
 -- Each holder has an expiry of its own, so that a dead one's place comes back while others renew theirs (B7). The keys
 -- live as long as the longest of them.
 local last, kind, used, size
-local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out, shown, room_at_us
+local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out
 local read_only, mark_broken
 
 local function permits_of(owner)
   local entry = call('HGET', KEYS[5], owner)
   return entry and tonumber(string.match(entry, '^%d+')) or 0
+end
+
+local function ttl_of(owner)
+  return tonumber(string.match(call('HGET', KEYS[5], owner) or '', '^%d+|%a|.|v1|%x+|%d+|(%d+)|') or 0)
 end
 
 -- ZREM is the first write, so a full memory cannot stop it.
@@ -55,9 +60,10 @@ read = function(asked)
   last = call('GET', KEYS[2])
   -- A leave that found no fence could not know the kind, and left one of 50 bytes that names none: whoever asks next
   -- says it. The fence of an exclusive lock has 49 bytes, or its q.
-  kind = last and #last ~= 50 and sub(last, 51) or asked or ''
+  local kept = last and #last ~= 50 and sub(last, 51) or call('HGET', KEYS[5], 'kind')
+  kind = kept or asked or ''
   local mark = sub(kind, 1, 1)
-  if last and asked and mark ~= sub(asked, 1, 1) or mark ~= 's' and mark ~= 'w' and mark ~= '' then
+  if kept and asked and mark ~= sub(asked, 1, 1) or mark ~= 's' and mark ~= 'w' and mark ~= '' then
     return mark == 's' and 'semaphore' or mark == 'w' and 'shared lock' or 'lock'
   end
   size = tonumber(sub(kind, 2)) or 0
@@ -101,7 +107,7 @@ put = function(entry, stamp, expires_us)
   end
   local grant = 'v1|' .. entry.id .. '|' .. stamp .. '|' .. entry.ttl .. '|' .. now .. '|' .. entry.label
   local text = string.format('%.0f', entry.permits) .. '|' .. entry.mode .. '|-|' .. grant
-  done = pcall('HSET', KEYS[5], entry.id, text, 'used', string.format('%.0f', used + entry.permits))
+  done = pcall('HSET', KEYS[5], entry.id, text, 'used', string.format('%.0f', used + entry.permits), 'kind', kind)
   if type(done) == 'table' and done.err then
     call('ZREM', KEYS[1], entry.id) -- Denied by the ACL: without an expiry it would stay for ever (C8).
     return done
@@ -120,9 +126,9 @@ end
 
 -- PEXPIRE is the first write, so a full memory cannot stop it (ZADD is refused then, but not behind a write).
 claim = function(owner)
-  local ttl = string.match(call('HGET', KEYS[5], owner), '^%d+|%a|.|v1|%x+|%d+|(%d+)|')
-  live(tonumber(ttl))
-  call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + tonumber(ttl) * 1000), owner)
+  local ttl = ttl_of(owner)
+  live(ttl)
+  call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + ttl * 1000), owner)
   return ttl
 end
 
@@ -145,38 +151,4 @@ mark_broken = function(owner)
   live(0)
   call('HSET', KEYS[5], owner, (string.gsub(entry, '^(%d+|%a)|%-|', '%1|b|')))
   return false
-end
-
--- The holder whose lease ends first. None may end later than in max_ttl: the clock may have stepped back (H5).
-shown = function(max_ttl)
-  local most = string.format('%.0f', tonumber(now) + tonumber(max_ttl) * 1000)
-  for _, owner in ipairs(call('ZRANGEBYSCORE', KEYS[1], '(' .. most, '+inf', 'LIMIT', 0, 64)) do
-    live(0)
-    call('ZADD', KEYS[1], most, owner)
-  end
-  local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-  if #first == 0 then
-    return '', -2
-  end
-  local grant = string.match(call('HGET', KEYS[5], first[1]) or '', '^%d+|%a|.|(.+)$') or ''
-  return sub(grant, 1, 1024), math.ceil((tonumber(first[2]) - tonumber(now)) / 1000)
-end
-
--- Leases end in the order of the set, until `id`, who stands in line, fits. It looks at the first 64 of them, and for a
--- writer, who needs all of it, at the last.
-room_at_us = function(_, id)
-  local wanted = tonumber(string.match(call('HGET', KEYS[4], id) or '', '|%a(%d+)|[^|]*$') or 1)
-  if wanted >= size then
-    local ends = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
-    return tonumber(ends[2])
-  end
-  local holders = call('ZRANGE', KEYS[1], 0, 63, 'WITHSCORES')
-  local missing = used + wanted - size
-  for i = 1, #holders, 2 do
-    missing = missing - permits_of(holders[i])
-    if missing <= 0 or i + 2 > #holders then
-      return tonumber(holders[i + 1])
-    end
-  end
-  return nil
 end

@@ -6,7 +6,7 @@
 --   KEYS[1] holder   string `v1|owner id|token|ttl_ms|granted_us|owner label`
 --   KEYS[2] fence    string `stamp|owner id`, with `|q` behind it while there may be a line
 local last, value
-local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out, shown, room_at_us
+local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out
 
 -- Reads who holds it. Gives the type of the first key that is not what it should be, or the kind that the name is used
 -- as; nil when all is well.
@@ -70,24 +70,4 @@ end
 take_out = function()
   call('DEL', KEYS[1])
   value = false
-end
-
--- What people are shown of the holders, and the remaining ms; '' and -2 while nobody holds it. A clock that stepped
--- back, or somebody's PERSIST, must not keep a lock for hours (H5, C8). Only to max_ttl: the holder may have renewed to
--- any ttl up to that (P13). A foreign value is somebody else's lock: left alone.
-shown = function(max_ttl)
-  if not value then
-    return '', -2
-  end
-  local pttl = call('PTTL', KEYS[1])
-  if sub(value, 1, 3) == 'v1|' and (pttl == -1 or pttl > tonumber(max_ttl)) then
-    call('PEXPIRE', KEYS[1], max_ttl)
-    pttl = tonumber(max_ttl)
-  end
-  return sub(value, 1, 1024), pttl
-end
-
--- When there will be room if nobody does anything; nil when nothing says so.
-room_at_us = function(pttl)
-  return pttl >= 0 and tonumber(now) + pttl * 1000 or nil
 end

@@ -44,6 +44,9 @@ if call('TYPE', KEYS[3]).ok == 'zset' and call('TYPE', KEYS[4]).ok == 'hash' the
 end
 
 local kind = string.match(fence or '', '^%d+|%x+|([sw]%d+)$')
+if not kind and not fence and call('TYPE', KEYS[5]).ok == 'hash' then
+  kind = call('HGET', KEYS[5], 'kind') or nil
+end
 if value or not kind and type_of_holder == 'none' then
   return {0, now, value and sub(value, 1, 1024), call('PTTL', KEYS[1]), record, waiting, entries}
 end

@@ -70,6 +70,7 @@ if granted and sub(granted, 1, 36) == 'v1|' .. owner .. '|' then
 end
 
 -- include: kind.lua
+-- include: kind_view.lua
 -- include: advance.lua
 -- include: place.lua
 

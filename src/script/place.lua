@@ -3,6 +3,9 @@
 -- about its place in line.
 local mine, ear_of, hear, place
 
+local deaf_us = 600000000 -- So long after a message was refused nobody counts on one.
+local fence_ms = 604800000
+
 -- It is ours already: a grant of the line that we take now, or an earlier copy of this request. It lives its whole ttl
 -- from now on; and nobody had to stand by for it.
 mine = function(owner, token)
@@ -46,9 +49,9 @@ end
 -- Touches everything of the line and answers {7, now, ticket, ahead, look_ms, value, pttl}. When to look again is the
 -- server's to say, because it knows which expiry matters (P2): the first four who are there look at the one that makes
 -- room, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
--- holder, PUBLISH denied, no channel), the first in line looks every half second and each behind it a little more
--- seldom, since nobody tells it that it has become the first. All others look every 5 s, which is their heartbeat.
--- `more` is advance's: then this one goes on, now.
+-- holder, PUBLISH denied in the last ten minutes, no channel), the first in line looks every half second and each
+-- behind it a little more seldom, since nobody tells it that it has become the first. All others look every 5 s, which
+-- is their heartbeat. `more` is advance's: then this one goes on, now.
 place = function(owner, process, told, max_ttl, more)
   call('HSET', KEYS[4], process, now)
   if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
@@ -56,6 +59,10 @@ place = function(owner, process, told, max_ttl, more)
   end
   call('PEXPIRE', KEYS[3], 60000)
   call('PEXPIRE', KEYS[4], 60000)
+  -- Who holds it may only renew for weeks: the stamp, and the mark of a line, must not be forgotten meanwhile.
+  if call('PTTL', KEYS[2]) < fence_ms then
+    call('PEXPIRE', KEYS[2], string.format('%.0f', fence_ms))
+  end
 
   local ticket = string.format('%016.0f', tonumber(call('ZSCORE', KEYS[3], owner)))
   local ahead = call('ZRANK', KEYS[3], owner)
@@ -67,7 +74,9 @@ place = function(owner, process, told, max_ttl, more)
     look_ms = math.min(look_ms, math.ceil((room_at - tonumber(now)) / 1000) + 2 + 50 * live)
   end
   local is_foreign = value ~= '' and sub(value, 1, 3) ~= 'v1|'
-  if is_idle() or is_foreign or told ~= 's' or call('HEXISTS', KEYS[4], 'deaf') == 1 then
+  local deaf = call('HGET', KEYS[4], 'deaf')
+  local is_deaf = deaf and tonumber(now) - tonumber(deaf) < deaf_us
+  if is_idle() or is_foreign or told ~= 's' or is_deaf then
     look_ms = math.min(look_ms, 500 + 50 * ahead)
   end
   if more then

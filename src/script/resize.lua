@@ -35,6 +35,9 @@ if wrong then
 end
 kind, size = wanted, tonumber(new_size)
 write_fence(last and sub(last, 1, 16) or now, last and sub(last, 18, 49) or string.rep('0', 32))
+if call('EXISTS', KEYS[5]) == 1 then
+  call('HSET', KEYS[5], 'kind', kind)
+end
 if not ARGV[2] then
   advance(nil)
   go_on_at(0)

@@ -74,9 +74,10 @@ if value then
   if last and sub(last, 18, 49) == owner then
     return {4, now}
   end
-  if ours and (pttl == -1 or pttl > most_ms) then
-    call('PEXPIRE', KEYS[1], max_ttl)
-    pttl = most_ms
+  local most = math.max(most_ms, ours and tonumber(string.match(value, '^%d+', 54)) or 0) -- As acquire.lua.
+  if ours and (pttl == -1 or pttl > most) then
+    pttl = most
+    call('PEXPIRE', KEYS[1], pttl)
   end
   return {2, now, sub(value, 1, 1024), pttl}
 end

@@ -35,6 +35,7 @@ local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. ti
 
 -- include: ballot.lua
 -- include: counted.lua
+-- include: counted_view.lua
 
 local mode, permits, asked, standing = ARGV[9], tonumber(ARGV[10]), ARGV[11], ARGV[12]
 if mode ~= 'r' and mode ~= 'w' and mode ~= 'p' or not permits or permits < 1 or permits % 1 ~= 0 then

@@ -47,6 +47,7 @@ local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
 -- include: kind.lua
+-- include: kind_view.lua
 -- include: advance.lua
 -- include: place.lua
 
