@@ -49,8 +49,12 @@ void keeper::adopt(time_point now, departing what) {
     return;
   }
   const held_lease* key = what.several.front().get();
-  // By key, because it may be handed on in the process meanwhile.
-  std::erase_if(moved_, [&](const auto& one) { return one.second <= now; });
+  // By key, because it may be handed on in the process meanwhile. Many come at once, so the old ones are not looked for
+  // each time.
+  if (now >= forget_moved_at_) {
+    std::erase_if(moved_, [&](const auto& one) { return one.second <= now; });
+    forget_moved_at_ = now + channel_.moving_takes();
+  }
   for (const auto& lease : what.several) moved_[lease->keys.holder] = now + channel_.moving_takes();
   if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
   least_silence_ = std::min(least_silence_, duration{key->ttl} / 4);

@@ -333,6 +333,7 @@ void quorum_acquire::withdraw(time_point now, result how) {
     const bool has_voted = !of(i).is_open() && !of(i).was_cut;
     if (!has_voted && now >= sent_at_ + what_.patience) all()[i]->found_slow();
     nodes_[i].is_read = !has_voted;
+    of(i).clear();  // The answer to the vote, or to raise, is none to this.
     if (all()[i]->wire().is_ready()) ask(i, now, script::leave(what_.keys, owner_));
   }
 }

@@ -92,6 +92,17 @@ TEST_F(quorum_acquire_lost, a_server_that_was_cut_off_in_flight_has_something_to
   EXPECT_FALSE(is_open_at(0));
 }
 
+// It said that it had voted, in the form that says "done" of a leave, and then nobody could ask it to leave.
+TEST_F(quorum_acquire_lost, a_vote_is_no_withdrawal_R17) {
+  start_voting();
+  say(0, done(servers[0]));
+  servers[0].cut();
+  say(1, busy(servers[1]));
+  say(2, busy(servers[2]));
+  ASSERT_TRUE(is_over(result::busy));
+  EXPECT_TRUE(is_open_at(0));
+}
+
 // The request went over the old connection, and may be read after what came over the new one.
 TEST_F(quorum_acquire_lost, a_withdrawal_over_another_connection_settles_nothing_R17) {
   start_voting();

@@ -201,7 +201,7 @@ void quorum_keeper::kept::lose(time_point now) {
 // ---- votes that are missing ----
 
 void quorum_keeper::kept::mend_on(std::size_t node) {
-  if (shares_[node] || mend_at_ == never) return;
+  if (shares_[node] || mode_ != renewal::automatic) return;
   mend_at_ = time_point{};
   of_->look_at(*this, mend_at_);
 }
@@ -210,12 +210,14 @@ void quorum_keeper::kept::mend(time_point now) {
   mend_at_ = never;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (shares_[i] || is_broken_[i]) continue;
-    mend_at_ = now + pause_;
-    if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
     auto& at = *of_->servers_[i];
     if (!at.flow.wire().is_ready()) {
-      at.is_wanted = true;
-    } else if (at.flow.wire().quarantined_until() <= now) {
+      at.is_wanted = true;  // mend_on() is called then.
+      continue;
+    }
+    mend_at_ = now + pause_;
+    if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
+    if (at.flow.wire().quarantined_until() <= now) {
       repairs_[i]->send(now);
     } else {
       at.flow.wire().ask_epoch_if_due(now);

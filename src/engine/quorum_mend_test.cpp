@@ -94,6 +94,18 @@ TEST_F(quorum_mend_test, it_is_asked_for_as_soon_as_there_is_a_connection_B57) {
   EXPECT_THAT(asked(2), IsEmpty());
 }
 
+// With 100,000 leases that would be a core's work for as long as a server is away.
+TEST_F(quorum_mend_test, nobody_looks_for_a_server_that_is_away_between_the_renewals) {
+  const auto lease = renewing({0, 1});
+  renewed(0);
+  renewed(1);
+  wake_after(500ms);
+  ASSERT_TRUE(wants_connection(2));
+  keeps.wire(2).on_connecting(now());
+  wake_after(500ms);
+  EXPECT_EQ(keeps.wake_at(), keeps.wire(2).wake_at()) << "nothing but the end of connecting";
+}
+
 // C2: whoever comes next must find our token or a larger one on any majority.
 TEST_F(quorum_mend_test, a_vote_is_asked_for_under_no_smaller_token_C2_P23) {
   const auto lease = mending();
