@@ -133,7 +133,8 @@ struct error_detail {
   std::string why{};                        // One sentence more, when the code's own message does not say it.
   int attempts = 0;                         // How many times we tried.
   std::chrono::milliseconds elapsed{0};     // How long we tried.
-  std::chrono::milliseconds may_remain{0};  // Of an unknown outcome: what it left taken ends within this.
+  std::chrono::milliseconds may_remain{0};  // Of an unknown outcome: what it left taken ends within this, counted from
+                                            // the end of the call. An upper bound: a whole ttl and more.
 };
 
 // What the throwing overloads throw. what() is one line: the message, the value, the server's words.

@@ -89,7 +89,9 @@ public:
   release_outcome release();
 
   // The same, and what was in the way of a definite answer: of release_outcome::unknown `why` has the endpoint, the
-  // server's words if it said anything, and for how long at most the lock is left taken. Of a quorum it has no words.
+  // server's words if it said anything, and for how long at most, from the return on, the lock is left taken: more
+  // than remaining() was, because a renewal that we heard nothing of may have taken effect. Of a quorum it has no
+  // words.
   release_outcome release(error_detail& why);
 
   // Implementation detail.

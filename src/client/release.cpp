@@ -4,6 +4,7 @@
 #include "client/client_state.hpp"
 #include "client/quorum.hpp"
 #include "client/uncancelled.hpp"
+#include "core/lease_time.hpp"
 #include "net/clock.hpp"
 
 #include <algorithm>
@@ -55,13 +56,27 @@ bool client_state::pass_on(const std::shared_ptr<lease_record>& record) {
   return true;
 }
 
+// Not what is left of our deadline: a renewal whose answer was lost may have taken effect a moment ago, and the server
+// counts a whole ttl from there, by a clock of its own.
+std::chrono::milliseconds client_state::may_remain(std::chrono::milliseconds ttl, time_point last_effect) const {
+  const time_point now = boottime_now();
+  const duration unused = ttl - core::usable(ttl, drift_);
+  return std::chrono::ceil<std::chrono::milliseconds>(std::max(now, last_effect) - now + ttl + unused + after_ttl);
+}
+
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record, error_detail& why) {
   const uncancelled until_done;
   why = {};
   why.endpoint = endpoint();
-  why.may_remain = duration_cast<std::chrono::milliseconds>(record->deadline.left(boottime_now()));
   record->is_let_go = true;
-  if (quorum_) return release_of_quorum(*record, quorum_->let_go(*record));
+  if (quorum_) {
+    const auto had = quorum_->let_go(*record);
+    const auto outcome = release_of_quorum(*record, had);
+    time_point last_effect{};
+    for (const auto& vote : had.votes) last_effect = std::max(last_effect, vote.not_after_local);
+    if (outcome == release_outcome::unknown) why.may_remain = may_remain(record->ttl, last_effect);
+    return outcome;
+  }
   if (pass_on(record)) return release_outcome::released;
   auto outcome = release_outcome::already_lost;
   if (const auto deadline = let_go(*record)) {
@@ -72,6 +87,9 @@ release_outcome client_state::release(const std::shared_ptr<lease_record>& recor
     run(call, record->keys);
     outcome = call.end();
     why.server_text = call.server_text();
+    if (outcome == release_outcome::unknown) {
+      why.may_remain = may_remain(record->ttl, record->unsettled_until.not_after_local);
+    }
   }
   conclude(*record, outcome);
   return outcome;

@@ -111,6 +111,24 @@ TEST_F(lost_reply, of_a_release_without_any_way_back_is_unknown) {
   }
 }
 
+// A renewal took effect and nobody here heard of it, so the server keeps the lock for longer than our deadline says.
+TEST_F(lost_reply, of_a_renewal_before_a_release_that_never_arrives_is_within_what_may_remain) {
+  auto locks = make_client_at(proxy_.uri(), 500ms);
+  auto held = locks.acquire("x", {.ttl = 6s, .renew = renewal::none});
+  held.renew();  // Its connection is made by now.
+  let_pass(1500ms);
+  proxy_.set(direction::to_client, {.pass_only = 0});
+  EXPECT_EQ(code_of([&] { held.renew(); }), errc::reply_lost);
+  proxy_.refuse_connections(true);
+  proxy_.cut_all();
+  error_detail why;
+  ASSERT_EQ(held.release(why), release_outcome::unknown);
+  const auto left = pttl("hf:{x}");
+  EXPECT_GT(left, 0ms);
+  EXPECT_LE(left, why.may_remain);
+  EXPECT_LE(why.may_remain, 6s + 1100ms) << "and yet it says something";
+}
+
 // Each byte in its own lease, all at the same time: a renewal takes a third of a ttl to come.
 TEST_F(lost_reply, of_a_renewal_cut_at_every_byte_costs_nothing) {
   constexpr std::size_t bytes = 24;
