@@ -6,6 +6,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/longest_wait.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -34,14 +35,15 @@ public:
   // False when it is held elsewhere. A fault is thrown, never answered with false.
   bool try_lock();
 
+  // Any duration and clock; what is longer than 366 days, time_point::max() say, is 366 days.
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait));
+    return lock_within(detail::wait_for(wait));
   }
 
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_for(deadline - Clock::now());
+    return lock_within(detail::wait_until(deadline));
   }
 
   // Never throws. A lease that was lost meanwhile is simply gone: see the top of this file.

@@ -32,6 +32,7 @@ public:
   // False when another thread or process holds it. A fault is thrown.
   bool try_lock();
 
+  // As mutex's.
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return count_if_ours() || first(inner_.try_lock_for(wait));

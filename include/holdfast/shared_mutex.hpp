@@ -3,6 +3,7 @@
 #pragma once
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/longest_wait.hpp>
 
 #include <chrono>
 #include <map>
@@ -76,21 +77,22 @@ public:
   // The calling thread, which holds it by lock(), goes on as if by lock_shared().
   void unlock_and_lock_shared();
 
+  // Any duration and clock; what is longer than 366 days, time_point::max() say, is 366 days.
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait), false);
+    return lock_within(detail::wait_for(wait), false);
   }
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_for(deadline - Clock::now());
+    return lock_within(detail::wait_until(deadline), false);
   }
   template <class Rep, class Period>
   bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
-    return lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait), true);
+    return lock_within(detail::wait_for(wait), true);
   }
   template <class Clock, class Duration>
   bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& deadline) {
-    return try_lock_shared_for(deadline - Clock::now());
+    return lock_within(detail::wait_until(deadline), true);
   }
 
 private:

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <holdfast/detail/longest_wait.hpp>
 
 #include <algorithm>
 #include <array>
@@ -169,7 +170,7 @@ void check(const acquire_options& what, const client_options& within) {
            fmt::format("with replicas it must be {} ms or more, four times durability.timeout",
                        4 * within.durability.timeout.count()));
   }
-  if (what.wait) check_span("wait", *what.wait, 0ms, 24h * 366);
+  if (what.wait) check_span("wait", *what.wait, 0ms, longest_wait);
   if (what.max_hold) check_span("max_hold", *what.max_hold, what.ttl, 24h * 366);
   check_label("owner", what.owner);
   if (what.min_fence.value() >= fencing_token::max_value) {

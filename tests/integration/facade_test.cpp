@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// recursive_mutex, and synchronize with a time-out: what is built on a lease for people who want no lease.
+// mutex, recursive_mutex, and synchronize with a time-out: what is built on a lease for people who want no lease.
 #include "integration/fixture.hpp"
 
 #include <mutex>
@@ -67,6 +67,52 @@ TEST_F(plain, mutex_that_is_waited_for_in_vain_gives_the_lease_back) {
   m.unlock();
 }
 
+// "For ever", as std's own mutexes take it: it must neither overflow into "not at all" nor be refused.
+template <class Mutex>
+void expect_waits_for_ever(Mutex& m) {
+  EXPECT_TRUE(m.try_lock_for(std::chrono::hours::max()));
+  m.unlock();
+  EXPECT_TRUE(m.try_lock_for(std::chrono::nanoseconds::max()));
+  m.unlock();
+  EXPECT_TRUE(m.try_lock_for(std::chrono::duration<double>{1e300}));
+  m.unlock();
+  EXPECT_TRUE(m.try_lock_until(std::chrono::steady_clock::time_point::max()));
+  m.unlock();
+  EXPECT_TRUE(m.try_lock_until(std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>::max()));
+  m.unlock();
+  // Long ago: once, and no longer.
+  EXPECT_TRUE(m.try_lock_until(std::chrono::system_clock::time_point::min()));
+  m.unlock();
+}
+
+TEST_F(plain, mutex_waits_for_ever_when_told_so) {
+  auto locks = make_client();
+  mutex m{locks, "x"};
+  expect_waits_for_ever(m);
+  auto others = make_client();
+  auto held = others.acquire("x");
+  EXPECT_FALSE(m.try_lock_until(std::chrono::steady_clock::time_point::min()));
+  std::atomic<bool> is_in{false};
+  std::thread waiting{[&] {
+    is_in = m.try_lock_until(std::chrono::steady_clock::time_point::max());
+    if (is_in) m.unlock();
+  }};
+  EXPECT_FALSE(eventually([&] { return is_in.load(); }, 200ms)) << "it is held";
+  held.release();
+  waiting.join();
+  EXPECT_TRUE(is_in);
+}
+
+TEST_F(plain, shared_mutex_waits_for_ever_when_told_so) {
+  auto locks = make_client();
+  shared_mutex m{locks, "y"};
+  expect_waits_for_ever(m);
+  EXPECT_TRUE(m.try_lock_shared_for(std::chrono::hours::max()));
+  m.unlock_shared();
+  EXPECT_TRUE(m.try_lock_shared_until(std::chrono::steady_clock::time_point::max()));
+  m.unlock_shared();
+}
+
 class recursive : public on_redis {
 protected:
   bool is_free() { return make_client().try_acquire("x").has_value(); }
@@ -101,6 +147,8 @@ TEST_F(recursive, locking_again_changes_neither_token_nor_lease_and_asks_nobody_
   EXPECT_EQ(m_.token(), token);
   EXPECT_EQ(server_("GET", "hf:{x}").text, value);
 }
+
+TEST_F(recursive, waits_for_ever_when_told_so) { expect_waits_for_ever(m_); }
 
 TEST_F(recursive, each_first_lock_is_a_new_grant) {
   m_.lock();
