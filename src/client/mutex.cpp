@@ -57,8 +57,9 @@ void mutex::unlock() noexcept {
     const std::lock_guard held{guard_};
     ending = std::move(held_);
     is_taken_ = false;
+    // Under the guard: once that is free, another thread may lock, unlock and destroy us.
+    freed_.notify_one();
   }
-  freed_.notify_one();
   try {
     ending.release();
   } catch (...) {

@@ -67,6 +67,27 @@ TEST_F(plain, mutex_that_is_waited_for_in_vain_gives_the_lease_back) {
   m.unlock();
 }
 
+// The lease of the first one was lost, so nothing but the turn keeps the second from going through and destroying the
+// mutex, as std allows once it is its own. The address sanitizer and tsan watch that the first unlock() is done with
+// it.
+TEST_F(plain, mutex_may_be_destroyed_by_the_next_one_when_the_lease_was_lost) {
+  auto locks = make_client();
+  for (int i = 0; i < scaled(200); ++i) {
+    auto m = std::make_unique<mutex>(locks, "x");
+    m->lock();
+    server_("DEL", "hf:{x}");
+    std::thread second{[&] {
+      while (!m->try_lock()) std::this_thread::yield();
+      m->unlock();
+      m.reset();
+    }};
+    mutex& first = *m;
+    first.unlock();
+    second.join();
+    EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+  }
+}
+
 // "For ever", as std's own mutexes take it: it must neither overflow into "not at all" nor be refused.
 template <class Mutex>
 void expect_waits_for_ever(Mutex& m) {
