@@ -62,6 +62,15 @@ struct report {
   int error_number;
 };
 
+// A descriptor that is there already keeps its FD_CLOEXEC over dup2: so it is when we run with stdio closed.
+void put(int fd, int place) {
+  if (fd == place) {
+    ::fcntl(place, F_SETFD, 0);
+  } else {
+    ::dup2(fd, place);
+  }
+}
+
 [[noreturn]] void become_server(const program& what, int report_fd) {
   const report started{::getpid(), 0};
   sigset_t none;
@@ -69,9 +78,9 @@ struct report {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int signal_number = 1; signal_number < NSIG; ++signal_number) ::signal(signal_number, SIG_DFL);
   ::umask(what.umask_bits);
-  ::dup2(what.null_fd, 0);
-  ::dup2(what.log_fd, 1);
-  ::dup2(what.log_fd, 2);
+  put(what.null_fd, 0);
+  put(what.log_fd, 1);
+  put(what.log_fd, 2);
   // The report goes to 3 and everything above it is closed, so the daemon keeps no file, socket or lock of ours.
   if (report_fd != 3) ::dup2(report_fd, 3);
   ::fcntl(3, F_SETFD, FD_CLOEXEC);
