@@ -64,6 +64,7 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
     return acquire_in_turn(intent, what, started_at);
   }
   auto& [name, wanted, rules] = intent;
+  node_for(wanted.keys)->keeper().stand_by();
   const auto& at = node_for(wanted.keys)->commands();
   const int slot = slot_of(wanted.keys);
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, started_at, net::system_random()};
@@ -131,6 +132,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   }
 
   asking ours{line_, wanted.keys.holder};
+  node_for(wanted.keys)->keeper().stand_by();
   const time_point now = boottime_now();
   if (rules.wait) rules.wait = std::max(duration{1}, until - now);
   wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;

@@ -111,6 +111,7 @@ void keeper_thread::adopt(engine::keeper::departing what) {
 }
 
 void keeper_thread::stand_by() {
+  if (is_started_) return;
   const std::lock_guard held{line_.mutex()};
   start();
 }

@@ -48,7 +48,8 @@ public:
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
   void adopt(engine::keeper::departing what);
   void wake() noexcept { wake_.set(); }
-  // For what it shall lead: starts the thread if need be.
+  // Starts the thread if need be: for what it shall lead, and before what it may have to keep is asked for, because
+  // without a thread a grant would be nobody's.
   void stand_by();
 
   // Ends the thread: at once if nothing waits to be released, else when that is done or `at_most` has passed.
@@ -70,8 +71,8 @@ private:
   net::event_fd wake_{};
   net::timer_fd timer_{};  // The thread's own.
   std::thread thread_{};
-  bool is_started_ = false;
-  time_point close_at_ = never;  // Once closing: when to stop in any case.
+  std::atomic<bool> is_started_{false};  // Written under the mutex.
+  time_point close_at_ = never;          // Once closing: when to stop in any case.
   time_point asleep_until_ = time_point{};
   time_point comes_back_at_ = never;  // Whether there is something to do by then or not.
 };

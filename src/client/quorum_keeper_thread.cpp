@@ -40,6 +40,12 @@ void quorum_keeper_thread::start() {
   is_started_ = true;
 }
 
+void quorum_keeper_thread::stand_by() {
+  if (is_started_) return;
+  const std::lock_guard held{mutex_};
+  start();
+}
+
 void quorum_keeper_thread::wake_if_sooner() {
   if (keeper_.wake_at() < asleep_until_) wake_.set();
 }

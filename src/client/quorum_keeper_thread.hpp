@@ -8,6 +8,7 @@
 #include "net/event_fd.hpp"
 #include "net/timer_fd.hpp"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,7 +39,8 @@ public:
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(std::size_t node, engine::keeper::background_release what);
 
-  // As keeper_thread::close.
+  // As keeper_thread::stand_by, and close.
+  void stand_by();
   void close(duration at_most, bool wait) noexcept;
 
 private:
@@ -56,8 +58,8 @@ private:
   net::event_fd wake_{};
   net::timer_fd timer_{};  // The thread's own.
   std::thread thread_{};
-  bool is_started_ = false;
-  time_point close_at_ = never;  // Once closing: when to stop in any case.
+  std::atomic<bool> is_started_{false};  // Written under the mutex.
+  time_point close_at_ = never;          // Once closing: when to stop in any case.
   time_point asleep_until_ = time_point{};
 };
 

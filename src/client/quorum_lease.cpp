@@ -55,7 +55,10 @@ private:
   lease turn_{};
 };
 
-quorum::end quorum::acquire(const quorum_wish& what) { return search{*this, what}.run(); }
+quorum::end quorum::acquire(const quorum_wish& what) {
+  keeper_->stand_by();
+  return search{*this, what}.run();
+}
 
 namespace {
 

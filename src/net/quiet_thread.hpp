@@ -2,13 +2,17 @@
 // Threads of ours take no signals: a handler of the program must not find itself on the keeper (H49).
 #pragma once
 
+#include <holdfast/error.hpp>
+
 #include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 namespace holdfast::net {
 
-// As std::thread{body}, with every signal blocked in the new thread. Throws std::system_error as that does.
+// As std::thread{body}, with every signal blocked in the new thread. When there is none to be had, it throws an error
+// with the system's own code, so that callers of ours need not know of two types.
 template <class Body>
 std::thread start_quietly(Body&& body) {
   sigset_t all;
@@ -19,7 +23,13 @@ std::thread start_quietly(Body&& body) {
     const sigset_t& mask;
     ~restore() { pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
   } const at_end{before};
-  return std::thread{std::forward<Body>(body)};
+  try {
+    return std::thread{std::forward<Body>(body)};
+  } catch (const std::system_error& e) {
+    error_detail detail;
+    detail.why = "the system gives this process no more threads";
+    throw error{e.code(), std::move(detail)};
+  }
 }
 
 }  // namespace holdfast::net
