@@ -210,6 +210,8 @@ private:
   std::optional<std::size_t> keep_each(const records& several, const records& joined);
   std::optional<time_point> let_go_all(const records& several);
   bool pass_on(const std::shared_ptr<lease_record>& record);
+  release_outcome do_release(const std::shared_ptr<lease_record>& record, error_detail& why);
+  void abandon(lease_record& record) noexcept;
   // How long the server may keep, from now on, what nothing renews any more. `last_effect`: when a late copy of its
   // acquire may take effect; past for none.
   std::chrono::milliseconds may_remain(std::chrono::milliseconds ttl, time_point last_effect) const;

@@ -64,8 +64,33 @@ std::chrono::milliseconds client_state::may_remain(std::chrono::milliseconds ttl
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(now, last_effect) - now + ttl + unused + after_ttl);
 }
 
+// What was to be released must not be renewed for ever when there was no memory to do it: then the ttl ends it.
+void client_state::abandon(lease_record& record) noexcept {
+  record.is_let_go = true;
+  try {
+    if (quorum_) {
+      quorum_->let_go(record);
+    } else {
+      let_keeper_go(record);
+    }
+    record.deadline.end();
+    line_.ended(record);
+  } catch (...) {
+    // No memory even for the votes of a quorum.
+  }
+}
+
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record, error_detail& why) {
   const uncancelled until_done;
+  try {
+    return do_release(record, why);
+  } catch (...) {
+    abandon(*record);
+    throw;
+  }
+}
+
+release_outcome client_state::do_release(const std::shared_ptr<lease_record>& record, error_detail& why) {
   why = {};
   why.endpoint = endpoint();
   record->is_let_go = true;
@@ -107,7 +132,7 @@ void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
     forget_copies(*record);
     line_.ended(*record);
   } catch (...) {
-    // No memory: the ttl ends it.
+    abandon(*record);
   }
 }
 

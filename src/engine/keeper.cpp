@@ -6,6 +6,7 @@
 #include "engine/renewing.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -94,10 +95,15 @@ void keeper::on_stray_hint(time_point now, std::string_view owner, server_time s
   release_later(now, {found->keys, found->owner, {}, {}, {}, now + patience_with_ghost});
 }
 
-void keeper::remember(ghost one) {
-  if (!ghosts_.empty() && ghosts_.back().owner == one.owner) return;  // It was handed on in the process.
+// Letting go must not fail for this.
+void keeper::remember(const script::lock_keys& keys, const owner_id& owner, fencing_token grant) noexcept {
+  if (!ghosts_.empty() && ghosts_.back().owner == owner) return;  // It was handed on in the process.
   if (ghosts_.size() == most_ghosts) ghosts_.pop_front();
-  ghosts_.push_back(std::move(one));
+  try {
+    ghosts_.push_back({keys, owner, grant});
+  } catch (const std::bad_alloc&) {
+    // Then a server that calls it again waits for the claim in vain.
+  }
 }
 
 // By a thread to which it was handed on, too.

@@ -177,7 +177,7 @@ public:
   void on_clock_step(duration step) override;
 
 private:
-  void remember(ghost one);
+  void remember(const script::lock_keys& keys, const owner_id& owner, fencing_token grant) noexcept;
   bool is_held(std::string_view owner) const;
 
   class task;

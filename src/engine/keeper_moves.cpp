@@ -41,7 +41,7 @@ std::vector<keeper::departing> keeper::take_away(time_point now,
 }
 
 void keeper::adopt(time_point now, departing what) {
-  if (what.ghost) return remember(std::move(*what.ghost));
+  if (what.ghost) return remember(what.ghost->keys, what.ghost->owner, what.ghost->grant);
   if (what.release) {
     auto background = std::make_unique<releasing>(*this, std::move(*what.release), *what.release_plan);
     const releasing* key = background.get();

@@ -29,7 +29,7 @@ public:
           *this);
     }
     if (plan_.is_over(now)) {
-      if (!what_.token) of().remember({what_.keys, what_.owner, {}});
+      if (!what_.token) of().remember(what_.keys, what_.owner, {});
       of().releases_.erase(this);  // Ends our own life.
       return;
     }

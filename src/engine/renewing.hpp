@@ -87,7 +87,7 @@ public:
   // It ends: a server that forgot what it did may call it again.
   void remember() const {
     for (const auto& p : parts_)
-      if (p.lease->was_in_line) of().remember({p.lease->keys, p.lease->owner, p.lease->grant});
+      if (p.lease->was_in_line) of().remember(p.lease->keys, p.lease->owner, p.lease->grant);
   }
 
   void cancel(const renewal_wish& whose) {

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that gets no more threads. The danger is a lock that the server granted and nobody has.
+// A process that gets no thread or no memory any more. The danger is a lock that the server granted and nobody has, or
+// one that is renewed although it was given back.
 #include "integration/fixture.hpp"
 
 #include <pthread.h>
 
-#include <cstddef>
-#include <optional>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+
+// How many more allocations of this thread succeed; below zero: all.
+thread_local int allocations_left = -1;
+
+}  // namespace
+
+// Not inline, or g++ sees a malloc that is ended by delete and warns.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (allocations_left == 0) throw std::bad_alloc{};
+  if (allocations_left > 0) --allocations_left;
+  if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* what) noexcept { std::free(what); }
+[[gnu::noinline]] void operator delete(void* what, std::size_t) noexcept { std::free(what); }
 
 namespace holdfast::test {
 namespace {
@@ -50,6 +70,37 @@ TEST_F(scarce, threads_refuse_an_acquire_before_the_server_grants_it) {
     EXPECT_FALSE(exists("hf:{x}")) << "granted to nobody";
   }
   EXPECT_TRUE(locks.try_acquire("x")) << "when there are threads again";
+}
+
+// Each lease fails at another allocation of its end. Whichever that is, nothing renews it any more.
+TEST_F(scarce, memory_for_an_end_leaves_no_lease_that_is_renewed_for_ever) {
+  constexpr int steps = 24;
+  auto locks = make_client();
+  std::vector<lease> held;
+  std::vector<lease> dropped;
+  for (int i = 0; i < steps; ++i) {
+    held.push_back(locks.acquire("r" + std::to_string(i), {.ttl = 1s}));
+    dropped.push_back(locks.acquire("d" + std::to_string(i), {.ttl = 1s}));
+  }
+  int failures = 0;
+  for (int i = 0; i < steps; ++i) {
+    auto& one = held[static_cast<std::size_t>(i)];
+    allocations_left = i;
+    try {
+      one.release();
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    }
+    {
+      allocations_left = i;
+      const lease ending{std::move(dropped[static_cast<std::size_t>(i)])};
+    }
+    allocations_left = -1;
+    EXPECT_FALSE(one);
+  }
+  EXPECT_GT(failures, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
+      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
 }
 
 }  // namespace
