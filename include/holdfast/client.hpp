@@ -30,7 +30,9 @@ class client_state;
 // by the calling threads, one by a keeper thread that renews), however many threads and leases, and a third from the
 // first waiter on, on which the server says whose turn it is; they are made with the first call that needs them, and
 // again after they broke. One more to each sentinel, by a thread of its own. Of a cluster: all this to each primary,
-// and a thread that asks them. Every member is safe from any thread.
+// and a thread that asks them. Of a quorum: two to each server, with one keeper thread for all; and beside it a client
+// of one server, with what that has, for each server whose line is waited in, and one for each once list, break_lock or
+// diagnose is called. Every member is safe from any thread (docs/threads.md).
 //
 // Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
 // std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown.
@@ -52,7 +54,13 @@ public:
   // except that local: finds or starts its server here (errc::local_server).
   explicit client(std::string_view uri, client_options options = {});
 
+  // No other thread may be inside a call of it. With leases out, or asynchronous calls under way, it returns at once,
+  // and the last of them ends the threads. Otherwise it waits: 200 ms at most for what is still to be released in the
+  // background (of a quorum, for each client of one server beside it, too), and for the callbacks that are running or
+  // due, however long they take. So do not hold what one of them waits for. On the callback thread itself it does not
+  // wait for callbacks.
   ~client();
+  // A client that was moved from may only be destroyed or assigned to.
   client(client&&) noexcept;
   client& operator=(client&&) noexcept;
 

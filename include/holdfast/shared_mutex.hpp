@@ -36,7 +36,10 @@ struct acquire_target;
 //
 // Two faces: the guards acquire and acquire_shared, which give leases and are safe from any thread; and the std façade
 // (SharedTimedLockable, for std::unique_lock and std::shared_lock), which cannot carry the token or the loss. As in std
-// a thread that holds it by the façade must not lock it again, and unlocks what it locked itself.
+// a thread that holds it by the façade must not lock it again, and unlocks what it locked itself. If it does: unlock()
+// and unlock_shared() on another thread do nothing, and the lock stays taken; a second lock() waits for its own thread,
+// and so does a second lock_shared() behind a waiting writer; without one it takes the place of the first, and the
+// first unlock_shared() ends both.
 class HOLDFAST_EXPORT shared_mutex {
 public:
   // Of `options` the façade uses ttl, owner, min_fence, renew and max_hold.
