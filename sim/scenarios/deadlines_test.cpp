@@ -35,6 +35,24 @@ TEST(deadlines, P13_a_foreign_lock_keeps_its_expiry) {
   });
 }
 
+// D is configured for longer leases than the others, which is allowed: quarantine goes by the largest (P18).
+TEST(deadlines, P13_whoever_knocks_leaves_a_holder_what_it_was_granted) {
+  const rule about{.opposite = "what is left is cut to the max_ttl of whoever knocks",
+                   .broken = "C1",
+                   .texts = {{{id::acquire}, "local most = math.max(most_ms,", "local most = math.min(most_ms,"}}};
+  play(about, {.max_ttl_of_d = 10min}, [](story& s) {
+    s.d.tries({.ttl = 5min});
+    s.within(1s, "D has the lock", [&] { return s.d.holds(); });
+    s.d.is_cut_off(3min);
+    s.a.tries();
+    s.within(50ms, "A is told that it is held", [&] { return s.a.was_told(call_end::busy); });
+    s.passes(61s);
+    s.b.tries();
+    s.passes(1s);
+    s.expect(s.d.holds() && !s.b.holds(), "D holds it still, and nobody else");
+  });
+}
+
 TEST(deadlines, P13d_a_break_does_not_let_the_next_one_in_while_the_broken_one_is_valid) {
   const rule about{.opposite = "a break frees the lock at once, whatever was asked",
                    .broken = "C1",

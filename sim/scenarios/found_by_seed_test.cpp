@@ -33,8 +33,8 @@ TEST(found_by_seed, seed_128_a_grant_that_came_too_late_to_be_of_use_is_unknown)
 TEST(found_by_seed, seed_1591_a_leave_before_anything_else_does_not_decide_the_kind) {
   const rule about{.opposite = "a fence without a kind is that of an exclusive lock",
                    .broken = "expected",
-                   .texts = {{of_a_counted_kind, "kind = last and #last ~= 50 and sub(last, 51) or",
-                              "kind = last and sub(last, 51) or"}}};
+                   .texts = {{of_a_counted_kind, "kept = last and #last ~= 50 and sub(last, 51) or",
+                              "kept = last and sub(last, 51) or"}}};
   play(about, {.kind = lock_kind::semaphore, .size = 3}, [](story& s) {
     s.a.requests_are_held_back(300ms);
     s.a.tries();

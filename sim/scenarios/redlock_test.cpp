@@ -131,7 +131,7 @@ TEST(redlock, R5_a_pause_behind_the_last_look_at_the_time_is_for_the_fence) {
 TEST(redlock, R6_clocks_that_were_set_back_keep_nobody_out_for_an_hour) {
   const rule about{.opposite = "what is left of another's vote is left as it is",
                    .broken = "expected",
-                   .texts = {{{id::vote}, "if ours and (pttl == -1 or pttl > most_ms) then", "if false then"}}};
+                   .texts = {{{id::vote}, "if ours and (pttl == -1 or pttl > most) then", "if false then"}}};
   play(about, [](quorum_story& s) {
     a_holds(s);
     s.a.is_killed();
