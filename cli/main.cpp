@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <string_view>
+#include <system_error>
 
 namespace holdfast::cli {
 namespace {
@@ -73,9 +74,14 @@ fault_context context_of(command which, const settings& s) {
 
 fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }
 
+// The status is that of what went wrong first, also when nobody can be given the document about it.
 int fail(const fault& what, bool json) {
   say_error(what);
-  if (json) print(json_of(what));
+  try {
+    if (json) print(json_of(what));
+  } catch (const std::system_error& e) {
+    say_error({.text = fmt::format("the --json document of this error is not on stdout: {}", visible(e.what()))});
+  }
   return number(what.exit);
 }
 
@@ -97,12 +103,12 @@ int main_of_command(command which, int argc, char** argv) {
 int main_of(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 1);  // A few threads that hardly allocate: an arena for each costs more than it saves.
   keep_standard_descriptors_taken();
-  if (argc < 2) {
-    print(examples());
-    return number(exit_code::usage);  // A crontab line whose variables were empty has not succeeded.
-  }
-  const std::string_view word = argv[1];
   try {
+    if (argc < 2) {
+      print(examples());
+      return number(exit_code::usage);  // A crontab line whose variables were empty has not succeeded.
+    }
+    const std::string_view word = argv[1];
     if (word == "--help" || word == "-h") return help_command("");
     if (word == "--version" || word == "-V") return version_command();
     if (word.starts_with("-"))

@@ -68,6 +68,28 @@ class Status(CommandTest):
         self.assertEqual(bad.status, 64)
         self.assertIn("error[E17]", bad.err)
 
+    def into_full_disk(self, *words, **environment):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([COMMAND, *words], env={**self.environment, **environment}, stdout=full,
+                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=30, check=False)
+        return done.returncode, done.stderr.decode()
+
+    def test_is_70_and_no_abort_when_stdout_is_full(self):
+        for words in ((), ("help",), ("version",), ("show", self.lock)):
+            status, err = self.into_full_disk(*words)
+            self.assertEqual(status, 70, (words, err))
+            self.assertIn("error[E21]: cannot write: No space left on device", err)
+
+    def test_is_that_of_the_error_when_its_document_has_no_place(self):
+        dead = {"HOLDFAST_URI": f"redis+unix://{self.path('nobody')}"}
+        for words, environment, code, exit in ((("show", "--json", self.lock), dead, "E01", 69),
+                                               (("show", "--json", "--tll", self.lock), {}, "E17", 64)):
+            status, err = self.into_full_disk(*words, **environment)
+            self.assertEqual(status, exit, err)
+            self.assertIn(f"error[{code}]", err)
+            self.assertIn("the --json document of this error is not on stdout", err)
+            self.assertNotIn("E21", err)
+
     def test_is_78_when_the_key_is_somebody_elses(self):
         self.server.ask("RPUSH", "hf:{%s}" % self.lock, "a list")
         self.server.ask("PEXPIRE", "hf:{%s}" % self.lock, 60000)
