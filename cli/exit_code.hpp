@@ -40,7 +40,7 @@ inline constexpr std::array exit_table{
     exit_row{"75", "somebody else holds the lock, or did until -w was over (-E changes it)"},
     exit_row{"77", "the server refuses the password or the permission"},
     exit_row{"78", "the server or its configuration is not fit for locks"},
-    exit_row{"79", "the lock was lost while the command ran; the command was stopped"},
+    exit_row{"79", "the lock was lost while the command ran; the command was stopped, if it had not ended"},
 };
 
 }  // namespace holdfast::cli

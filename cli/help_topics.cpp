@@ -50,7 +50,8 @@ HOLDFAST_URI loses user and password.
 The lease ends ttl after the last renewal that the server confirmed. Before that, while nobody else can have the lock:
   TERM (--signal) to the command's whole process group, then
   KILL, after --kill-after but at most a quarter of the ttl, and always before the lease ends; exit status 79.
-When the server says that the lock is gone, taken or broken, TERM at once and KILL after the same time.
+When the server says that the lock is gone, taken or broken, TERM at once and KILL after the same time. If it says so
+only when the lock is given back, the command has ended by itself; the exit status is 79 all the same.
   --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
@@ -100,7 +101,8 @@ constexpr std::array codes{
               "somebody else holds the lock, or held it until your wait was over.\nWait with -w, look with `holdfast "
               "show NAME`. Exit status 75, or -E N.\n"},
     help_text{"E12",
-              "the lock was lost while it was held; the command was stopped.\n`holdfast help loss` tells how. Give "
+              "the lock was lost while it was held; the command was stopped, if it had not ended by itself.\n`holdfast "
+              "help loss` tells how. Give "
               "writes the token (HOLDFAST_TOKEN), and stale ones can be refused. Exit status 79.\n"},
     help_text{"E13",
               "no TLS with the server.\nIs the port plain (redis://)? Is the authority known (--cacert)? Is the host "

@@ -6,6 +6,7 @@
 #include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
+#include "loss_text.hpp"
 #include "message.hpp"
 #include "server.hpp"
 #include "signals.hpp"
@@ -37,28 +38,48 @@ int answer_not_started(const child& command, const std::string& program) {
   return number(command.failure() == ENOENT ? exit_code::not_found : exit_code::not_executable);
 }
 
-// Gives the lock back. `status` is the command's; the result is ours.
-int release(lease& held, const settings& s, int status) {
+// What it will be if the release finds that the server ended it while the command ran, before that could be stopped for
+// it. Said of the lease before, because it is empty then.
+fault lost_meanwhile(const lease& held, std::error_code reason, const settings& s, const server& at, int status) {
+  const ending_lease how{
+      .remaining = held.remaining(), .reason = reason ? reason : errc::lease_gone, .held_for = {}, .trouble = {}};
+  auto what = explain_loss(held, how, s, at.locks.endpoint());
+  if (!reason) what.why = "it was deleted, evicted, broken or taken since its last renewal";
+  what.text += fmt::format("; the command had ended by itself, with {}", status);
+  return what;
+}
+
+// Gives the lock back. `end` is how the command ended; the result is our status.
+int release(lease& held, const settings& s, const server& at, const ending& end) {
   const bool was_valid = held.valid();
+  const auto reason = held.lost_reason();
   const auto name = visible(held.name());
   const auto token = held.token().to_string();
+  const auto loss = lost_meanwhile(held, reason, s, at, end.exit);
   error_detail why;
   switch (held.release(why)) {
     case release_outcome::released:
       if (s.verbose) say(fmt::format("released '{}'", name));
-      return status;
+      return end.exit;
     case release_outcome::unknown:
       if (!s.quiet) warn_of_unknown_release(s, why);
-      return status;
+      return end.exit;
     case release_outcome::already_lost: break;
   }
-  // By our clock it still stood, by the server it did not: it was lost while the command ran. Otherwise it ended after
-  // the command did, which harms nobody.
-  say_warning({.code = "E12",
-               .text = fmt::format("'{}' (token {}) was not ours any more when it was released", name, token),
-               .why = was_valid ? "it was deleted, broken, evicted or taken while the command ran"
-                                : "its ttl was over by then"});
-  return was_valid && s.when_lost != on_lost::warn ? number(exit_code::lost) : status;
+  if (end.is_told) return end.exit;
+  // By our clock it still stood and by the server it did not, or the server's word came as the command ended.
+  const bool is_by_deadline = reason == errc::lease_expired || reason == errc::lease_held_too_long;
+  if (was_valid || (reason && !is_by_deadline)) {
+    say_error(loss);
+    return s.when_lost == on_lost::warn ? end.exit : number(exit_code::lost);
+  }
+  // Otherwise its time was over, and most likely only after the command had ended.
+  if (!s.quiet)
+    say_warning(
+        {.code = "E12",
+         .text = fmt::format("'{}' (token {}) had ended before it was given back", name, token),
+         .why = reason == errc::lease_held_too_long ? "--max-hold was over by then" : "its ttl was over by then"});
+  return end.exit;
 }
 
 }  // namespace
@@ -81,11 +102,11 @@ int run_command(const settings& s) {
   // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
   if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
   child command{plan};
-  if (command.failure() != 0) return release(*held, s, answer_not_started(command, words.front()));
+  if (command.failure() != 0) return release(*held, s, at, {answer_not_started(command, words.front())});
 
   const auto end = supervise(*held, command, inbox, s, at);
   command.take_terminal();
-  if (!end.was_stopped) return release(*held, s, end.exit);
+  if (!end.was_stopped) return release(*held, s, at, end);
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
   if (held->valid()) held->release();
   return end.exit;

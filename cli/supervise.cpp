@@ -53,9 +53,9 @@ public:
       wait_for_news();
     }
     if (untold_) say_error(*untold_);
-    if (policy_.has_stopped()) return {number(exit_code::lost), true};
+    if (policy_.has_stopped()) return {number(exit_code::lost), true, is_told_};
     warn_of_leftovers();
-    return {command_.exit_status(), false};
+    return {command_.exit_status(), false, is_told_};
   }
 
 private:

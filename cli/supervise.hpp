@@ -14,6 +14,7 @@ namespace holdfast::cli {
 struct ending {
   int exit = 0;              // The command's status, or exit_code::lost.
   bool was_stopped = false;  // The lock was lost, and the command stopped for it.
+  bool is_told = false;      // The lock was lost, and an error has said so.
 };
 
 // Returns when the command has ended (and with --wait-group or after a loss its group too). `at` is for messages.

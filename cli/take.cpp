@@ -79,9 +79,11 @@ acquire_options options_from(const settings& s, const std::string& owner, std::s
 int answer_signal(const error& e, const settings& s, int signal_number) {
   if (e.code() == errc::cancelled_in_flight) {
     const auto left = e.detail().may_remain.count() > 0 ? e.detail().may_remain : s.ttl;
-    say_warning({.code = "E20",
-                 .text = fmt::format("stopped while a request for '{}' was unanswered", visible(s.name)),
-                 .why = fmt::format("if the server granted it, the lock is left taken for {} at most", to_text(left))});
+    if (!s.quiet)
+      say_warning(
+          {.code = "E20",
+           .text = fmt::format("stopped while a request for '{}' was unanswered", visible(s.name)),
+           .why = fmt::format("if the server granted it, the lock is left taken for {} at most", to_text(left))});
   } else if (s.verbose) {
     say(fmt::format("stopped waiting for '{}'", visible(s.name)));
   }

@@ -185,12 +185,36 @@ class ServerSaysSo(CommandTest):
         self.assertEqual(running.wait(), 79)
         self.assertIn("somebody broke it on purpose", running.err)
 
-    def test_a_lock_gone_between_two_renewals_is_79_at_the_end(self):
-        running = self.start_child("--ttl", "60s", code="ready()\nwhile True: signal.pause()\n")
+    def end_of_a_run_whose_key_is_deleted(self, *options):
+        """The command ends before the next renewal, with 7; it is the release that finds the lock gone."""
+        running = self.start_child("--ttl", "60s", *options, code="ready()\n"
+                                   "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
         self.server.ask("DEL", "hf:{%s}" % self.lock)
-        os.kill(running.child, signal.SIGKILL)
-        running.wait()
-        self.assertIn("was not ours any more when it was released", running.err)
+        open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
+        return running.wait(), running.err
+
+    def test_a_lock_gone_between_two_renewals_is_79_at_the_end_and_an_error(self):
+        for options in ((), ("-q",)):
+            status, err = self.end_of_a_run_whose_key_is_deleted(*options)
+            self.assertEqual(status, 79)
+            self.assertRegex(err, rf"^holdfast: error\[E12\]: lost '{self.lock}' \(token \d+\): the server has no such "
+                                  r"lease any more; the command had ended by itself, with 7\n  why: it was deleted, evicted, "
+                                  r"broken or taken since its last renewal\n  see: holdfast help E12\n$")
+
+    def test_on_lost_warn_says_so_too_and_exits_as_the_command(self):
+        status, err = self.end_of_a_run_whose_key_is_deleted("-q", "--on-lost", "warn")
+        self.assertEqual(status, 7)
+        self.assertIn("error[E12]: lost", err)
+
+    def test_a_loss_is_told_once(self):
+        running = self.start_child("-q", "--ttl", "1s", "--on-lost", "warn", code="ready()\n"
+                                   "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
+        token = str(self.show()["token"])
+        self.assertEqual(self.finish("break", "--now", "--token", token, self.lock).status, 0)
+        until(lambda: "somebody broke it on purpose" in running.err, "the loss is told")
+        open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
+        self.assertEqual(running.wait(), 7)
+        self.assertEqual(running.err.count("E12]"), 1, running.err)
 
     def test_no_renew_ends_with_the_ttl(self):
         running = self.start_child("--ttl", "1s", "--no-renew", code=POLITE)
