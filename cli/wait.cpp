@@ -9,11 +9,15 @@
 #include "subcommands.hpp"
 #include "take.hpp"
 
+#include <holdfast/error.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace holdfast::cli {
 namespace {
@@ -33,13 +37,38 @@ milliseconds until_next_look(const lock_info& info, clock::time_point give_up_at
   return std::max(pause, milliseconds{1});
 }
 
+// What a look may take when the time of -w is over: it may have become free in the last moment.
+constexpr milliseconds last_look{50};
+
+// As of `run`, -w bounds all of it, also a server that is silent. Zero looks once and gives the server its own time.
+bool is_bounded(const settings& s) { return s.wait && *s.wait > milliseconds{0}; }
+
+server open_for(const settings& s) {
+  if (!is_bounded(s)) return open_server(s);
+  auto bounded = s;
+  constexpr milliseconds least{10}, by_default{5000};  // client_options::timeout.
+  bounded.server_timeout = std::min(s.server_timeout.value_or(by_default), std::max(*s.wait, least));
+  return open_server(bounded);
+}
+
+// Later looks have what is left of the time, and no more words about what went wrong than its code.
+lock_info look_again_at(server& at, const settings& s, clock::time_point give_up_at) {
+  if (!is_bounded(s)) return at.locks.inspect(s.name);
+  const auto began_at = clock::now();
+  std::error_code ec;
+  auto info = at.locks.inspect(s.name, std::max(last_look, std::chrono::ceil<milliseconds>(give_up_at - began_at)), ec);
+  if (info) return *std::move(info);
+  throw error{ec,
+              {.endpoint = at.locks.endpoint(), .elapsed = std::chrono::ceil<milliseconds>(clock::now() - began_at)}};
+}
+
 }  // namespace
 
 int wait_command(const settings& s) {
-  server at = open_server(s);
+  server at = open_for(s);
   const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
+  auto info = at.locks.inspect(s.name);
   while (true) {
-    const auto info = at.locks.inspect(s.name);
     if (is_free(info)) {
       if (s.verbose) say(fmt::format("'{}' is free", visible(s.name)));
       return number(exit_code::ok);
@@ -52,6 +81,7 @@ int wait_command(const settings& s) {
     const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
     if (is_whole && is_held_above(entry_of(at, s))) return refuse_self_deadlock(s);
     std::this_thread::sleep_for(until_next_look(info, give_up_at));
+    info = look_again_at(at, s, give_up_at);
   }
 }
 

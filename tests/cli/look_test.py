@@ -5,7 +5,7 @@ import json
 import signal
 import unittest
 
-from fixture import CommandTest, until
+from fixture import CommandTest, now, until
 
 
 class Hold(CommandTest):
@@ -179,6 +179,31 @@ class Foreign(CommandTest):
         looked = self.server.scripts_run()
         self.assertEqual(self.finish("wait", "-w", "1s", "--plain", self.lock).status, 75)
         self.assertLess(self.server.scripts_run() - looked, 20, "it looks twice a second")
+
+
+class WaitOnASilentServer(CommandTest):
+    def test_ends_when_its_time_is_over(self):
+        self.hold("--ttl", "60s")
+        waiter = self.start("wait", "-w", "3s", "--server-timeout", "60s", self.lock)
+        looked = self.server.scripts_run()
+        until(lambda: self.server.scripts_run() > looked, "it has looked")
+        for running in (waiter, None):
+            self.server.pause()
+            self.addCleanup(self.server.resume)
+            began_at = now()
+            running = running or self.start("wait", "-w", "1s", "--server-timeout", "60s", self.lock)
+            self.assertEqual(running.wait(20), 69, running.err)
+            self.assertLess(now() - began_at, 5)
+            self.assertRegex(running.err, r"error\[E(01|20)\]: ")
+            self.server.resume()
+
+    def test_still_has_all_words_about_a_server_that_talks_or_is_not_there(self):
+        gone = self.finish("wait", "-w", "1s", self.lock, HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")
+        self.assertIn("error[E01]: cannot reach ", gone.err)
+        self.assertIn(": No such file or directory (", gone.err)
+        wrong = self.finish("wait", "-w", "1s", self.lock, HOLDFAST_URI=self.server.uri + "?db=99")
+        self.assertEqual(wrong.status, 78)
+        self.assertIn("error[E03]: database 99 does not exist on ", wrong.err)
 
 
 class Break(CommandTest):
