@@ -29,17 +29,31 @@ constexpr std::chrono::milliseconds courtesy{300};
 // Somebody has it, or may have it.
 bool is_kept(const lock_info& info) { return info.held || info.quarantine.count() > 0; }
 
+void say_what_replicas_owe(const settings& s) {
+  say(fmt::format(
+      "waiting: nobody else has '{}', and it is ours when {} replica{} confirmed it within {} (--replicas); "
+      "whether so many are connected: holdfast doctor --replicas {}",
+      visible(s.name), s.replicas, s.replicas == 1 ? " has" : "s have",
+      to_text(s.replicas_timeout.value_or(durability{}.timeout)), s.replicas));
+}
+
 // Whoever waits wants to know for whom, and for how many. A look at the server; if it fails, the wait goes on.
 void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, courtesy, ec);
-  if (!info || (info->held && info->owner == owner)) return;  // It became ours while we looked.
+  if (!info) return;
+  const bool is_with_us = info->held && info->owner == owner;
   const auto ours = std::find_if(info->waiters.begin(), info->waiters.end(),
                                  [&](const waiter_info& one) { return one.owner == owner; });
   const auto ahead = std::distance(info->waiters.begin(), ours);
+  // Granted and given back again and again: nobody is in the way but the replicas.
+  if (s.replicas > 0 && (is_with_us || (!is_kept(*info) && ahead == 0))) return say_what_replicas_owe(s);
+  if (is_with_us) return;  // It became ours while we looked.
   auto alone = *info;
   alone.waiters.clear();  // "ahead" says it better than "waiting".
-  const auto whom = is_kept(*info) ? holder_text(alone) : std::string{"is free, and it is somebody else's turn"};
+  const auto whom = is_kept(*info) ? holder_text(alone)
+                    : ahead > 0    ? std::string{"is free, and it is somebody else's turn"}
+                                   : std::string{"is free"};
   say(fmt::format("waiting: '{}' {}; {} ahead of us in line", visible(s.name), whom,
                   ahead == 0 ? "nobody" : std::to_string(ahead)));
 }

@@ -200,6 +200,20 @@ class Waiting(CommandTest):
         self.assertEqual((quiet.wait(), quick.wait()), (0, 0))
         self.assertEqual((quiet.err, quick.err), ("", ""))
 
+    def test_says_that_it_waits_for_replicas_and_not_for_somebody_else(self):
+        for _ in range(3):  # Whether the look finds the lock granted or given back is chance.
+            waiter = self.start("run", "--replicas", "2", self.lock, "--", "true")
+            until(lambda: waiter.err, "it says something")
+            self.assertEqual(waiter.err, f"holdfast: waiting: nobody else has '{self.lock}', and it is ours when 2 replicas "
+                                         "have confirmed it within 100ms (--replicas); whether so many are connected: "
+                                         "holdfast doctor --replicas 2\n")
+            waiter.signal(signal.SIGTERM)
+            self.assertEqual(waiter.wait(), 128 + signal.SIGTERM)
+        self.hold("--owner", "the holder")
+        second = self.start("run", "--replicas", "2", self.lock, "--", "true")
+        until(lambda: second.err, "it says something")
+        self.assertIn("is held by the holder", second.err)
+
     # What asks who has the lock gets no answer, either.
     def test_ends_in_time_when_the_server_falls_silent(self):
         self.hold()
