@@ -113,6 +113,8 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
   const bool is_too_long = context.lock.size() > 512;
   switch (cause) {
     case errc::invalid_name:
+      if (p.bare_subject.empty() && context.lock.empty())
+        return {"the lock's name is empty", "names are 1 to 512 bytes", "name one; was a variable not set?"};
       return {fmt::format("'{}' is not a lock's name",
                           shortened(p.bare_subject.empty() ? visible(context.lock) : p.bare_subject)),
               p.why.empty() ? "names are 1 to 512 bytes of UTF-8 without control characters" : p.why,

@@ -91,6 +91,8 @@ int main_of_command(command which, int argc, char** argv) {
     s = parse_options(which, argc, argv);
     if (s.wants_help) return help_command(word_of(which));
     return dispatch(which, s);
+  } catch (const empty_name&) {
+    return fail(describe(error{errc::invalid_name}), asks_for_json(which, argc, argv));
   } catch (const usage_error& e) {
     return fail(from(e), s.json || asks_for_json(which, argc, argv));
   } catch (const error& e) {

@@ -275,7 +275,9 @@ void read_words(command which, int argc, char** argv, settings& s) {
       s.words.emplace_back(argv[at]);
     else
       s.name = argv[at];
-    if (!named && s.name.empty()) throw usage_error{"the lock's name is empty", "a name has 1 to 512 bytes"};
+    if (!named && s.name.empty() && which == command::ls)
+      throw usage_error{"the pattern is empty", "leave it out for all locks"};
+    if (!named && s.name.empty()) throw empty_name{};
     named = true;
   }
   if (std::strcmp(argv[at], "--") == 0) ++at;

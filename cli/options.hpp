@@ -174,6 +174,12 @@ struct usage_error : std::runtime_error {
   std::string fix;
 };
 
+// A name was given and is empty: for whoever reads the message that is a bad name (errc::invalid_name), and no mistake
+// of the command line.
+struct empty_name : usage_error {
+  empty_name() : usage_error{"the lock's name is empty"} {}
+};
+
 // The command that `word` names. Throws usage_error with the nearest one for a word that is none, and with a
 // sentence of its own for one that is not there yet.
 command parse_command(std::string_view word);

@@ -115,11 +115,11 @@ class Show(CommandTest):
 
 
     def test_of_a_mistake_with_json_is_a_document_too(self):
-        for words in (("show", "--json", ""), ("show", "", "--json"), ("ls", "--json", "--plain"),
-                      ("doctor", "--json", "x")):
+        for code, words in (("E07", ("show", "--json", "")), ("E07", ("show", "", "--json")),
+                            ("E17", ("ls", "--json", "--plain")), ("E17", ("doctor", "--json", "x"))):
             wrong = self.finish(*words)
             self.assertEqual(wrong.status, 64)
-            self.assertEqual(json.loads(wrong.out)["error"]["code"], "E17", words)
+            self.assertEqual(json.loads(wrong.out)["error"]["code"], code, words)
 
 
 class Ls(CommandTest):

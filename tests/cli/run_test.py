@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast run: statuses, the command's environment and input, busy, nesting, usage. Issue point 2, interface.md 1.4."""
 
+import json
 import os
 import re
 import signal
@@ -55,6 +56,16 @@ class Status(CommandTest):
         self.assertIn("error[E07]", bad.err)
         self.assertIn("\\x1b", bad.err)
         self.assertNotIn("\x1b", bad.err)
+
+    def test_is_64_for_a_name_that_is_empty(self):
+        for words in (["run", "", "--", "true"], ["hold", ""], ["show", "--plain", ""], ["break", "--token", "1", ""]):
+            bad = self.finish(*words)
+            self.assertEqual((bad.status, bad.out), (64, ""))
+            self.assertEqual(bad.err, "holdfast: error[E07]: the lock's name is empty\n  why: names are 1 to 512 bytes\n"
+                                      "  fix: name one; was a variable not set?\n  see: holdfast help E07\n")
+        said = json.loads(self.finish("show", "--json", "").out)["error"]
+        self.assertEqual((said["code"], said["cause"], said["exit"]), ("E07", "invalid_name", 64))
+        self.assertIn("error[E17]: the pattern is empty", self.finish("ls", "").err)
 
     def test_is_64_for_a_ttl_out_of_range(self):
         for ttl in ("0", "1ms", "2h"):
