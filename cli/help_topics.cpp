@@ -107,9 +107,10 @@ constexpr std::array codes{
     help_text{"E13",
               "no TLS with the server.\nIs the port plain (redis://)? Is the authority known (--cacert)? Is the host "
               "name the certificate's? Exit status 69.\n"},
-    help_text{
-        "E14",
-        "the lock's key exists and is no lock of holdfast's.\nAnother name, or another --prefix. Exit status 78.\n"},
+    help_text{"E14",
+              "the name is used as another kind of lock, or its key is some other program's; the message says which.\n"
+              "One name, one kind: -s and -x for readers and writers, -l N for a limit, neither for a lock; a name is "
+              "forgotten a week after its last use. Another name, or another --prefix. Exit status 78.\n"},
     help_text{"E15",
               "the server answers and cannot serve: loading, blocked, out of memory, read-only disk, protected mode, a "
               "sentinel.\nIts own words are in the message. Exit status 69, or 78 when waiting will not help.\n"},

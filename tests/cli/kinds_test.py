@@ -57,6 +57,10 @@ class Shared(Kinds):
         refused = self.finish("run", "-s", self.lock, "--", "true")
         self.assertEqual(refused.status, 78)
         self.assertIn("error[E14]", refused.err)
+        helped = self.finish("help", "E14").out
+        self.assertIn("used as another kind of lock", helped)
+        self.assertIn("some other program's", helped)
+        self.assertNotIn("is no lock", helped)
         self.assertIn("-s and -x for readers and writers", refused.err)
 
     def test_show_says_who_reads(self):
