@@ -4,6 +4,7 @@
 #include "exit_code.hpp"
 #include "json.hpp"
 #include "message.hpp"
+#include "option_words.hpp"
 #include "server.hpp"
 #include "subcommands.hpp"
 
@@ -30,7 +31,8 @@ std::string milliseconds_of(std::chrono::microseconds span) {
 
 int doctor_command(const settings& s) {
   server at = open_server(s);
-  const auto found = at.locks.diagnose();
+  auto found = at.locks.diagnose();
+  for (auto& f : found.findings) f.fix = in_words_of_options(f.fix);
   const bool is_fit = found.worst() != finding::severity::error;
   if (s.json) {
     print(json_of(found));

@@ -4,6 +4,7 @@
 #include "duration.hpp"
 #include "escape.hpp"
 #include "message.hpp"
+#include "option_words.hpp"
 
 #include <fmt/format.h>
 
@@ -86,8 +87,8 @@ struct pieces {
       : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
         subject{visible(e.detail().subject)},
         bare_subject{visible(unquoted(e.detail().subject))},
-        words{visible(e.detail().server_text)},
-        why{visible(e.detail().why)},
+        words{in_words_of_options(visible(e.detail().server_text))},
+        why{in_words_of_options(visible(e.detail().why))},
         lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
         quoted_lock{shell_quoted(visible(context.lock))} {
     const auto& d = e.detail();
@@ -125,7 +126,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
               "tokens are microseconds of that clock, and all later ones would have to be above this one",
               "look where the number came from"};
     case errc::invalid_option:
-      return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : p.subject), p.why,
+      return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)), p.why,
               p.subject.starts_with("ttl")
                   ? "a --ttl in that range; a longer one needs --max-ttl, the same on every client"
                   : "holdfast help run"};

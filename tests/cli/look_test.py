@@ -255,6 +255,11 @@ class Doctor(CommandTest):
         found = json.loads(self.finish("doctor", "--json").out)
         self.assertIn("E05", [finding["code"] for finding in found["findings"]])
 
+    def test_names_the_option_for_replicas_as_it_is_typed(self):
+        few = self.finish("doctor", "--replicas", "2")
+        self.assertIn("or --replicas 0 at most\n", few.out)
+        self.assertNotIn("durability", few.out + self.finish("doctor", "--json", "--replicas", "2").out)
+
     def test_of_no_server_is_69(self):
         self.assertEqual(self.finish("doctor", HOLDFAST_URI=f"redis+unix://{self.path('nobody')}").status, 69)
 

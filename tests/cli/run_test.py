@@ -74,6 +74,23 @@ class Status(CommandTest):
                 self.assertEqual(bad.status, 64, bad.err)
                 self.assertIn("error[E08]", bad.err)
 
+    def test_is_64_for_an_option_out_of_range_and_names_what_was_typed(self):
+        for words, said in ((["--server-timeout", "0"],
+                             "--server-timeout 0 ms is out of its range\n  why: it must be 10 "),
+                            (["--max-ttl", "48h"], "--max-ttl 172800000 ms is out of its range\n  why: it must be 100 to "),
+                            (["--replicas", "1", "--replicas-timeout", "0"], "--replicas-timeout 0 ms is out of its"),
+                            (["--replicas", "1", "-t", "200ms"], "400 ms or more, four times --replicas-timeout\n"),
+                            (["--max-hold", "9999h"], "--max-hold 35996400000 ms is out of its range"),
+                            (["-w", "400d"], "--wait 34560000000 ms is out of its range"),
+                            (["--replicas", "1", "-u", "redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"],
+                             "--replicas 1, with a quorum is out of its range")):
+            with self.subTest(words):
+                bad = self.finish("run", *words, self.lock, "true")
+                self.assertEqual(bad.status, 64)
+                self.assertIn("error[E08]: ", bad.err)
+                self.assertIn(said, bad.err)
+                self.assertNotIn("durability", bad.err)
+
     def test_is_64_for_a_uri_that_is_none(self):
         bad = self.finish("run", "-u", "http://h", self.lock, "true")
         self.assertEqual(bad.status, 64)
