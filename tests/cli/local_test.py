@@ -90,6 +90,24 @@ class Local(CommandTest):
         self.assertIn("error[E18]", wrong.err)
         self.assertIn("HOLDFAST_URI=redis://HOST:PORT", wrong.err)
 
+    # chmod 0700 of a system directory breaks the machine, and root may do it.
+    def test_never_advises_to_change_the_mode_of_a_system_directory(self):
+        os.symlink("/", self.path("root"))
+        for words, why in ((("run", "-u", "local:/etc", self.lock, "true"), "Its mode is 0755"),
+                           (("local", "start", self.path("root/etc")), "Its mode is 0755"),
+                           (("lab", "single", "--directory", "/tmp"), "Others may write into it")):
+            with self.subTest(words):
+                wrong = self.finish(*words, HOME="/root")
+                self.assertEqual(wrong.status, 69)
+                self.assertIn("error[E18]", wrong.err)
+                self.assertNotIn("chmod", wrong.err)
+                if os.geteuid() == 0:
+                    self.assertIn(f"why: {why}", wrong.err)
+                    self.assertIn("fix: another directory, of your own", wrong.err)
+        os.mkdir(self.path("own"))
+        os.chmod(self.path("own"), 0o755)
+        self.assertIn("chmod 0700 it", self.finish("local", "start", self.path("own"), HOME=self.directory).err)
+
     def test_outlives_the_command_that_started_it(self):
         self.finish("run", self.lock, "true")
         first = self.status()
