@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from fixture import CommandTest, Connection, until
+from fixture import CommandTest, Connection, is_alive, until
 
 FEW = ("--max-ttl", "1s")  # A short wait.
 
@@ -17,7 +17,7 @@ class Replace(CommandTest):
         del self.environment["HOLDFAST_URI"]
         self.environment["XDG_RUNTIME_DIR"] = self.path("run")
         os.mkdir(self.path("run"), 0o700)
-        lab = json.loads(self.finish("lab", "quorum", "5", "--json").out)
+        self.lab = lab = json.loads(self.finish("lab", "quorum", "5", "--json").out)
         self.addCleanup(self.finish, "lab", "stop", lab["directory"])
         self.nodes = sorted(node["address"] for node in lab["nodes"])
         self.old = self.list_of(0, 1, 2)
@@ -45,6 +45,23 @@ class Replace(CommandTest):
         self.assertEqual(listed.status, 0, listed.err)
         locks = {lock["name"]: lock["foreign"] for lock in json.loads(listed.out)["locks"]}
         self.assertEqual(locks, {"foreign": True, self.lock: False})
+
+    def test_doctor_warns_of_a_minority_that_is_down_and_fails_for_a_majority(self):
+        uri = self.list_of(0, 1, 2)
+        processes = {node["address"]: node["pid"] for node in self.lab["nodes"]}
+        for down, status, level, fix in (
+                (0, 0, "warning", "start it: when one more is down, no lock is granted"),
+                (1, 78, "error", "start it: no lock is granted while a majority of the 3 is down")):
+            os.kill(processes[self.nodes[down]], signal.SIGKILL)
+            until(lambda pid=processes[self.nodes[down]]: not is_alive(pid), "it is dead")
+            if status == 0:
+                self.assertEqual(self.run_true(uri).status, 0)
+            found = self.finish("doctor", "-u", uri, *FEW, "--server-timeout", "2s")
+            self.assertEqual(found.status, status, found.out + found.err)
+            self.assertIn(f"{level:<8} {self.nodes[down]}: Connection refused (E10)\n{'':<8} fix: {fix}\n", found.out)
+            self.assertTrue(found.out.endswith("fit for locks\n" if status == 0 else "not fit for locks\n"), found.out)
+        said = json.loads(self.finish("doctor", "--json", "-u", uri, *FEW, "--server-timeout", "2s").out)
+        self.assertEqual(said["worst"], "error")
 
     def test_the_new_uri_is_all_of_stdout_and_works(self):
         done = self.replace("--uri", self.old, "--with", self.new)
