@@ -17,7 +17,11 @@ int break_command(const settings& s) {
   if (!seen || !*seen)
     throw usage_error{
         fmt::format("--token: '{}' is not a token: up to 16 digits, as `show` prints it", visible(*s.token))};
-  server at = open_server(s);
+  // Recorded under the name that `run` and `hold` give the same person; --why has a place of its own in the record.
+  auto who = s;
+  who.why.clear();
+  who.owner = owner_label(who, "break");
+  server at = open_server(who);
   at.locks.break_lock(s.name, *seen, {.why = s.why, .mode = s.now ? break_mode::immediately : break_mode::at_expiry});
   if (s.quiet) return number(exit_code::ok);
   if (s.now)

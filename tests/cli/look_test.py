@@ -3,6 +3,7 @@
 
 import json
 import signal
+import subprocess
 import unittest
 
 from fixture import CommandTest, now, until
@@ -227,6 +228,19 @@ class Break(CommandTest):
         self.assertEqual(self.finish("break", "--now", "--token", str(holder.token), self.lock).status, 0)
         following = self.finish("run", "-n", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
         self.assertGreater(int(following.out), holder.token)
+
+    def test_names_a_person_as_run_does(self):
+        person = {"LOGNAME": "ann", "USER": "bob"}
+        holder = self.start("hold", self.lock, stdin=subprocess.PIPE, **person)
+        self.addCleanup(holder.process.stdin.close)
+        until(lambda: holder.out.endswith("\n"), "the lock is held")
+        shown = self.show()
+        self.assertTrue(shown["owner"].startswith("ann@"), shown["owner"])
+        self.finish("break", "--why", "stuck", "--token", str(shown["token"]), self.lock, **person)
+        record = self.show()["last_break"]
+        self.assertRegex(record["by"], r"^ann@[^:]+:\d+ break$")
+        self.assertEqual(record["by"].split(":")[0], shown["owner"].split(":")[0])
+        self.assertEqual(record["why"], "stuck")
 
     def test_is_recorded_with_who_and_why(self):
         holder = self.hold("--ttl", "60s")
