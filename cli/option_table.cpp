@@ -64,7 +64,8 @@ constexpr std::array options{
     option_row{option::quiet, 'q', "quiet", nullptr, all, "no notices and no warnings; errors only"},
     option_row{option::verbose, 0, "verbose", nullptr, all, "say what is being done"},
     option_row{option::uri, 'u', "uri", "URI", servers,
-               "the server (HOLDFAST_URI): redis:// rediss:// redis+unix:// local:"},
+               "the server (HOLDFAST_URI): redis:// rediss:// redis+unix:// redis+sentinel://\n"
+               "                                 redis+cluster:// redis+quorum:// local: (holdfast help servers)"},
     option_row{option::prefix, 0, "prefix", "TEXT", servers, "what keys begin with (hf:); the same on every client"},
     // Not of ls: a plain key cannot be told from any other key.
     option_row{option::plain, 0, "plain", nullptr, servers & ~bits(command::ls),

@@ -149,6 +149,14 @@ class Usage(CommandTest):
         for number in range(1, 22):
             self.assertEqual(self.finish("help", f"E{number:02}").status, 0)
 
+    def test_help_of_uri_has_every_kind_of_server_that_the_topic_has(self):
+        kinds = set(re.findall(r"rediss?[+a-z]*://|local:", self.finish("help", "servers").out))
+        kinds -= {kind for kind in kinds if kind.startswith("rediss+")}  # The same over TLS.
+        self.assertIn("redis+quorum://", kinds)
+        shown = self.finish("help", "run").out
+        for kind in kinds:
+            self.assertIn(kind, shown)
+
     def test_version_is_printed(self):
         self.assertRegex(self.finish("version").out, r"^holdfast \d+\.\d+\.\d+\n$")
 
