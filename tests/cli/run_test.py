@@ -267,6 +267,16 @@ class Waiting(CommandTest):
         waiter.signal(signal.SIGTERM)
         self.assertEqual(waiter.wait(30), 128 + signal.SIGTERM)
 
+    def test_q_leaves_out_the_warning_of_a_request_that_a_signal_left_unanswered(self):
+        for quiet, said in (((), "warning[E20]: stopped while a request for "), (("-q",), "")):
+            waiter = self.start("run", *quiet, "--replicas", "1", "--replicas-timeout", "2s", self.lock, "--", "true")
+            until(lambda: self.server.ask("EXISTS", "hf:{%s}" % self.lock), "it is granted, and waits for the replica")
+            waiter.signal(signal.SIGTERM)
+            self.assertEqual(waiter.wait(30), 128 + signal.SIGTERM)
+            self.assertIn(said, waiter.err)
+            self.assertTrue(said or not waiter.err, waiter.err)
+            until(self.is_free, "what was granted is given back, or has ended")
+
     def test_show_lists_the_line_in_order(self):
         holder = self.hold()
         for count in (1, 2):
