@@ -256,6 +256,12 @@ class Doctor(CommandTest):
         self.assertEqual(good.status, 0, good.out + good.err)
         self.assertTrue(good.out.endswith("fit for locks\n"))
 
+    def test_leaves_the_same_key_each_time(self):  # One that asks every minute would leave 10,000 in a week.
+        self.finish("doctor")
+        before = self.server.ask("DBSIZE")
+        self.finish("doctor")
+        self.assertEqual(self.server.ask("DBSIZE"), before)
+
     def test_json_has_findings_with_level_and_fix(self):
         found = json.loads(self.finish("doctor", "--json").out)
         self.assertIn(found["worst"], ("ok", "warning"))
