@@ -47,7 +47,7 @@ struct clock_before_its_epoch {
   using period = std::nano;
   using duration = chrono::nanoseconds;
   using time_point = chrono::time_point<clock_before_its_epoch>;
-  static constexpr bool is_steady = true;
+  [[maybe_unused]] static constexpr bool is_steady = true;
   static time_point now() { return time_point{-1h}; }
 };
 
