@@ -30,8 +30,9 @@ using namespace std::chrono_literals;
 // Long enough for a machine that swaps; a start takes some 10 ms.
 constexpr auto patience = 15s;
 
-// How long a server that accepts may take to answer PING before we say so.
+// How long a server that accepts may take to answer PING before we say so; and once more, when nobody starts it.
 constexpr auto silence = 5s;
+constexpr auto silence_again = 1s;
 
 mode_t file_mode(const place& where) { return where.shared ? 0660 : 0600; }
 
@@ -121,15 +122,16 @@ answer ping_until_loaded(const place& where, time_point give_up_at) {
 
 local_status start(std::string_view directory) {
   const auto where = find_or_make(directory);
-  if (const auto seen = ping_until_loaded(where, boottime_now() + silence); seen.what == presence::running) {
-    return status_of(where, seen);
-  } else if (seen.what == presence::silent || seen.what == presence::foreign) {
-    fail_not_ours(where, seen);
-  }
+  const auto before = ping_until_loaded(where, boottime_now() + silence);
+  if (before.what == presence::running) return status_of(where, before);
+  if (before.what == presence::foreign) fail_not_ours(where, before);
   const auto give_up_at = boottime_now() + patience;
   const directory_lock lock{where.lock_file(), file_mode(where), give_up_at};
-  // Somebody may have started it while we waited for the lock.
-  const auto seen = ping_until_loaded(where, boottime_now() + silence);
+  // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
+  // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
+  // answers.
+  const auto seen =
+      ping_until_loaded(where, boottime_now() + (before.what == presence::silent ? silence_again : silence));
   switch (seen.what) {
     case presence::running: return status_of(where, seen);
     case presence::refusing: ::unlink(where.socket().c_str()); break;

@@ -18,9 +18,11 @@
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace holdfast::local {
@@ -117,6 +119,33 @@ TEST(local_server, is_started_once_by_twenty_processes_at_the_same_time) {
   EXPECT_EQ(started, 1);
   EXPECT_EQ(pids.size(), 1u);
   EXPECT_EQ(pids.count(0), 0u);
+}
+
+// It listens before it has written its first file, which a busy disk delays.
+TEST(local_server, that_is_silent_while_it_starts_is_asked_again) {
+  scratch_directory scratch;
+  const auto path = query_local(scratch.server()).socket;
+  std::filesystem::create_directory(scratch.server());
+  std::filesystem::permissions(scratch.server(), std::filesystem::perms::owner_all);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener, 8), 0);
+  std::thread starting{[&] {
+    const int unanswered = ::accept(listener, nullptr, nullptr);
+    const int second = ::accept(listener, nullptr, nullptr);
+    std::array<char, 64> asked{};
+    EXPECT_GT(::read(second, asked.data(), asked.size()), 0);
+    EXPECT_EQ(::write(second, "+PONG\r\n", 7), 7);
+    ::close(second);
+    ::close(unanswered);
+  }};
+  EXPECT_NO_THROW(EXPECT_TRUE(start_local(scratch.server()).running));
+  ::shutdown(listener, SHUT_RDWR);  // Nobody is waited for any more.
+  starting.join();
+  ::close(listener);
 }
 
 // The append-only file is there so that a lock outlives its server's crash (everysec survives SIGKILL).
