@@ -11,11 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstddef>
-#include <string_view>
-
 namespace holdfast::cli {
 namespace {
 
@@ -33,34 +28,12 @@ std::string milliseconds_of(std::chrono::microseconds span) {
   return fmt::format("{}.{:02}ms", span.count() / 1000, span.count() % 1000 / 10);
 }
 
-bool is_down(const finding& f) { return f.code == "E10" && f.level == finding::severity::error; }
-
-// Of a quorum each server that does not answer is a finding. While a majority is there it grants locks all the same;
-// that it did, doctor has tried.
-void judge_those_down(diagnosis& found) {
-  constexpr std::string_view quorum = "quorum of ";
-  if (!found.mode.starts_with(quorum)) return;
-  std::ptrdiff_t servers = 0;
-  const auto number = std::string_view{found.mode}.substr(quorum.size());
-  std::from_chars(number.data(), number.data() + number.size(), servers);
-  const auto down = std::count_if(found.findings.begin(), found.findings.end(), is_down);
-  const auto more = (servers - 1) / 2 - down;
-  for (auto& f : found.findings) {
-    if (!is_down(f)) continue;
-    if (more >= 0) f.level = finding::severity::warning;
-    f.fix = more < 0    ? fmt::format("start it: no lock is granted while a majority of the {} is down", servers)
-            : more == 0 ? std::string{"start it: when one more is down, no lock is granted"}
-                        : fmt::format("start it: when {} more are down, no lock is granted", more + 1);
-  }
-}
-
 }  // namespace
 
 int doctor_command(const settings& s) {
   server at = open_server(s);
   auto found = at.locks.diagnose();
   for (auto& f : found.findings) f.fix = in_words_of_options(f.fix);
-  judge_those_down(found);
   const bool is_fit = found.worst() != finding::severity::error;
   if (s.json) {
     print(json_of(found));

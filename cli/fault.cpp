@@ -5,7 +5,6 @@
 #include "escape.hpp"
 #include "message.hpp"
 #include "option_words.hpp"
-#include "own_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -210,10 +209,6 @@ sentences for_connection(errc cause, const pieces& p) {
 // The library's `why` has the way out where there is one; ours is the package's name, and the other way to get a
 // server.
 sentences for_local(const pieces& p) {
-  if (const auto why = without_chmod(p.why); why != p.why && !is_for_own_files(p.subject))
-    return {p.server == "lab" ? fmt::format("the lab failed: {}", p.subject)
-                              : fmt::format("the local: server cannot be used: {}", p.subject),
-            why, "another directory, of your own: one that is not there yet is made, for your eyes only"};
   if (p.server == "lab") {
     if (p.subject == "redis-server" && p.words.empty())
       return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",

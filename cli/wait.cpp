@@ -46,8 +46,8 @@ bool is_bounded(const settings& s) { return s.wait && *s.wait > milliseconds{0};
 server open_for(const settings& s) {
   if (!is_bounded(s)) return open_server(s);
   auto bounded = s;
-  constexpr milliseconds least{10}, by_default{5000};  // client_options::timeout.
-  bounded.server_timeout = std::min(s.server_timeout.value_or(by_default), std::max(*s.wait, least));
+  constexpr milliseconds least{10};
+  bounded.server_timeout = std::min(s.server_timeout.value_or(client_options{}.timeout), std::max(*s.wait, least));
   return open_server(bounded);
 }
 

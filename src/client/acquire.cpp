@@ -212,7 +212,7 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
   detail.server_text = call.server_text();
   detail.attempts = std::max(call.attempts(), node_for(call.wanted().keys)->commands()->trouble().second);
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + call.ttl();
+  if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + may_remain(call.ttl(), {});
   if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far || code == errc::quarantined)
     detail.subject = "'" + name + "'";
   if (code == errc::not_replicated) {

@@ -249,13 +249,29 @@ void declare_on_quorum(client_state& state) {
   if (first) throw error{*first};
 }
 
+namespace {
+
+// While a majority is there, locks are granted all the same.
+finding one_is_down(std::string what, std::size_t answered, std::size_t size) {
+  const std::size_t majority = size / 2 + 1;
+  if (answered < majority) {
+    return {finding::severity::error, "E10", std::move(what),
+            fmt::format("start it: no lock is granted while a majority of the {} is down", size)};
+  }
+  const std::size_t more = answered - majority + 1;
+  return {finding::severity::warning, "E10", std::move(what),
+          more == 1 ? "start it: when one more is down, no lock is granted"
+                    : fmt::format("start it: when {} more are down, no lock is granted", more)};
+}
+
+}  // namespace
+
 void diagnose_quorum(client_state& state, diagnosis& result) {
   auto& of = *state.of_quorum();
   const auto there = ask_all(state, state.keys_of(state.name_of("holdfast-doctor")));
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (!there.nodes[i].trouble.empty()) {
-      result.findings.push_back({finding::severity::error, "E10", of.name(i) + ": " + there.nodes[i].trouble,
-                                 "start it: a quorum outlives few losses more without it"});
+      result.findings.push_back(one_is_down(of.name(i) + ": " + there.nodes[i].trouble, there.answered, of.size()));
       continue;
     }
     auto one = diagnose(*of.client_of(i));

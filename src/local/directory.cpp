@@ -87,7 +87,7 @@ void check_owner_and_mode(place& where, const struct stat& seen, bool named) {
   const mode_t mode = seen.st_mode & 07777u;
   if ((mode & 0007u) == 0 && (mode & 0070u) != 0 && named) {
     if ((mode & 0070u) != 0070u || (mode & S_ISGID) == 0) {
-      fail(where.directory, "Its mode is " + octal(mode) + "; use 2770 to share it with its group, or 0700.");
+      fail(where.directory, "Its mode is " + octal(mode) + "; it must be 2770 to be shared with its group, or 0700.");
     }
     if (!in_group(seen.st_gid) && ::geteuid() != 0) {
       fail(where.directory,
@@ -101,8 +101,10 @@ void check_owner_and_mode(place& where, const struct stat& seen, bool named) {
                               std::to_string(::geteuid()) + "); name another directory with HOLDFAST_LOCAL_DIR.");
   }
   if ((mode & 0077u) != 0) {
-    fail(where.directory, "Its mode is " + octal(mode) + ", so that others can reach the locks in it; chmod 0700 it" +
-                              (named ? " (or 2770 to share it with its group)." : "."));
+    // No advice to change it: it may be the system's, and root may ask.
+    fail(where.directory, "Its mode is " + octal(mode) + ", so that others can reach the locks in it; it must be 0700" +
+                              (named ? ", or 2770 to be shared with its group" : "") +
+                              ". Name a directory of your own; one that is not there yet is made.");
   }
 }
 

@@ -120,7 +120,7 @@ TEST(local_directory, shared_without_setgid_is_refused) {
   scratch_directory scratch;
   std::filesystem::create_directory(scratch.server());
   ::chmod(scratch.server().c_str(), 0770);
-  EXPECT_NE(refusal(scratch.server()).find("use 2770"), std::string::npos);
+  EXPECT_NE(refusal(scratch.server()).find("must be 2770"), std::string::npos);
 }
 
 TEST(local_directory, too_long_for_a_socket_is_refused_with_the_limit) {

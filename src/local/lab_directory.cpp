@@ -45,7 +45,9 @@ bool is_there_and_ours(const std::string& directory) {
   if (seen.st_uid != ::geteuid())
     fail(directory, fmt::format("It belongs to user {} and not to you (user {}).", seen.st_uid, ::geteuid()));
   if ((seen.st_mode & 0022u) != 0)
-    fail(directory, "Others may write into it, and could put other processes' numbers there: chmod 0700.");
+    fail(directory,
+         "Others may write into it, and could put other processes' numbers there. "
+         "Name a directory of your own; one that is not there yet is made.");
   return true;
 }
 
