@@ -126,7 +126,7 @@ void command_connection::run_all(const std::vector<engine::call*>& all, wakeable
 }
 
 void command_connection::take_lead_if_free(waiting_thread& me) {
-  if (lead_ != lead::nobody && lead_ != lead::keeper) return;
+  if (lead_ != lead::nobody && lead_ != lead::deputy) return;
   lead_ = lead::caller;
   me.is_leading = true;
 }
@@ -166,10 +166,15 @@ void command_connection::wait_in_poll(connection::lock& held, time_point until) 
   }
 }
 
+void command_connection::wake_driver() {
+  if (lead_ == lead::caller) wake_leader_.set();
+  if (lead_ == lead::deputy) wake_deputy_();
+}
+
 // Who sleeps for its own next look does not know of the silence that a request sent since then may meet.
 void command_connection::wake_driver_if_sooner() {
   if (lead_ == lead::caller && wake_at() < leader_wakes_at_) wake_leader_.set();
-  if (lead_ == lead::keeper && wake_at() < keeper_wakes_at_) wake_keeper_();
+  if (lead_ == lead::deputy && wake_at() < deputy_wakes_at_) wake_deputy_();
 }
 
 void command_connection::stop_all(const waiting_thread::calls& all) {
@@ -217,10 +222,14 @@ void command_connection::pass_lead_on() {
       next.be_called();
       next.wake();
     }
-  } else if ((channel().has_open_requests() || async_calls_ > 0 || boottime_now() < listen_until_) && wake_keeper_) {
-    lead_ = lead::keeper;
-    wake_keeper_();
+  } else if (is_deputy_needed()) {
+    lead_ = lead::deputy;
+    wake_deputy_();
   }
+}
+
+bool command_connection::is_deputy_needed() {
+  return members_.empty() && (channel().has_open_requests() || async_calls_ > 0 || boottime_now() < listen_until_);
 }
 
 void command_connection::listen_until(time_point at) {
@@ -247,13 +256,13 @@ std::optional<engine::quarantine> command_connection::quarantine() {
 
 void command_connection::look_around() {
   const auto held = locked();
-  if (lead_ == lead::caller) wake_leader_.set();
+  wake_driver();
 }
 
 void command_connection::leave_server(const std::function<bool(int slot)>& is_served_here) {
   auto held = locked();
   caller_.leave_server(boottime_now(), is_served_here);
-  if (lead_ == lead::caller) wake_leader_.set();
+  wake_driver();
   conclude_ended(held);
   wake_members(held);
 }
@@ -269,53 +278,38 @@ void command_connection::send_and_forget(const script::command& what) {
 
 std::pair<engine::connection_failure, int> command_connection::trouble() {
   const auto held = locked();
-  const bool nobody_drives = lead_ == lead::nobody || lead_ == lead::keeper;
+  const bool nobody_drives = lead_ == lead::nobody || lead_ == lead::deputy;
   const bool is_silent_handshake = nobody_drives && line_.is_shaking_hands();
   return {is_silent_handshake ? connection::silent_handshake() : channel().last_failure(),
           channel().connect_attempts()};
 }
 
-namespace {
+// ---- The deputy's ----
 
-// Nobody has the mutex in a system call, so whoever has it for longer gets no time.
-constexpr auto stands_still = std::chrono::milliseconds{10};
-
-}  // namespace
-
-connection::lock command_connection::locked_soon() {
-#ifdef __SANITIZE_THREAD__
-  return locked();  // ThreadSanitizer does not know pthread_mutex_clocklock (g++ 12).
-#else
-  return connection::lock{line_.mutex(), stands_still};
-#endif
-}
-
-command_connection::keeper_wait command_connection::keeper_waits_for() {
-  const pollfd nothing{-1, 0, 0};
-  const auto held = locked_soon();
-  if (!held) return {{nothing, nothing}, boottime_now() + stands_still};
-  if (lead_ != lead::keeper) return {{nothing, nothing}, never};
-  keeper_wakes_at_ = wake_at();
+std::optional<command_connection::deputy_wait> command_connection::deputy_waits_for() {
+  const auto held = locked();
+  if (lead_ != lead::deputy) return std::nullopt;
+  deputy_wakes_at_ = wake_at();
   if (!channel().has_open_requests() && async_calls_ == 0) {
-    keeper_wakes_at_ = std::min(keeper_wakes_at_, listen_until_);
+    deputy_wakes_at_ = std::min(deputy_wakes_at_, listen_until_);
   }
-  return {{line_.poll_for(), ear_.is_wanted() ? ear_line_.poll_for() : nothing}, keeper_wakes_at_};
+  const pollfd nothing{-1, 0, 0};
+  return deputy_wait{{line_.poll_for(), ear_.is_wanted() ? ear_line_.poll_for() : nothing}, deputy_wakes_at_};
 }
 
-void command_connection::keeper_collect(const pollfd& commands, const pollfd& ear) {
-  auto held = locked_soon();
-  if (!held) return;
-  keeper_wakes_at_ = time_point{};
-  keeper_is_called_ = false;
-  if (lead_ != lead::keeper) return;
-  lead_ = lead::keeper_busy;
+void command_connection::deputy_collect(const pollfd& commands, const pollfd& ear) {
+  auto held = locked();
+  deputy_wakes_at_ = time_point{};
+  deputy_is_called_ = false;
+  if (lead_ != lead::deputy) return;
+  lead_ = lead::deputy_busy;
   prepare(held);
   line_.collect(held, commands.revents);
   if (ear_.is_wanted()) ear_line_.collect(held, ear.revents);
   drive_async(held);
   prepare(held);  // Nothing that is to be done now may wait for the next wake-up, which would come at once.
   wake_members(held);
-  lead_ = lead::nobody;
+  lead_ = is_deputy_needed() ? lead::deputy : lead::nobody;  // The deputy comes round by itself.
   pass_lead_on();
 }
 
@@ -334,20 +328,20 @@ void command_connection::start(std::shared_ptr<async_call> what) {
     lead_ = lead::nobody;
   }
   unattended_.start(flow, boottime_now());
-  if (!leave_to_keeper()) line_.flush(held);
+  if (!leave_to_deputy()) line_.flush(held);
   conclude_ended(held);
   wake_members(held);
   pass_lead_on();
   wake_driver_if_sooner();
 }
 
-// With many under way, what is started now waits until the keeper comes round: a write for each would take longer than
+// With many under way, what is started now waits until the deputy comes round: a write for each would take longer than
 // all that the server does for it. With few, the switch to another thread would.
-bool command_connection::leave_to_keeper() {
+bool command_connection::leave_to_deputy() {
   constexpr std::size_t many = 16;
-  if (lead_ != lead::keeper && lead_ != lead::keeper_busy) return false;
+  if (lead_ != lead::deputy && lead_ != lead::deputy_busy) return false;
   if (channel().open_requests() < many) return false;
-  if (lead_ == lead::keeper && !std::exchange(keeper_is_called_, true)) wake_keeper_();
+  if (lead_ == lead::deputy && !std::exchange(deputy_is_called_, true)) wake_deputy_();
   return true;
 }
 

@@ -6,17 +6,18 @@
 //  who leads | a call starts          | its answer is in         | its time is up
 //  ----------+------------------------+--------------------------+---------------------------
 //  nobody    | the caller leads       | -                        | -
-//  a caller  | waits, or is woken     | leaves; if it led, wakes another, or gives the lead to the keeper
-//  keeper    | the caller takes over  | -                        | -
+//  a caller  | waits, or is woken     | leaves; if it led, wakes another, or gives the lead to the deputy
+//  deputy    | the caller takes over  | -                        | -
 //
 // Who leads also reads the connection on which the line tells us to look: a waiting thread takes its hint from the
 // socket itself, without a switch of threads in between. It is opened with the first waiter.
 //
 // A caller whose answer is in is woken when nothing is left for it to do here (waiting_thread.hpp).
 //
-// The keeper leads only when no caller waits but there is something to do: requests are unanswered, whose late replies
-// must be read (P31), or calls are open that no thread waits for. Those are stepped by whoever leads. And for a while
-// after somebody left the line unanswered, whom the line may still call (P5).
+// The deputy is a thread of ours (deputy_thread.hpp). It leads only when no caller waits but there is something to do:
+// requests are unanswered, whose late replies must be read (P31), or calls are open that no thread waits for. Those are
+// stepped by whoever leads. And for a while after somebody left the line unanswered, whom the line may still call (P5).
+// The keeper never leads: it would wait for our mutex, and so for whoever stands still with it (P32).
 #pragma once
 
 #include "client/async_call.hpp"
@@ -82,11 +83,12 @@ public:
   // What the last connection failed of, and how often in a row.
   std::pair<engine::connection_failure, int> trouble();
 
-  // Something has changed that the connections must mind: wakes a caller that leads.
+  // Something has changed that the connections must mind: wakes whoever leads.
   void look_around();
 
-  // How the keeper is asked to lead. Set once, before the first call.
-  void on_lead_for_keeper(std::function<void()> wake) { wake_keeper_ = std::move(wake); }
+  // How the deputy is asked to lead, or to look around while it does. Set once, before the first call; called under our
+  // mutex, and must not throw.
+  void on_lead_for_deputy(std::function<void()> wake) { wake_deputy_ = std::move(wake); }
   // Who hears of a hint for somebody whom no call waits as. Set once, before the first call; called under our mutex.
   using stray_hint = std::function<void(std::string_view owner, server_time said_at)>;
   void on_stray_hint(stray_hint tell) { tell_of_stray_hint_ = std::move(tell); }
@@ -94,14 +96,13 @@ public:
   using ended_calls = std::vector<std::shared_ptr<async_call>>;
   void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }
 
-  // The keeper's: what to wait for while it leads (fds -1 if it does not), and what to do when it woke. A thread that
-  // gets no time may have the mutex: then the keeper has its renewals to look after, and asks again soon.
-  struct keeper_wait {
+  // The deputy's: what to wait for while it leads, and what to do when it woke. Nothing, if it does not lead.
+  struct deputy_wait {
     std::array<pollfd, 2> fds;
     time_point until;
   };
-  keeper_wait keeper_waits_for();
-  void keeper_collect(const pollfd& commands, const pollfd& ear);
+  std::optional<deputy_wait> deputy_waits_for();
+  void deputy_collect(const pollfd& commands, const pollfd& ear);
 
 private:
   // The threads in run_all(), leading or not.
@@ -109,28 +110,28 @@ private:
       waiting_thread,
       boost::intrusive::member_hook<waiting_thread, boost::intrusive::list_member_hook<>, &waiting_thread::listed>,
       boost::intrusive::constant_time_size<false>>;
-  enum class lead { nobody, caller, keeper, keeper_busy };
+  enum class lead { nobody, caller, deputy, deputy_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
-  // Or nothing, when whoever has it stands still.
-  connection::lock locked_soon();
   engine::caller::hooks with_ear(engine::caller::hooks tell);
   void prepare(connection::lock& held);
   time_point wake_at() const;
   void wait_in_poll(connection::lock& held, time_point until);
   void drive_async(connection::lock& held);
-  bool leave_to_keeper();
+  bool leave_to_deputy();
   void conclude_ended(connection::lock& held);
   void take_lead_if_free(waiting_thread& me);
   void lead_one_round(connection::lock& held, const waiting_thread& me, time_point until);
   void stop_all(const waiting_thread::calls& all);
   void leave(waiting_thread& me);
   void pass_lead_on();
+  bool is_deputy_needed();
   void wake_members(connection::lock& held);
+  void wake_driver();
   void wake_driver_if_sooner();
 
   net::event_fd wake_leader_{};
-  std::timed_mutex mutex_{};  // Of both connections.
+  std::mutex mutex_{};  // Of both connections.
   engine::caller caller_;
   connection line_;
   engine::hints ear_;
@@ -139,12 +140,12 @@ private:
   int async_calls_ = 0;
   lead lead_ = lead::nobody;
   time_point leader_wakes_at_{};   // While it sleeps in poll, else past.
-  time_point keeper_wakes_at_{};   // Likewise.
-  bool keeper_is_called_ = false;  // And will write what waits when it comes.
+  time_point deputy_wakes_at_{};   // Likewise.
+  bool deputy_is_called_ = false;  // And will write what waits when it comes.
   time_point listen_until_{};
   members members_{};
   waiting_thread::list with_news_{};
-  std::function<void()> wake_keeper_{};
+  std::function<void()> wake_deputy_{};
   stray_hint tell_of_stray_hint_{};
   std::function<void(ended_calls)> conclude_{};
 };

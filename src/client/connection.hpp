@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One channel on one link under one mutex: what all of a client's connections have in common. Bytes flow here;
-// who drives is decided by command_connection (calling threads) and keeper_thread.
+// who drives is decided by command_connection (calling threads and the deputy) and keeper_thread.
 //
 // Nobody holds the mutex in a system call: output is taken out under it and written without it, by one thread at a
 // time; input is read without it, by the driver, and handed in under it.
@@ -21,12 +21,11 @@ namespace detail {
 class connection {
 public:
   // `mutex`: guards it and the channel; shared with whoever else touches them, and outlives it.
-  connection(net::endpoint where, engine::channel& channel, std::timed_mutex& mutex)
+  connection(net::endpoint where, engine::channel& channel, std::mutex& mutex)
       : mutex_{&mutex}, channel_{&channel}, link_{std::move(where)} {}
 
-  // Timed, because the keeper does not wait for ever for a thread that stands still with it (P32).
-  using lock = std::unique_lock<std::timed_mutex>;
-  std::timed_mutex& mutex() { return *mutex_; }
+  using lock = std::unique_lock<std::mutex>;
+  std::mutex& mutex() { return *mutex_; }
 
   // Writes what waits, unless another thread is at it (then that thread goes on until nothing waits: calls that come
   // together share one write).
@@ -56,10 +55,10 @@ private:
   void note(net::link::progress progress);
   void take_in(lock& held, bool is_alive);
 
-  std::timed_mutex* mutex_;
+  std::mutex* mutex_;
   engine::channel* channel_;
   net::link link_;
-  std::condition_variable_any written_{};
+  std::condition_variable written_{};
   bool is_open_ = false;  // As the link, but read under the mutex while the driver is at work on the link.
   bool is_writing_ = false;
   bool wants_write_ = false;

@@ -15,12 +15,10 @@ namespace detail {
 using net::boottime_now;
 
 keeper_thread::keeper_thread(net::endpoint where, engine::channel::settings settings, core::clock_drift drift,
-                             base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener,
-                             std::shared_ptr<command_connection> commands)
+                             base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener)
     : listener_{std::move(listener)},
       keeper_{std::move(settings), drift, rng, *listener_},
-      line_{std::move(where), keeper_.wire(), mutex_},
-      commands_{std::move(commands)} {}
+      line_{std::move(where), keeper_.wire(), mutex_} {}
 
 void keeper_thread::start() {
   if (is_started_) return;
@@ -146,20 +144,14 @@ void keeper_thread::run() {
 }
 
 void keeper_thread::wait_and_collect(connection::lock& held) {
-  asleep_until_ = std::min({keeper_.wake_at(), comes_back_at_, close_at_});
-  const pollfd own = line_.poll_for();
-  const time_point own_until = asleep_until_;
+  const time_point until = asleep_until_ = std::min({keeper_.wake_at(), comes_back_at_, close_at_});
+  std::array<pollfd, 3> fds{line_.poll_for(), pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0}};
   held.unlock();
 
-  const auto lead = commands_->keeper_waits_for();
-  std::array<pollfd, 5> fds{own, pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0}, lead.fds[0],
-                            lead.fds[1]};
-  const time_point until = std::min(own_until, lead.until);
   timer_.set(until);
   wait_for(fds.data(), fds.size(), never);
   if (fds[1].revents) wake_.clear();
   if (fds[2].revents) timer_.went_off();
-  commands_->keeper_collect(fds[3], fds[4]);
 
   held.lock();
   asleep_until_ = time_point{};

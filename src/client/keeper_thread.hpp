@@ -3,7 +3,6 @@
 // throttled or cancelled caller cannot cost a lease (P32).
 #pragma once
 
-#include "client/command_connection.hpp"
 #include "client/connection.hpp"
 #include "engine/keeper.hpp"
 #include "net/event_fd.hpp"
@@ -26,8 +25,7 @@ namespace detail {
 class keeper_thread : public std::enable_shared_from_this<keeper_thread> {
 public:
   keeper_thread(net::endpoint where, engine::channel::settings settings, core::clock_drift drift,
-                base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener,
-                std::shared_ptr<command_connection> commands);
+                base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener);
 
   // See engine::keeper. Each starts the thread if need be.
   // `seen`: the server's clock at the grant, so that a step before the first renewal is noticed by it.
@@ -48,8 +46,8 @@ public:
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
   void adopt(engine::keeper::departing what);
   void wake() noexcept { wake_.set(); }
-  // Starts the thread if need be: for what it shall lead, and before what it may have to keep is asked for, because
-  // without a thread a grant would be nobody's.
+  // Starts the thread if need be: before what it may have to keep is asked for, because without a thread a grant would be
+  // nobody's.
   void stand_by();
 
   // Ends the thread: at once if nothing waits to be released, else when that is done or `at_most` has passed.
@@ -65,9 +63,8 @@ private:
   // Shared, because the thread may outlive the client: leases do.
   std::shared_ptr<engine::keeper_listener> listener_;
   engine::keeper keeper_;
-  std::timed_mutex mutex_{};
+  std::mutex mutex_{};
   connection line_;
-  std::shared_ptr<command_connection> commands_;
   net::event_fd wake_{};
   net::timer_fd timer_{};  // The thread's own.
   std::thread thread_{};

@@ -21,19 +21,28 @@ engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
 node::node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
            std::function<void(command_connection::ended_calls)> conclude)
     : commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell), from.ear_name)},
-      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell, commands_)} {
+      deputy_{std::make_shared<deputy_thread>(commands_)},
+      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell)} {
   commands_->on_async_end(std::move(conclude));
   commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner, server_time said_at) {
     if (const auto k = keeper.lock()) k->on_stray_hint(owner, said_at);
   });
-  commands_->on_lead_for_keeper([keeper = std::weak_ptr{keeper_}] {
-    if (const auto k = keeper.lock()) k->wake();
+  // Weak, because the deputy keeps the connection.
+  commands_->on_lead_for_deputy([deputy = std::weak_ptr{deputy_}] {
+    if (const auto d = deputy.lock()) d->wake();
   });
 }
 
 void node::start(std::shared_ptr<async_call> what) {
   keeper_->stand_by();
+  deputy_->stand_by();
   commands_->start(std::move(what));
+}
+
+// The deputy last, because a hint that it reads may let the keeper release something sooner.
+void node::close(duration at_most, bool wait) noexcept {
+  keeper_->close(at_most, wait);
+  deputy_->close(wait ? duration{0} : at_most, wait);
 }
 
 void node::look_around() {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client has for one server: the connection that its callers share, the keeper, and what these two have to tell
-// each other. A client of one server has one; where locks lie on several servers, each server has its own, and each
+// What a client has for one server: the connection that its callers share, who leads it while they do not, the keeper,
+// and what these have to tell each other. A client of one server has one; where locks lie on several servers, each server has its own, and each
 // lease knows the one that keeps it.
 #pragma once
 
 #include "client/command_connection.hpp"
+#include "client/deputy_thread.hpp"
 #include "client/keeper_thread.hpp"
 #include "client/reporter.hpp"
 
@@ -38,11 +39,12 @@ public:
   void start(std::shared_ptr<async_call> what);
   // Something has changed that its connections must mind. From any thread.
   void look_around();
-  // Ends its thread; `at_most`: for what is still to be released. `wait`: until it has ended.
-  void close(duration at_most, bool wait) noexcept { keeper_->close(at_most, wait); }
+  // Ends its threads; `at_most`: for what is still to be released. `wait`: until they have ended.
+  void close(duration at_most, bool wait) noexcept;
 
 private:
   const std::shared_ptr<command_connection> commands_;
+  const std::shared_ptr<deputy_thread> deputy_;
   const std::shared_ptr<keeper_thread> keeper_;
 };
 

@@ -53,7 +53,7 @@ private:
   const listeners of_nodes_;
   const std::shared_ptr<engine::keeper_listener> listener_;
   engine::quorum_keeper keeper_;
-  std::timed_mutex mutex_{};
+  std::mutex mutex_{};
   std::vector<std::unique_ptr<connection>> lines_{};
   net::event_fd wake_{};
   net::timer_fd timer_{};  // The thread's own.

@@ -56,7 +56,7 @@ public:
 private:
   struct member {
     engine::quorum_call* what;
-    std::condition_variable_any news{};
+    std::condition_variable news{};
     bool is_leading = false;
     bool is_over = false;  // As `what` was when it was stepped last.
   };
@@ -68,7 +68,7 @@ private:
   void leave(member& me);
   time_point wake_at() const;
 
-  std::timed_mutex mutex_{};
+  std::mutex mutex_{};
   engine::voters voters_{};
   std::vector<std::unique_ptr<connection>> lines_{};
   net::event_fd wake_leader_{};

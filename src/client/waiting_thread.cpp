@@ -45,7 +45,7 @@ bool waiting_thread::is_woken_by(time_point until) {
   return sem_clockwait(&woken_, CLOCK_MONOTONIC, &at) == 0 && is_woken_.exchange(false);
 }
 
-bool waiting_thread::sleep(std::unique_lock<std::timed_mutex>& held, time_point until) {
+bool waiting_thread::sleep(std::unique_lock<std::mutex>& held, time_point until) {
   state_ = state::asleep;
   held.unlock();
   if (!is_woken_by(until)) {

@@ -48,7 +48,7 @@ public:
   void wake();
 
   // Sleeps without `mutex`, which is the connection's. False: it is done, and does not have the mutex.
-  [[nodiscard]] bool sleep(std::unique_lock<std::timed_mutex>& held, time_point until);
+  [[nodiscard]] bool sleep(std::unique_lock<std::mutex>& held, time_point until);
 
   boost::intrusive::list_member_hook<> listed{};
   bool is_leading = false;

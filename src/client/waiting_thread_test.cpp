@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(waiting_thread, whose_time_is_over_goes_on_with_the_mutex) {
-  std::timed_mutex mutex;
+  std::mutex mutex;
   const waiting_thread::calls none;
   waiting_thread::list with_news;
   waiting_thread me{none, with_news, false};
@@ -36,7 +36,7 @@ TEST(waiting_thread, whose_time_is_over_goes_on_with_the_mutex) {
 // on.
 TEST(waiting_thread, is_there_until_it_was_woken) {
   constexpr int rounds = 5000;
-  std::timed_mutex mutex;
+  std::mutex mutex;
   waiting_thread* sleeper = nullptr;  // Under mutex.
   std::atomic<bool> is_over{false};
   int were_done = 0;

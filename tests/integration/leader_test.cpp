@@ -3,12 +3,41 @@
 // others go on (P32).
 #include "integration/fixture.hpp"
 
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <holdfast/asio.hpp>
+
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <string>
 #include <thread>
+
+namespace {
+
+// Which allocation of this thread from now on stands still; below zero: none. An allocation is where a test can stop a
+// thread under a mutex of ours.
+thread_local int allocations_until_it_stands_still = -1;
+
+}  // namespace
+
+// Not inline, or g++ sees a malloc that is ended by delete and warns.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (allocations_until_it_stands_still >= 0 && allocations_until_it_stands_still-- == 0) {
+    timespec left{1, 200'000'000};
+    while (::nanosleep(&left, &left) != 0) {
+    }
+  }
+  if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* what) noexcept { std::free(what); }
+[[gnu::noinline]] void operator delete(void* what, std::size_t) noexcept { std::free(what); }
 
 namespace holdfast::test {
 namespace {
@@ -50,6 +79,46 @@ TEST_F(leader, that_stands_still_keeps_no_lease_from_being_renewed_P32) {
   in_the_way.release();
   waiting.join();
   ::sigaction(SIGUSR1, &before, nullptr);
+}
+
+// Wherever it stands still: at one allocation of its call after the other, most of them under the mutex that callers
+// share. Somebody must drive the connection for calls that no thread waits for, and gets none of them done meanwhile.
+TEST_F(leader, that_stands_still_with_their_mutex_keeps_no_lease_from_being_renewed_P32) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "the allocator is a sanitizer's, and two thousand calls take all of its time";
+#endif
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  auto kept = locks.acquire("kept", {.ttl = 900ms});
+  std::atomic<bool> goes_on{true};
+  std::atomic<int> ended{0};
+  boost::asio::thread_pool pool{1};
+  const std::function<void()> again = [&] {
+    async_acquire(locks, "x", {.wait = 0ms}, boost::asio::bind_executor(pool, [&](auto, const lease&) {
+                    ++ended;
+                    if (goes_on) again();
+                  }));
+  };
+  for (int i = 0; i < 2000; ++i) again();
+
+  int stops = 0;
+  for (bool stood_still = true; stood_still && stops < 10; ++stops) {
+    std::jthread caller{[&] {
+      allocations_until_it_stands_still = stops;
+      std::error_code ec;
+      (void)locks.try_acquire("x", {}, ec);
+      stood_still = allocations_until_it_stands_still < 0;
+      allocations_until_it_stands_still = -1;
+    }};
+    caller.join();
+    ASSERT_TRUE(kept.valid()) << "at the allocation " << stops;
+  }
+  EXPECT_GT(stops, 5);
+  EXPECT_GT(ended, 2000) << "nobody drove them";
+  goes_on = false;
+  pool.join();
+  in_the_way.release();
 }
 
 TEST_F(leader, that_is_cancelled_ends_its_call_first_P32) {
