@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/command_connection.hpp"
 
+#include "client/fork_guard.hpp"
 #include "client/uncancelled.hpp"
 
 #include "net/clock.hpp"
@@ -52,7 +53,9 @@ void command_connection::run(engine::call& what) { run_all({&what}); }
 void command_connection::run(engine::acquire& what, const std::stop_token& cancel) {
   if (!cancel.stop_possible()) return run_all({&what});
   // The callback may run on any thread, or here and now.
+  const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
+                                     if (!in_this_process) return;
                                      auto held = locked();
                                      what.cancel(boottime_now());
                                      what.tell_news();

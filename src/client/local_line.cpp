@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/local_line.hpp"
 
+#include "client/fork_guard.hpp"
 #include "net/clock.hpp"
 
 #include <algorithm>
@@ -27,7 +28,9 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
   waiter& me = *own;
   me.wish = wish;
   // Before the lock, because it may call back at once; and its end waits for a callback under way.
+  const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
+                                     if (!in_this_process) return;
                                      const std::lock_guard alone{mutex_};
                                      me.is_cancelled = true;
                                      me.news.notify_one();

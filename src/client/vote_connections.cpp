@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/vote_connections.hpp"
 
+#include "client/fork_guard.hpp"
 #include "client/uncancelled.hpp"
 #include "net/clock.hpp"
 
@@ -25,7 +26,9 @@ void vote_connections::run(engine::quorum_call& what, const std::stop_token& can
   const uncancelled while_we_may_lead;
   member me{&what};
   // The callback may run on any thread, or here and now.
+  const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
+                                     if (!in_this_process) return;
                                      const connection::lock held{mutex_};
                                      what.cancel();
                                      what.tell_news();

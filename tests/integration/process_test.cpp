@@ -230,5 +230,46 @@ TEST_F(process, forks_in_the_middle_of_calls_do_not_disturb_the_parent) {
   for (auto& thread : threads) thread.join();
 }
 
+// P33: the child has a copy of the stop_source, and with it what the parent's threads left there. It must not wait for a
+// mutex that one of them had.
+TEST_F(process, forked_child_may_ask_its_parents_calls_to_stop_and_nothing_happens) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP()
+      << "the sanitizers' allocators may be locked by another thread at the fork; the child then waits for ever";
+#endif
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  auto locks = make_client();
+  std::stop_source giving_up;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {  // The second stands behind the first, in the process.
+    threads.emplace_back([&] {
+      auto held = locks.acquire("x", {.wait = 60s, .cancel = giving_up.get_token()});
+      held.release();
+    });
+  }
+  std::atomic<bool> stop{false};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) (void)locks.try_acquire("x");
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return exists("hf:{x}:line"); }));
+  for (int i = 0; i < 100 && !HasFailure(); ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(5);
+      giving_up.request_stop();
+      ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << "it waits for a thread that it does not have";
+  }
+  stop = true;
+  in_the_way.release();
+  for (auto& thread : threads) thread.join();  // The calls end with a lease, not with `cancelled`.
+}
+
 }  // namespace
 }  // namespace holdfast::test
