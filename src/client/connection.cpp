@@ -30,7 +30,8 @@ engine::connection_failure connection::silent_handshake() {
 }
 
 void connection::flush(lock& held) {
-  while (!is_writing_ && is_open_ && !wants_write_ && (!outgoing_.empty() || !channel_->output().empty())) {
+  while (!is_writing_ && is_open_ && !wants_write_ &&
+         (is_cut_short_ || !outgoing_.empty() || !channel_->output().empty())) {
     if (outgoing_.empty()) {
       std::swap(outgoing_, channel_->output());
     } else {
@@ -43,9 +44,9 @@ void connection::flush(lock& held) {
     held.lock();
     is_writing_ = false;
     written_.notify_all();
+    is_cut_short_ = wants_write_ = result == net::link::written::some;
     // A failed write is found out by the reader, which also knows what the server said before.
     if (result == net::link::written::failed) return outgoing_.clear();
-    wants_write_ = result == net::link::written::some;
     if (outgoing_.empty()) empty(outgoing_);
   }
 }
@@ -55,10 +56,12 @@ void connection::close_link(lock& held) {
   while (is_writing_) written_.wait(held);
   link_.close();
   outgoing_.clear();
-  wants_write_ = false;
+  is_cut_short_ = wants_write_ = false;
 }
 
 void connection::prepare(lock& held) {
+  // An answer that nobody was there to read, because all of us were stopped, is no silence.
+  if (is_open_ && boottime_now() >= channel_->wake_at()) collect(held, POLLIN);
   const time_point now = boottime_now();
   if (link_.is_shaking_hands() && now >= channel_->wake_at()) channel_->on_closed(now, silent_handshake());
   if (channel_->mind_primary(now, link_.term())) close_link(held);
@@ -129,9 +132,9 @@ void wait_for(pollfd* fds, std::size_t count, time_point until) {
     timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(capped).count();
     timeout.tv_nsec = (capped % 1s).count();
   }
-  if (ppoll(fds, count, &timeout, nullptr) < 0) {
-    for (std::size_t i = 0; i < count; ++i) fds[i].revents = 0;
-  }
+  // Interrupted, as by a stop, is like woken; what has come meanwhile is seen nevertheless.
+  if (ppoll(fds, count, &timeout, nullptr) >= 0 || poll(fds, count, 0) >= 0) return;
+  for (std::size_t i = 0; i < count; ++i) fds[i].revents = 0;
 }
 
 }  // namespace detail

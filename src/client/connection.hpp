@@ -61,7 +61,8 @@ private:
   std::condition_variable written_{};
   bool is_open_ = false;  // As the link, but read under the mutex while the driver is at work on the link.
   bool is_writing_ = false;
-  bool wants_write_ = false;
+  bool wants_write_ = false;   // Until poll says that there is room.
+  bool is_cut_short_ = false;  // The link has taken a part: under TLS it has the rest, and outgoing_ is empty.
   time_point heard_at_{};
   std::string outgoing_{};  // The writer's.
   std::string incoming_{};  // The driver's.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an operation of holdfast/asio.hpp ends early: cancelled at every stage, and with what ends under it.
 #include "integration/asio_fixture.hpp"
+#include "support/child_process.hpp"
 #include "support/fault_proxy.hpp"
 
 #include <boost/asio/use_future.hpp>
+
+#include <signal.h>
 
 #include <future>
 #include <memory>
@@ -177,6 +180,22 @@ TEST_F(asynchronous_end, in_a_forked_child_is_an_error_and_the_parent_does_not_n
   expect_refusals_in_a_child(locks, held);
   held.release();
   EXPECT_TRUE(waiting.get().valid());
+}
+
+// H49: the answer came while nobody of us could read it, and lies in the socket when our time is up.
+TEST_F(asynchronous_end, of_a_release_that_was_answered_while_the_process_was_stopped_is_the_answer) {
+  client_options how;
+  how.timeout = 1s;
+  client locks{server_.unix_uri(), how};
+  auto held = locks.acquire("x");
+  std::optional<release_outcome> end;
+  server_("CLIENT", "PAUSE", "300", "ALL");
+  async_release(std::move(held), bound([&](release_outcome how_it_ended) { end = how_it_ended; }));
+  const child_process wakes_us{{"/bin/sh", "-c", "sleep 1.5; kill -CONT " + std::to_string(::getpid())}};
+  let_pass(100ms);  // By now somebody waits for the answer.
+  ::raise(SIGSTOP);
+  run();
+  EXPECT_EQ(end, release_outcome::released);
 }
 
 TEST_F(asynchronous_end, waiters_survive_a_connection_that_is_cut) {

@@ -4,6 +4,13 @@
 #include "support/scripted_server.hpp"
 #include "support/tls_material.hpp"
 
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <holdfast/asio.hpp>
+
+#include <string>
+#include <vector>
+
 namespace holdfast::test {
 namespace {
 
@@ -37,6 +44,32 @@ TEST_F(tls, keeps_a_lease_renewed) {
   let_pass(3s);
   EXPECT_TRUE(held.valid());
   EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+// What the socket did not take of an encrypted burst is written when there is room, without another request behind it.
+TEST_F(tls, a_burst_larger_than_the_socket_takes_is_written_to_its_end) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "to begin so many takes longer than a server may be silent";
+#endif
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  client locks{uri(server, "localhost", trusting(certificate::good))};
+  const auto first = locks.acquire("first");
+  const auto connections = server.info("total_connections_received");
+  boost::asio::thread_pool pool{1};
+  std::vector<lease> got;
+  constexpr std::size_t many = 12'000;  // Some 20 MB.
+  server.pause();
+  for (std::size_t i = 0; i < many; ++i) {
+    async_acquire(locks, std::string(500, 'n') + std::to_string(i), {.wait = 5s},
+                  boost::asio::bind_executor(pool, [&got](auto ec, lease one) {
+                    EXPECT_FALSE(ec) << ec.message();
+                    got.push_back(std::move(one));
+                  }));
+  }
+  server.resume();
+  pool.join();
+  EXPECT_EQ(got.size(), many);
+  EXPECT_EQ(server.info("total_connections_received"), connections) << "it was silent, and connected again";
 }
 
 TEST_F(tls, with_an_unknown_authority_is_refused) {
