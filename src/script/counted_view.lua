@@ -4,7 +4,7 @@
 local shown, room_at_us
 
 -- The holder whose lease ends first. None may end later than in max_ttl, or in what it was granted, when that is more
--- (P13): the clock may have stepped back (H5).
+-- (P13): the clock may have stepped back (H5). Some whose lease has ended may be left (counted.lua), and are nobody.
 shown = function(max_ttl)
   local function at(ms)
     return string.format('%.0f', tonumber(now) + ms * 1000)
@@ -17,7 +17,7 @@ shown = function(max_ttl)
       call('ZADD', KEYS[1], most, late[i])
     end
   end
-  local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+  local first = call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if #first == 0 then
     return '', -2
   end
@@ -26,7 +26,7 @@ shown = function(max_ttl)
 end
 
 -- Leases end in the order of the set, until `id`, who stands in line, fits. It looks at the first 64 of them, and for a
--- writer, who needs all of it, at the last.
+-- writer, who needs all of it, at the last. Where ended ones are left it is in the past.
 room_at_us = function(_, id)
   local wanted = tonumber(string.match(call('HGET', KEYS[4], id) or '', '|%a(%d+)|[^|]*$') or 1)
   if wanted >= size then

@@ -71,7 +71,7 @@ place = function(owner, process, told, max_ttl, more)
   local live, first = live_ahead(ahead)
   local room_at = live < 4 and room_at_us(pttl, first or owner)
   if room_at then
-    look_ms = math.min(look_ms, math.ceil((room_at - tonumber(now)) / 1000) + 2 + 50 * live)
+    look_ms = math.min(look_ms, math.max(0, math.ceil((room_at - tonumber(now)) / 1000)) + 2 + 50 * live)
   end
   local is_foreign = value ~= '' and sub(value, 1, 3) ~= 'v1|'
   local deaf = call('HGET', KEYS[4], 'deaf')

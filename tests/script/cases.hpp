@@ -42,6 +42,18 @@ inline step left_is(const std::string& key, std::int64_t low, std::int64_t high)
   return send({"PTTL", key}, number(low, high));
 }
 inline step is_absent(const std::string& key) { return send({"EXISTS", key}, number(0)); }
+// So many more hold a place of a counted kind; their leases ended five seconds ago.
+inline step dead_holders(int count) {
+  return send({"EVAL",
+               "for i = 1, tonumber(ARGV[1]) do local id = string.format('%032x', i) "
+               "redis.call('ZADD', KEYS[1], ARGV[2], id) "
+               "redis.call('HSET', KEYS[2], id, '1|p|-|v1|' .. id .. '|' .. ARGV[2] .. '|10000|' .. ARGV[2] .. '|ann') "
+               "end "
+               "local used = redis.call('HGET', KEYS[2], 'used') + ARGV[1] "
+               "return redis.call('HSET', KEYS[2], 'used', string.format('%.0f', used))",
+               "2", holder, holders, std::to_string(count), "<now-5000000>"},
+              number(0));
+}
 inline step is_there(const std::string& key) { return send({"EXISTS", key}, number(1)); }
 
 std::vector<script_case> acquire_cases();
