@@ -37,10 +37,16 @@ local function drop(owner)
   end
 end
 
--- The sorted set and the hash live until the last lease ends by itself. In the last millisecond of it nothing is left,
--- and PEXPIRE 0 would delete both, and what is written behind it would stay without an expiry (C8).
+-- The sorted set and the hash live until the last lease ends by itself; behind a PERSIST the set says when that is. In
+-- the last millisecond of it nothing is left, and PEXPIRE 0 would delete both, and what is written behind it would stay
+-- without an expiry (C8).
 local function live(ms)
-  ms = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ms, 1))
+  local left = call('PTTL', KEYS[1])
+  if left < 0 then
+    local ends = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]
+    left = ends and math.ceil((tonumber(ends) - tonumber(now)) / 1000) or 0
+  end
+  ms = string.format('%.0f', math.max(left, ms, 1))
   call('PEXPIRE', KEYS[1], ms)
   call('PEXPIRE', KEYS[5], ms)
 end

@@ -73,7 +73,11 @@ if KEYS[4] then
 end
 
 ttl = math.min(ttl, tonumber(most))
-local lives = string.format('%.0f', math.max(call('PTTL', KEYS[1]), ttl))
+local left = call('PTTL', KEYS[1])
+if left < 0 then -- Somebody's PERSIST, as in counted.lua.
+  left = math.ceil((tonumber(call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]) - tonumber(now)) / 1000)
+end
+local lives = string.format('%.0f', math.max(left, ttl))
 call('PEXPIRE', KEYS[1], lives)
 call('PEXPIRE', KEYS[3], lives)
 call('ZADD', KEYS[1], string.format('%.0f', tonumber(now) + ttl * 1000), owner)

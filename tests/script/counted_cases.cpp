@@ -75,6 +75,8 @@ shape wrong(const std::string& what) { return list({number(9), now(), text(what)
 shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
 step taken(const std::string& permits) { return send({"HGET", holders, "used"}, text(permits)); }
 step holding(std::int64_t count) { return send({"ZCARD", holder}, number(count)); }
+// Somebody takes the expiry of what its holders are in, not of who has how much.
+const step persist = send({"PERSIST", holder}, number(1));
 step waiting(std::int64_t count) { return send({"ZCARD", line}, number(count)); }
 
 }  // namespace
@@ -239,6 +241,15 @@ std::vector<script_case> semaphore_cases() {
        {wait("<A>", granted("ta")), break_one("<ta>", "expiry"),
         send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]), 1, 16) > ARGV[1] and 1 or 0", "1", fence, "<ta>"},
              number(1))}},
+      {"a_break_behind_a_persist_ends_nobody_else_s_hold_C1",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb"), {.ttl = "50000"}), persist, break_one("<ta>", "expiry"),
+        left_is(holder, 40000, 50000), left_is(holders, 40000, 50000), renew_part("<B>", "<tb>", now())}},
+      {"a_renewal_behind_a_persist_ends_nobody_else_s_hold_C1",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb"), {.ttl = "50000"}), persist,
+        renew_part("<A>", "<ta>", now()), left_is(holder, 40000, 50000), left_is(holders, 40000, 50000)}},
+      {"a_grant_behind_a_persist_ends_nobody_else_s_hold_C1",
+       {wait("<A>", granted(), {.ttl = "50000"}), persist, wait("<B>", granted()), left_is(holder, 40000, 50000),
+        left_is(holders, 40000, 50000)}},
       {"break_of_a_token_that_nobody_holds",
        {wait("<A>", granted()), break_one("0000000000000007", "now", list({number(12), now()})), holding(1)}},
       {"inspect_shows_all_of_them",
@@ -288,6 +299,9 @@ std::vector<script_case> shared_cases() {
         downgrade("<A>", "<ta>"), hears({shape::kind::anything}), holding(2), waiting(1),
         renew_part("<A>", "<ta>", now()), look("<B>", claimed(), "w1000000"), taken("2"), downgrade("<A>", "<ta>"),
         taken("2")}},
+      {"a_downgrade_behind_a_persist_keeps_the_hold_C1",
+       {wait("<A>", granted("ta"), writer), persist, downgrade("<A>", "<ta>"), left_is(holder, 5000, 10000),
+        left_is(holders, 5000, 10000), wait("<B>", granted(), reader), renew_part("<A>", "<ta>", now()), holding(2)}},
       {"downgrade_is_for_the_token_only",
        {wait("<A>", granted(), writer), downgrade("<A>", "0000000000000007", not_mine),
         downgrade("<B>", "7", bad("token")), taken("1000000")}},
