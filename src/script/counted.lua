@@ -10,7 +10,7 @@
 --
 -- Each holder has an expiry of its own, so that a dead one's place comes back while others renew theirs (B7). The keys
 -- live as long as the longest of them.
-local last, kind, used, size
+local last, kind, used, size, is_known
 local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out
 local read_only, mark_broken
 
@@ -55,7 +55,7 @@ end
 -- nil: whatever it is. Gives what it is instead, a type of Redis or a kind; nil when all is well. A size other than the
 -- caller's is the caller's to judge.
 read = function(asked)
-  used, size, kind = 0, 0, ''
+  used, size, kind, is_known = 0, 0, '', false
   local kinds = {'zset', 'string', 'zset', 'hash', 'hash'}
   for i = 1, 5 do
     local found = call('TYPE', KEYS[i]).ok
@@ -72,7 +72,7 @@ read = function(asked)
   if kept and asked and mark ~= sub(asked, 1, 1) or mark ~= 's' and mark ~= 'w' and mark ~= '' then
     return mark == 's' and 'semaphore' or mark == 'w' and 'shared lock' or 'lock'
   end
-  size = tonumber(sub(kind, 2)) or 0
+  size, is_known = tonumber(sub(kind, 2)) or 0, true
   if call('EXISTS', KEYS[1]) == 0 then
     -- Not without need: it would be the first write, and what follows could not fail for memory any more.
     if call('EXISTS', KEYS[5]) == 1 then
@@ -131,8 +131,9 @@ put = function(entry, stamp, expires_us)
   return {}
 end
 
+-- Nobody holds what is none of ours.
 held_token = function(owner)
-  if not call('ZSCORE', KEYS[1], owner) then
+  if not is_known or not call('ZSCORE', KEYS[1], owner) then
     return nil
   end
   return string.match(call('HGET', KEYS[5], owner) or '', '^%d+|%a|.|v1|%x+|(%d+)|')

@@ -209,6 +209,13 @@ std::vector<script_case> semaphore_cases() {
         wait("<A>", list({number(4), now()})), holding(1)}},
       {"leave_releases_what_nobody_heard_of",
        {wait("<A>", granted()), leave_part("<A>"), is_absent(holder), leave_part("<A>", not_mine)}},
+      {"leave_and_look_find_nothing_in_somebody_else_s_key_H71",
+       {send({"SET", holder, "theirs", "PX", "9000"}), leave_part("<A>", not_mine), look("<A>", wrong("lock")),
+        value_is(holder, text("theirs")), is_absent(fence)}},
+      // Nobody has counted what is taken then, and to take a part of it out would make room for one too many.
+      {"leave_takes_nothing_out_where_another_key_is_somebody_else_s_C1",
+       {wait("<A>", granted()), send({"SET", line, "theirs", "PX", "9000"}), leave_part("<A>", not_mine), taken("1"),
+        send({"DEL", line}, number(1)), leave_part("<A>"), is_absent(holder)}},
       {"tokens_increase_from_holder_to_holder_C2",
        {wait("<A>", granted("ta")), wait("<B>", granted("tb")),
         send({"EVAL", "return ARGV[2] > ARGV[1] and 1 or 0", "0", "<ta>", "<tb>"}, number(1))}},
