@@ -227,13 +227,18 @@ void quorum_acquire::note_trouble(std::size_t node, std::string text, errc final
 void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::value& reply) {
   auto& kept = votes_[node];
   if (const auto* error = reply.as_error()) {
-    kept = {};
+    // An ACL may deny what stands behind the vote in the script: then it was given.
+    nodes_[node].is_to_leave = script::classify(error->text).code == errc::no_permission;
+    if (!nodes_[node].is_to_leave) kept = {};
     round_->on_refusal(static_cast<int>(node), refusal::other);
     note_error(node, error->text);
     return judge_error(now, node);
   }
   const auto said = script::parse_vote(reply);
-  if (!said) return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
+  if (!said) {
+    nodes_[node].is_to_leave = true;  // Who knows what it did.
+    return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
+  }
   const auto voted = [&](fencing_token token) {
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;

@@ -75,7 +75,7 @@ private:
   enum class phase { connecting, voting, withdrawing, over };
   struct seen {
     bool has_spoken = false;
-    bool is_to_leave = false;  // It gave a vote that must not count.
+    bool is_to_leave = false;  // It gave a vote that must not count, or may have.
     bool is_read = true;       // What its slip says has been taken in.
     bool is_raising = false;
     int lates = 0;

@@ -40,10 +40,8 @@ TEST_F(quorum_acquire_trouble, what_a_server_refuses_is_told_with_its_name_and_i
       {of(fence_too_far), errc::fence_too_far, "min_fence is far ahead of its clock", ""},
       {of(bad_argument), errc::unexpected_reply, "it does not take the request", ""},
       {of(spent), errc::unexpected_reply, "it does not take the request", ""},
-      {[](const peer&) { return simple("OK"); }, errc::unexpected_reply, "its answer is not one of ours", ""},
       {[](const peer&) { return refusal("OOM command not allowed"); }, errc::out_of_memory, "OOM command not allowed",
        ""},
-      {[](const peer&) { return refusal("NOPERM no permissions"); }, errc::no_permission, "NOPERM no permissions", ""},
       {[](const peer&) { return refusal("LOADING in memory"); }, errc{}, "LOADING in memory", ""},
   };
   connect_all();
@@ -62,6 +60,45 @@ TEST_F(quorum_acquire_trouble, what_a_server_refuses_is_told_with_its_name_and_i
     for (std::size_t i = 0; i < 3; ++i) EXPECT_FALSE(is_open_at(i)) << row.text;
     for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(asked(i), IsEmpty()) << row.text;
   }
+}
+
+// What stands behind the vote in the script may be denied, and nobody knows what an answer means that is none of ours.
+TEST_F(quorum_acquire_trouble, who_may_have_voted_for_all_its_answer_is_asked_to_leave_B55_C5) {
+  const struct {
+    std::string said;
+    errc reason;
+  } table[] = {
+      {simple("OK"), errc::unexpected_reply},
+      {refusal("NOPERM no permissions"), errc::no_permission},
+      {refusal("ERR The user executing the script can't run this command or subcommand"), errc::no_permission},
+  };
+  connect_all();
+  for (const auto& row : table) {
+    start();
+    take_votes();
+    for (auto& one : servers) one.say(row.said);
+    drive();
+    EXPECT_FALSE(round->is_over()) << row.said;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(asked(i), ElementsAre("leave")) << row.said;
+    say(0, done(servers[0]));
+    say(1, not_mine(servers[1]));
+    say(2, refusal("NOPERM no permissions"));
+    ASSERT_TRUE(is_over(result::refused)) << row.said;
+    EXPECT_EQ(round->final_reason(), row.reason) << row.said;
+    EXPECT_FALSE(is_open_at(0)) << row.said;
+    EXPECT_FALSE(is_open_at(1)) << row.said;
+    EXPECT_TRUE(is_open_at(2)) << row.said;
+  }
+}
+
+TEST_F(quorum_acquire_trouble, who_wins_has_to_release_what_may_be_a_vote_B55) {
+  start_voting();
+  say(0, refusal("NOPERM no permissions"));
+  grant(1);
+  grant(2);
+  ASSERT_TRUE(is_over(result::won));
+  EXPECT_FALSE(round->votes()[0].token);
+  EXPECT_TRUE(is_open_at(0));
 }
 
 TEST_F(quorum_acquire_trouble, a_server_that_refuses_is_outvoted) {

@@ -40,13 +40,17 @@ end
 -- The sorted set and the hash live until the last lease ends by itself; behind a PERSIST the set says when that is. In
 -- the last millisecond of it nothing is left, and PEXPIRE 0 would delete both, and what is written behind it would stay
 -- without an expiry (C8).
-local function live(ms)
+local function lives(ms)
   local left = call('PTTL', KEYS[1])
   if left < 0 then
     local ends = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]
     left = ends and math.ceil((tonumber(ends) - tonumber(now)) / 1000) or 0
   end
-  ms = string.format('%.0f', math.max(left, ms, 1))
+  return string.format('%.0f', math.max(left, ms, 1))
+end
+
+local function live(ms)
+  ms = lives(ms)
   call('PEXPIRE', KEYS[1], ms)
   call('PEXPIRE', KEYS[5], ms)
 end
@@ -127,7 +131,15 @@ put = function(entry, stamp, expires_us)
     return done
   end
   used = used + entry.permits
-  live(math.ceil((expires_us - tonumber(now)) / 1000))
+  local ms = lives(math.ceil((expires_us - tonumber(now)) / 1000))
+  done = pcall('PEXPIRE', KEYS[5], ms)
+  if type(done) ~= 'table' then
+    done = pcall('PEXPIRE', KEYS[1], ms)
+  end
+  if type(done) == 'table' then
+    drop(entry.id) -- Denied, too.
+    return done
+  end
   return {}
 end
 
