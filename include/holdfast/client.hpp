@@ -64,9 +64,9 @@ public:
   client(client&&) noexcept;
   client& operator=(client&&) noexcept;
 
-  // The lock now, or not at all. Empty: somebody else holds it. Asks once, within client_options::timeout.
-  // After outcome::unknown the orphan, if there is one, is released in the background and ends at the latest
-  // timeout + ttl after the call began.
+  // The lock now, or not at all. Empty: somebody else holds it, or waits for it. Asks once, within
+  // client_options::timeout. After outcome::unknown the orphan, if there is one, is released in the background and ends
+  // at the latest timeout + ttl after the call began.
   [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options = {});
   [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options,
                                                  std::error_code& ec);

@@ -226,6 +226,41 @@ TEST(redlock, R12_three_that_share_the_votes_between_them_do_not_block_each_othe
   });
 }
 
+// A has no time to think: whenever it has released it asks again, and it is as near as B.
+TEST(redlock, P25_who_waits_is_let_in_before_who_takes_it_again_and_again) {
+  const rule about{.opposite = "who stands first in line does not keep others out",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "if wanted and standing == '-' then", "if false then"}}};
+  play(about, [](quorum_story& s) {
+    a_holds(s);
+    s.b.waits();
+    s.passes(1s);
+    s.a.releases();
+    s.a.waits();
+    s.within(1s, "B has it, who came first", [&] { return s.b.holds(); });
+    s.b.releases();
+    s.within(1s, "and then A", [&] { return s.a.holds(); });
+  });
+}
+
+TEST(redlock, P25_who_waited_and_was_killed_costs_a_second_and_no_more) {
+  const rule about{.opposite = "who stood first in line keeps others out for long",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "'PX', '1000'", "'PX', '60000'"}}};
+  play(about, [](quorum_story& s) {
+    a_holds(s);
+    s.b.waits();
+    s.passes(1s);
+    s.b.is_killed();
+    s.a.releases();
+    s.c.tries();
+    s.within(1s, "C is told that it is busy", [&] { return s.c.was_refused(); });
+    s.passes(1s);
+    s.c.tries();
+    s.within(1s, "C has it", [&] { return s.c.holds(); });
+  });
+}
+
 TEST(redlock, R13_who_is_cut_off_before_its_release_costs_a_ttl_and_no_more) {
   const rule about{.opposite = "a vote does not end by itself",
                    .broken = "expected",

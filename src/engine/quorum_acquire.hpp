@@ -36,7 +36,7 @@ public:
     time_point connect_until;  // By then as many as must vote must be connected.
     std::string prefix;
     script::quorum_record record;
-    script::part part{};  // Of a counted kind: how much of it, and who asks.
+    script::part part{};  // Of a counted kind: how much of it.
     script::standing who = script::standing::newcomer;
   };
   quorum_acquire(voters& all, request what, const owner_id& owner, time_point started_at);

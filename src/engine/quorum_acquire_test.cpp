@@ -23,9 +23,9 @@ TEST_F(quorum_acquire_of_five, all_servers_are_asked_before_any_answer_is_read_B
   start_voting();
   ASSERT_EQ(votes.size(), 5u);
   for (const auto& one : votes) {
-    EXPECT_EQ(one.at(6), somebody.hex());
-    EXPECT_EQ(one.at(12), votes[0].at(12)) << "one proposal for all";
-    EXPECT_EQ(one.at(13), text_of(record));
+    EXPECT_EQ(one.at(7), somebody.hex());
+    EXPECT_EQ(one.at(13), votes[0].at(13)) << "one proposal for all";
+    EXPECT_EQ(one.at(14), text_of(record));
   }
 }
 

@@ -109,8 +109,8 @@ TEST_F(quorum_mend_test, nobody_looks_for_a_server_that_is_away_between_the_rene
 // C2: whoever comes next must find our token or a larger one on any majority.
 TEST_F(quorum_mend_test, a_vote_is_asked_for_under_no_smaller_token_C2_P23) {
   const auto lease = mending();
-  EXPECT_EQ(vote.at(6), somebody.hex());
-  EXPECT_EQ(vote.at(11), fencing_token{token.value() - 1}.to_string());
+  EXPECT_EQ(vote.at(7), somebody.hex());
+  EXPECT_EQ(vote.at(12), fencing_token{token.value() - 1}.to_string());
   EXPECT_EQ(proposal_of(vote), token);
   EXPECT_EQ(not_after_of(vote), servers[2].clock + 1s);
 }

@@ -67,13 +67,16 @@ inline std::string in_quarantine(const peer& by, int remaining_ms) {
   return list({integer(8), stamp(by.clock), integer(remaining_ms), integer(100), bulk("restart")});
 }
 
-// ---- what we ask: EVALSHA digest 3 holder fence record owner ttl not_after max_ttl label min_fence proposal record
-// ----
+// ---- what we ask ----
 
-inline server_time not_after_of(const request& vote) {
-  return server_time{std::chrono::microseconds{std::stoll(vote.at(8))}};
+// EVALSHA digest count, so many keys, owner ttl not_after max_ttl label min_fence proposal record and more.
+inline const std::string& argument_of(const request& vote, std::size_t i) {
+  return vote.at(3 + std::stoull(vote.at(2)) + i);
 }
-inline fencing_token proposal_of(const request& vote) { return fencing_token{std::stoull(vote.at(12))}; }
+inline server_time not_after_of(const request& vote) {
+  return server_time{std::chrono::microseconds{std::stoll(argument_of(vote, 2))}};
+}
+inline fencing_token proposal_of(const request& vote) { return fencing_token{std::stoull(argument_of(vote, 6))}; }
 
 // A quarantine is watched for.
 inline channel::settings watching() {

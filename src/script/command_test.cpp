@@ -148,13 +148,14 @@ TEST(command, a_vote_of_a_counted_kind_says_how_much_of_what_and_where_it_stands
   EXPECT_EQ(renewal.args.back(), "v1|1|open|a:1");
 }
 
-TEST(command, a_vote_for_a_lock_is_as_it_was) {
+TEST(command, a_vote_for_a_lock_says_where_its_asker_stands) {
   const quorum_record servers{.servers = "a:1"};
   const auto c =
       vote(some_keys, somebody, 10s, {}, 60s, "ann", {}, fencing_token{7}, "hf:", servers, {}, standing::first_in_line);
   EXPECT_EQ(c.script, id::vote);
-  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:quorum"}));
-  EXPECT_EQ(c.args.size(), 8u);
+  EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:quorum", "hf:{x}:wanted"}));
+  EXPECT_EQ(c.args,
+            (strings{somebody_hex, "10000", "0", "60000", "ann", "0", "0000000000000007", "v1|1|open|a:1", "h"}));
 }
 
 TEST(command, is_sent_by_digest_or_by_text) {

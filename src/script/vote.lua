@@ -4,6 +4,7 @@
 -- KEYS[1]  holder key
 -- KEYS[2]  fence key: the last stamp and the owner id that got it, `stamp|owner id`
 -- KEYS[3]  quorum record: to which list of servers this one belongs, `v1|generation|open|A:1,B:2,C:3`; or `|closed|`
+-- KEYS[4]  wanted key: there for a second while whoever is first in line found it busy
 -- ARGV[1]  owner id, 32 hex digits, fresh for every round
 -- ARGV[2]  ttl in milliseconds, a whole number above 0
 -- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
@@ -12,11 +13,13 @@
 -- ARGV[6]  min_fence: grant only a token above it; 0 when there is no demand
 -- ARGV[7]  proposal: the token that the caller would like all nodes to give, 16 digits
 -- ARGV[8]  the caller's quorum record
+-- ARGV[9]  standing: `h` it is first in line, `k` it holds a lease and has lost this vote, `-` it is neither
 --
 -- Returns  now                         granted, under now as its token
 --          {0, now, token}             granted under that token: the proposal, or what this node needs instead
 --          {1, now, token, pttl}       mine: this owner id has this node's vote already
---          {2, now, value, pttl}       busy: the holder's value (at most 1024 bytes) and its remaining ms, -1 for ever
+--          {2, now, value, pttl}       busy: the holder's value (at most 1024 bytes) and its remaining ms, -1 for ever;
+--                                      empty and -2: free, but whoever is first in line wants it
 --          {3, now}                    late: not_after has passed. This copy had no effect, nothing more (P10)
 --          {4, now}                    spent: this owner id was granted before and has ended (P9)
 --          {9, now, type}              wrong kind: a key holds this type, or the name is used as this kind
@@ -25,7 +28,9 @@
 --          {17, now, record}           other quorum: this server belongs to another list, or to none yet (P26)
 --
 -- A vote is an exclusive lock on one node, with the keys of one: renew, release, leave and inspect are the same. It
--- neither queues nor looks at a line, because lines of several nodes do not make one (P25).
+-- neither queues nor looks at a line, because lines of several nodes do not make one (P25). But who takes it again as
+-- soon as it is free would keep those who wait out for ever: so whoever is first of them says so, and where it found it
+-- busy nobody else is let in for a second, in which it comes again. Its grant ends that.
 --
 -- The token. Every node takes the proposal when it is above its last stamp and not behind its clock; where a majority
 -- does, the round is over. Otherwise each says what it needs, and raise.lua writes the largest to a majority before
@@ -40,21 +45,26 @@
 --
 -- It must be one step for the reasons that acquire.lua has, and the holder's SET is the first write and a denyoom
 -- command for them, too: with a full memory nothing happens at all.
-local call, sub = redis.call, string.sub
+local call, pcall, sub = redis.call, redis.pcall, string.sub
 
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
 
 -- include: ballot.lua
 
-for i = 1, 3 do
+local standing = ARGV[9]
+if standing ~= '-' and standing ~= 'h' and standing ~= 'k' then
+  return {10, now, 'standing'}
+end
+
+for i = 1, 4 do
   local kind = call('TYPE', KEYS[i]).ok
   if kind ~= 'none' and kind ~= 'string' then
     return {9, now, kind}
   end
 end
-local found = call('MGET', KEYS[1], KEYS[2], KEYS[3])
-local value, last, kept = found[1], found[2], found[3]
+local found = call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+local value, last, kept, wanted = found[1], found[2], found[3], found[4]
 
 if is_of_another_quorum(kept) then
   return {17, now, sub(kept or '', 1, 4096)}
@@ -79,10 +89,16 @@ if value then
     pttl = most
     call('PEXPIRE', KEYS[1], pttl)
   end
+  if standing == 'h' then
+    pcall('SET', KEYS[4], '1', 'PX', '1000')
+  end
   return {2, now, sub(value, 1, 1024), pttl}
 end
 if last and sub(last, 18, 49) == owner then
   return {4, now}
+end
+if wanted and standing == '-' then
+  return {2, now, '', -2}
 end
 
 if is_too_far() then
@@ -96,5 +112,8 @@ if kept then
   call('PEXPIRE', KEYS[3], record_ms())
 else
   call('SET', KEYS[3], record, 'PX', record_ms())
+end
+if wanted and standing == 'h' then
+  call('DEL', KEYS[4])
 end
 return stamp == now and now or {0, now, stamp}

@@ -7,6 +7,8 @@ namespace holdfast::tests {
 namespace {
 
 const std::string quorum = "hf:quorum";
+const std::string wanted = "hf:{x}:wanted";
+const std::string past = "1000000000000000";
 const std::string ours = "v1|1|open|a:1,b:1,c:1";
 const std::string theirs = "v1|1|open|a:1,b:1,d:1";
 const std::string later = "v1|3|open|a:1,b:1,c:1";
@@ -22,11 +24,15 @@ shape bad(const std::string& what) { return list({number(10), now(), text(what)}
 shape granted(const std::string& token) { return list({number(0), now(), text(token)}); }
 shape other_quorum(const std::string& record) { return list({number(17), now(), text(record)}); }
 
-step vote_with(std::vector<std::string> args, shape expected) {
-  return run(id::vote, {holder, fence, quorum}, std::move(args), std::move(expected));
+step vote_with(std::vector<std::string> args, shape expected, const std::string& standing = "-") {
+  args.push_back(standing);
+  return run(id::vote, {holder, fence, quorum, wanted}, std::move(args), std::move(expected));
 }
 step vote(const std::string& who, const std::string& proposal, shape expected, const std::string& record = ours) {
   return vote_with({who, "10000", "0", "60000", "ann", "0", proposal, record}, std::move(expected));
+}
+step vote_as(const std::string& standing, const std::string& who, shape expected) {
+  return vote_with({who, "10000", "0", "60000", "ann", "0", past, ours}, std::move(expected), standing);
 }
 step raise(const std::string& who, const std::string& token, shape expected) {
   return run(id::raise, {holder, fence}, {who, token}, std::move(expected));
@@ -37,7 +43,6 @@ step renew_vote(const std::string& token, shape expected, const std::string& rec
 step record_is(const std::string& record) { return send({"SET", quorum, record, "PX", "3000"}); }
 // The server's time as <t>.
 step look_at_the_clock() { return leave("<D>", list({saved("five"), now("t")})); }
-const std::string past = "1000000000000000";
 
 std::vector<script_case> token_cases() {
   return {
@@ -131,7 +136,34 @@ std::vector<script_case> vote_cases() {
         vote("<A>", past, bad("quorum record"), "v1|0000000001|open|a"),
         vote_with({"<A>", "70000", "0", "60000", "ann", "0", past, ours}, bad("ttl")),
         vote_with({"<A>", "10000", "7", "60000", "ann", "0", past, ours}, bad("not_after")),
-        vote_with({"<A>", "10000", "0", "60000", "ann", "x", past, ours}, bad("min_fence")), is_absent(holder)}},
+        vote_with({"<A>", "10000", "0", "60000", "ann", "x", past, ours}, bad("min_fence")),
+        vote_as("x", "<A>", bad("standing")), is_absent(holder)}},
+  };
+}
+
+std::vector<script_case> standing_cases() {
+  const shape busy = list({number(2), now(), {shape::kind::anything}, number(1, 10000)});
+  const shape free_but_wanted = list({number(2), now(), text(""), number(-2)});
+  return {
+      {"who_is_first_in_line_for_a_lock_is_not_overtaken_P25",
+       {vote_as("-", "<A>", now("ta")), vote_as("h", "<B>", busy), left_is(wanted, 1, 1000),
+        release("<A>", "<ta>", now()), vote_as("-", "<C>", free_but_wanted), is_absent(holder),
+        vote_as("h", "<B>", now("tb")), is_absent(wanted), release("<B>", "<tb>", now()), vote_as("-", "<C>", now())}},
+      {"who_is_first_in_line_for_a_lock_and_does_not_come_again_is_forgotten_C8",
+       {vote_as("-", "<A>", now("ta")), vote_as("h", "<B>", busy), release("<A>", "<ta>", now()),
+        send({"PEXPIRE", wanted, "50"}, number(1)), until_gone(wanted), vote_as("-", "<C>", now())}},
+      {"a_holder_of_a_lock_that_lost_its_vote_gets_it_again_whoever_waits_R18",
+       {vote_as("-", "<A>", now()), vote_as("h", "<B>", busy), send({"DEL", holder, fence}, number(2)),
+        vote_as("k", "<A>", now()), is_there(wanted)}},
+      {"who_finds_a_lock_busy_and_is_not_first_wants_nothing",
+       {vote_as("-", "<A>", now()), vote_as("-", "<B>", busy), vote_as("k", "<B>", busy), is_absent(wanted)}},
+      {"who_may_not_say_that_it_is_first_is_told_that_it_is_busy_H35",
+       {vote_as("-", "<A>", now()), deny("SET"), vote_as("h", "<B>", busy), allow_all(), memory_full(),
+        vote_as("h", "<B>", busy), memory_free(), is_absent(wanted)}},
+      {"what_is_wanted_is_no_vote_over_a_list_H71",
+       {send({"RPUSH", wanted, "data"}, number(1)), vote_as("h", "<A>", list({number(9), now(), text("list")})),
+        is_absent(holder)},
+       {wanted}},
   };
 }
 
@@ -189,6 +221,7 @@ std::vector<script_case> record_cases() {
 std::vector<script_case> quorum_cases() {
   auto all = token_cases();
   for (auto& more : vote_cases()) all.push_back(std::move(more));
+  for (auto& more : standing_cases()) all.push_back(std::move(more));
   for (auto& more : record_cases()) all.push_back(std::move(more));
   return all;
 }

@@ -69,7 +69,7 @@ step leave_part(const std::string& who, shape expected = now()) {
   return run(id::leave_counted, keys, {who}, std::move(expected));
 }
 step plain_vote(const std::string& who, shape expected) {
-  return run(id::vote, {holder, fence, quorum}, {who, "10000", "0", "60000", "ann", "0", past, ours},
+  return run(id::vote, {holder, fence, quorum, wanted}, {who, "10000", "0", "60000", "ann", "0", past, ours, "-"},
              std::move(expected));
 }
 step taken(const std::string& permits) { return send({"HGET", holders, "used"}, text(permits)); }
