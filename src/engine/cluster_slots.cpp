@@ -2,7 +2,10 @@
 #include "engine/cluster_slots.hpp"
 
 #include <algorithm>
-#include <map>
+#include <bitset>
+#include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace holdfast::engine {
@@ -76,21 +79,23 @@ std::size_t slot_map::covered() const {
 
 namespace {
 
-// By what those say whom `proposal` calls primaries.
-std::optional<slot_map> agreed(std::span<const slots_vote> votes, const slots_answer& proposal) {
-  const auto electors = addresses_of(proposal);
+// By what the electors say, of those who are asked.
+std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vector<cluster_address>& electors) {
   std::vector<const slots_vote*> counted;
   for (const auto& one : votes) {
     if (std::binary_search(electors.begin(), electors.end(), one.from)) counted.push_back(&one);
   }
-  if (counted.empty()) return std::nullopt;
+  // The silent ones count against everybody, so nobody needs to be asked what these say.
+  if (counted.size() * 2 <= electors.size()) return std::nullopt;
 
   slot_map out;
   out.owner.fill(slot_map::nobody);
   out.asked_at = never;
-  std::map<std::string, std::uint16_t> known;
+  std::unordered_map<std::string_view, std::uint16_t> known;
   // Of each who voted, for each slot.
   std::vector<std::array<std::uint16_t, slot_count>> said(counted.size());
+  // Where the range of any of them begins, or is over: in between, all slots are alike.
+  std::bitset<slot_count + 1> changes;
   for (std::size_t v = 0; v < counted.size(); ++v) {
     said[v].fill(slot_map::nobody);
     out.asked_at = std::min(out.asked_at, counted[v]->asked_at);
@@ -103,17 +108,25 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const slots_an
     for (const auto& r : counted[v]->what.ranges) {
       std::fill(said[v].begin() + static_cast<std::ptrdiff_t>(r.first),
                 said[v].begin() + static_cast<std::ptrdiff_t>(r.last) + 1, index[r.primary]);
+      changes.set(r.first);
+      changes.set(r.last + 1);
     }
   }
+  std::vector<std::size_t> in_favour(out.primaries.size(), 0);
   for (std::size_t slot = 0; slot < slot_count; ++slot) {
+    if (!changes[slot]) {
+      if (slot > 0) out.owner[slot] = out.owner[slot - 1];
+      continue;
+    }
     for (const auto& one : said) {
       const auto named = one[slot];
       if (named == slot_map::nobody) continue;
-      const auto in_favour = static_cast<std::size_t>(
-          std::count_if(said.begin(), said.end(), [&](const auto& other) { return other[slot] == named; }));
-      if (in_favour * 2 <= electors.size()) continue;
+      if (++in_favour[named] * 2 <= electors.size()) continue;
       out.owner[slot] = named;
       break;
+    }
+    for (const auto& one : said) {
+      if (one[slot] != slot_map::nobody) in_favour[one[slot]] = 0;
     }
   }
   if (out.covered() == 0) return std::nullopt;
@@ -128,9 +141,15 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const slots_an
 
 std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes) {
   std::optional<slot_map> best;
+  // Most of them name the same, and the votes are counted once for that.
+  std::set<std::vector<cluster_address>> tried;
   for (const auto& one : votes) {
-    auto map = agreed(votes, one.what);
-    if (map && (!best || map->covered() > best->covered())) best = std::move(map);
+    const auto [electors, is_new] = tried.insert(addresses_of(one.what));
+    if (!is_new) continue;
+    auto map = agreed(votes, *electors);
+    if (!map || (best && map->covered() <= best->covered())) continue;
+    best = std::move(map);
+    if (best->covered() == slot_count) break;
   }
   return best;
 }

@@ -4,7 +4,13 @@
 #include "engine/peer_testing.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -131,6 +137,36 @@ TEST_F(a_cluster, names_nobody_for_a_slot_about_which_they_disagree) {
   EXPECT_EQ(owner_of(*map, 15), "");
 }
 
+// Enough of them are heard, and too few of those say the same.
+TEST_F(a_cluster, counts_the_silent_ones_against_whom_most_of_the_others_name_P22) {
+  const auto five = thirds({{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}});
+  auto other = five;
+  other.primaries[0].id = "f";
+  EXPECT_EQ(owner_of(named_by_majority(std::vector{vote(1, other), vote(2, five), vote(3, five)}).value(), 0), "");
+  const auto four = thirds({{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}});
+  other = four;
+  other.primaries[0].id = "f";
+  EXPECT_EQ(owner_of(named_by_majority(std::vector{vote(1, other), vote(2, four), vote(3, four)}).value(), 0), "");
+}
+
+// As large as clusters get. Who compares each vote with each other, slot by slot, needs seconds for it.
+TEST_F(a_cluster, of_two_hundred_is_what_all_say) {
+  std::vector<who> all;
+  for (int i = 0; i < 200; ++i) all.push_back({"node " + std::to_string(i), i});
+  const auto named = thirds(all);
+  std::vector<slots_vote> votes;
+  for (int i = 0; i < 200; ++i) {
+    const auto map = named_by_majority(votes);
+    ASSERT_EQ(map.has_value(), votes.size() > 100) << votes.size();
+    votes.push_back(vote(i, named));
+  }
+  const auto map = named_by_majority(votes);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->covered(), slot_count);
+  EXPECT_EQ(map->primaries.size(), 200U);
+  EXPECT_EQ(owner_of(*map, slot_count - 1), "node 199");
+}
+
 // What it says of the others is nothing to those of the slot in doubt, and both are on one connection.
 TEST_F(a_cluster, does_not_name_a_primary_of_which_one_slot_is_in_doubt_P22) {
   const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)});
@@ -153,6 +189,106 @@ TEST_F(a_cluster, keeps_a_slot_in_doubt_where_it_was_and_does_not_name_who_serve
   EXPECT_EQ(owner_of(map, 0), "a");
   EXPECT_FALSE(map.is_named[map.owner[0]]);
   EXPECT_TRUE(map.is_named[map.owner[slot_count - 1]]);
+}
+
+// ---- the majority, counted plainly ----
+
+constexpr std::size_t told_slots = 24;  // The first ones, of which anything is said.
+
+struct plain_map {
+  std::array<std::string, told_slots> owner;  // By id.
+  time_point asked_at = never;
+  friend bool operator==(const plain_map&, const plain_map&) = default;
+};
+
+std::string named_for(const slots_answer& what, std::size_t slot) {
+  std::string who;
+  for (const auto& r : what.ranges) {
+    if (r.first <= slot && slot <= r.last) who = what.primaries[r.primary].id;
+  }
+  return who;
+}
+
+std::size_t covered(const plain_map& map) {
+  return told_slots - static_cast<std::size_t>(std::count(map.owner.begin(), map.owner.end(), ""));
+}
+
+// The words of named_by_majority's comment, one after the other.
+std::optional<plain_map> plainly_named(const std::vector<slots_vote>& votes) {
+  std::optional<plain_map> best;
+  for (const auto& proposal : votes) {
+    std::set<cluster_address> electors;
+    for (const auto& p : proposal.what.primaries) electors.insert(p.where);
+    plain_map map;
+    for (const auto& one : votes) {
+      if (electors.contains(one.from)) map.asked_at = std::min(map.asked_at, one.asked_at);
+    }
+    for (std::size_t slot = 0; slot < told_slots; ++slot) {
+      std::map<std::string, std::size_t> in_favour;
+      for (const auto& one : votes) {
+        const auto who = named_for(one.what, slot);
+        if (electors.contains(one.from) && !who.empty()) ++in_favour[who];
+      }
+      for (const auto& [who, count] : in_favour) {
+        if (count * 2 > electors.size()) map.owner[slot] = who;
+      }
+    }
+    if (covered(map) > 0 && (!best || covered(map) > covered(*best))) best = map;
+  }
+  return best;
+}
+
+int up_to(int most) { return *rc::gen::inRange(0, most + 1); }
+
+// Of one of five, at one of six addresses: what its voters say is much alike, so that there are majorities.
+slots_answer any_answer(const std::vector<std::size_t>& usual_ends) {
+  slots_answer out;
+  auto ends = usual_ends;
+  if (up_to(3) == 0) ends[static_cast<std::size_t>(up_to(2))] += static_cast<std::size_t>(up_to(3));
+  std::sort(ends.begin(), ends.end());
+  std::size_t first = static_cast<std::size_t>(up_to(9) / 9);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const int who = up_to(5) > 0 ? static_cast<int>(i) : up_to(4);
+    const std::string id{static_cast<char>('a' + who)};
+    auto known = std::find_if(out.primaries.begin(), out.primaries.end(), [&](const auto& p) { return p.id == id; });
+    if (known == out.primaries.end()) {
+      const int where = up_to(9) > 0 ? who : up_to(5);
+      out.primaries.push_back({id, {"10.0.0." + std::to_string(where), "7000"}, 1});
+      known = out.primaries.end() - 1;
+    }
+    if (first > ends[i]) continue;
+    out.ranges.push_back({first, ends[i], static_cast<std::size_t>(known - out.primaries.begin())});
+    first = ends[i] + 1 + static_cast<std::size_t>(up_to(9) / 9);
+  }
+  return out;
+}
+
+TEST(named_by_majority_of_a_cluster, is_what_plain_counting_says_P22) {
+  EXPECT_TRUE(rc::check("any few votes", [] {
+    std::vector<std::size_t> usual_ends;
+    for (int i = 0; i < 3; ++i) usual_ends.push_back(static_cast<std::size_t>(up_to(20)));
+    std::vector<slots_vote> votes;
+    for (int from = 0; from < 6; ++from) {
+      if (up_to(3) == 0) continue;
+      votes.push_back({{"10.0.0." + std::to_string(from), "7000"}, any_answer(usual_ends), start + up_to(3) * 1s});
+    }
+    const auto map = named_by_majority(votes);
+    const auto plain = plainly_named(votes);
+    RC_CLASSIFY(plain.has_value(), "somebody is named");
+    RC_ASSERT(map.has_value() == plain.has_value());
+    if (!map) return;
+    RC_ASSERT(map->covered() == covered(*plain));
+    RC_ASSERT(map->asked_at == plain->asked_at);
+    std::set<std::string> owners;
+    for (std::size_t slot = 0; slot < told_slots; ++slot) {
+      const auto owner = map->owner[slot];
+      RC_ASSERT((owner == slot_map::nobody ? "" : map->primaries[owner].id) == plain->owner[slot]);
+      owners.insert(plain->owner[slot]);
+    }
+    for (std::size_t i = 0; i < map->primaries.size(); ++i) {
+      RC_ASSERT(map->is_named[i] == owners.contains(map->primaries[i].id));
+    }
+  }));
 }
 
 }  // namespace
