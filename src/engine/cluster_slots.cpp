@@ -12,6 +12,9 @@ namespace holdfast::engine {
 
 namespace {
 
+// What Redis advises as the most for a cluster, replicas included. Each that is named gets a connection.
+constexpr std::size_t most_primaries = 1'000;
+
 // [host, port, id, more]. The host may be nil, empty or `?`: the one that was asked.
 std::optional<cluster_primary> node_of(const resp::value& what, const cluster_address& asked) {
   const auto* parts = what.as_array();
@@ -31,14 +34,6 @@ std::optional<std::size_t> slot_in(const resp::value& what) {
   return static_cast<std::size_t>(*number);
 }
 
-std::size_t index_of(slots_answer& in, const cluster_primary& who) {
-  const auto found =
-      std::find_if(in.primaries.begin(), in.primaries.end(), [&](const auto& p) { return p.id == who.id; });
-  if (found != in.primaries.end()) return static_cast<std::size_t>(found - in.primaries.begin());
-  in.primaries.push_back(who);
-  return in.primaries.size() - 1;
-}
-
 std::vector<cluster_address> addresses_of(const slots_answer& what) {
   std::vector<cluster_address> all;
   for (const auto& one : what.primaries) all.push_back(one.where);
@@ -53,6 +48,8 @@ std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const 
   const auto* ranges = reply.as_array();
   if (!ranges) return std::nullopt;
   slots_answer out;
+  std::unordered_map<std::string, std::size_t> known;
+  std::bitset<slot_count> taken;
   for (const auto& one : *ranges) {
     const auto* parts = one.as_array();
     if (!parts || parts->size() < 3) return std::nullopt;
@@ -60,7 +57,14 @@ std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const 
     const auto last = slot_in((*parts)[1]);
     const auto primary = node_of((*parts)[2], asked);
     if (!first || !last || *last < *first || !primary) return std::nullopt;
-    const auto index = index_of(out, *primary);
+    for (std::size_t slot = *first; slot <= *last; ++slot) {
+      if (taken[slot]) return std::nullopt;
+      taken.set(slot);
+    }
+    const auto [found, is_new] = known.try_emplace(primary->id, out.primaries.size());
+    if (is_new) out.primaries.push_back(*primary);
+    if (out.primaries.size() > most_primaries) return std::nullopt;
+    const auto index = found->second;
     out.ranges.push_back({*first, *last, index});
     out.primaries[index].replicas = static_cast<int>(parts->size() - 3);
     for (std::size_t i = 3; i < parts->size(); ++i) {
@@ -69,7 +73,6 @@ std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const 
       out.replicas.push_back(replica->where);
     }
   }
-  if (out.primaries.size() >= slot_map::nobody) return std::nullopt;
   return out;
 }
 
@@ -101,6 +104,8 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vec
     out.asked_at = std::min(out.asked_at, counted[v]->asked_at);
     std::vector<std::uint16_t> index;
     for (const auto& p : counted[v]->what.primaries) {
+      // All who voted together name more than there are numbers for.
+      if (out.primaries.size() == slot_map::nobody) return std::nullopt;
       const auto [at, is_new] = known.try_emplace(p.id, static_cast<std::uint16_t>(out.primaries.size()));
       if (is_new) out.primaries.push_back(p);
       index.push_back(at->second);
@@ -154,19 +159,30 @@ std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes) {
   return best;
 }
 
+namespace {
+
+// Nobody: there is no number for one more.
+std::size_t index_in(slot_map& map, const cluster_primary& who) {
+  const auto found =
+      std::find_if(map.primaries.begin(), map.primaries.end(), [&](const auto& p) { return p.id == who.id; });
+  if (found != map.primaries.end()) return static_cast<std::size_t>(found - map.primaries.begin());
+  if (map.primaries.size() == slot_map::nobody) return slot_map::nobody;
+  map.primaries.push_back(who);
+  map.is_named.push_back(false);
+  return map.primaries.size() - 1;
+}
+
+}  // namespace
+
 slot_map merged(const slot_map& before, slot_map round) {
+  std::vector<std::optional<std::size_t>> here(before.primaries.size());  // Of each that was known, in the round.
   for (std::size_t slot = 0; slot < slot_count; ++slot) {
     if (round.owner[slot] != slot_map::nobody || before.primaries.empty()) continue;
-    if (before.owner[slot] == slot_map::nobody) continue;
-    const auto& old = before.primaries[before.owner[slot]];
-    auto here =
-        std::find_if(round.primaries.begin(), round.primaries.end(), [&](const auto& p) { return p.id == old.id; });
-    if (here == round.primaries.end()) {
-      round.primaries.push_back(old);
-      round.is_named.push_back(false);
-      here = round.primaries.end() - 1;
-    }
-    const auto index = static_cast<std::size_t>(here - round.primaries.begin());
+    const auto owner = before.owner[slot];
+    if (owner == slot_map::nobody) continue;
+    if (!here[owner]) here[owner] = index_in(round, before.primaries[owner]);
+    const std::size_t index = *here[owner];
+    if (index == slot_map::nobody) continue;
     round.owner[slot] = static_cast<std::uint16_t>(index);
     round.is_named[index] = false;
   }

@@ -51,7 +51,8 @@ struct slots_answer {
   std::vector<cluster_address> replicas{};
 };
 
-// `asked`: where, for nodes that say "the one that you asked" instead of an address. Empty: it is no such answer.
+// `asked`: where, for nodes that say "the one that you asked" instead of an address. Empty: it is no such answer, names
+// two primaries for one slot, or more than 1,000.
 std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const cluster_address& asked);
 
 // An answer, from whom, and when he was asked.
@@ -75,7 +76,7 @@ struct slot_map {
 
 // A primary serves a slot if more than half of all primaries say so, those that are silent included. Which primaries
 // there are is what any of the answers says, as long as more than half of those agree. Empty: none are named by a
-// majority.
+// majority, or those who agree name more than a map has numbers for.
 std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes);
 
 // What is known after a round: a slot for which there is no majority stays where it was, and who serves it is not

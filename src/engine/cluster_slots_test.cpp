@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::engine {
@@ -61,6 +62,31 @@ TEST(parse_cluster_slots, refuses_what_no_node_says) {
                           list({list({integer(0), integer(4), a, bulk("a2")})})}) {
     EXPECT_FALSE(parse_cluster_slots(parsed(bad), asked)) << bad;
   }
+}
+
+// One node of a hostile cluster could name more primaries than there are slots.
+TEST(parse_cluster_slots, refuses_two_primaries_for_one_slot) {
+  const auto a = node("10.0.0.1", 7001, "a");
+  const auto b = node("10.0.0.2", 7002, "b");
+  for (const auto& second : {std::pair{99, 200}, std::pair{0, 0}, std::pair{10, 20}, std::pair{0, 16383}}) {
+    EXPECT_FALSE(parse_cluster_slots(
+        parsed(list({list({integer(0), integer(99), a}), list({integer(second.first), integer(second.second), b})})),
+        asked))
+        << second.first;
+  }
+}
+
+std::string a_slot_each(int primaries) {
+  std::string all = "*" + std::to_string(primaries) + "\r\n";
+  for (int i = 0; i < primaries; ++i) {
+    all += list({integer(i), integer(i), node("10.0.0.1", 1 + i, std::to_string(i))});
+  }
+  return all;
+}
+
+TEST(parse_cluster_slots, refuses_more_than_a_thousand_primaries) {
+  EXPECT_EQ(parse_cluster_slots(parsed(a_slot_each(1'000)), asked).value().primaries.size(), 1'000U);
+  EXPECT_FALSE(parse_cluster_slots(parsed(a_slot_each(1'001)), asked));
 }
 
 // ---- the majority ----
@@ -147,6 +173,37 @@ TEST_F(a_cluster, counts_the_silent_ones_against_whom_most_of_the_others_name_P2
   other = four;
   other.primaries[0].id = "f";
   EXPECT_EQ(owner_of(named_by_majority(std::vector{vote(1, other), vote(2, four), vote(3, four)}).value(), 0), "");
+}
+
+// 66 who name 1,000 each are more than numbers for primaries, and the last ones would get those of the first ones.
+TEST_F(a_cluster, of_more_primaries_than_there_are_numbers_is_none) {
+  std::vector<slots_vote> votes;
+  for (const int strangers : {999, 992}) {
+    votes.clear();
+    for (int from = 0; from < 66; ++from) {
+      slots_answer what;
+      for (int i = 0; i < strangers; ++i) {
+        what.primaries.push_back({std::to_string(from) + " " + std::to_string(i), at(i % 66), 0});
+      }
+      what.primaries.push_back({"a", at(0), 0});
+      what.ranges.push_back({0, slot_count - 1, what.primaries.size() - 1});
+      votes.push_back(vote(from, what));
+    }
+    EXPECT_EQ(named_by_majority(votes).has_value(), strangers == 992) << strangers;
+  }
+}
+
+TEST_F(a_cluster, takes_over_nobody_for_whom_there_is_no_number) {
+  const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)});
+  ASSERT_TRUE(known);
+  slot_map round;
+  round.owner.fill(slot_map::nobody);
+  for (int i = 0; i < slot_map::nobody; ++i) round.primaries.push_back({std::to_string(i), at(1), 0});
+  round.is_named.assign(round.primaries.size(), true);
+  EXPECT_EQ(merged(*known, round).covered(), 0U);
+  round.primaries.pop_back();
+  round.is_named.pop_back();
+  EXPECT_EQ(owner_of(merged(*known, round), 0), "a");
 }
 
 // As large as clusters get. Who compares each vote with each other, slot by slot, needs seconds for it.
