@@ -37,7 +37,9 @@ std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks
   const auto middle = known.begin() + static_cast<std::ptrdiff_t>((known.size() - 1) / 2);
   std::nth_element(known.begin(), middle, known.end());
   for (std::size_t i = 0; i < clocks.size(); ++i) {
-    if (clocks[i]) out[i] = std::chrono::abs(*clocks[i] - *middle) > most;
+    // In the servers' unit: 16 digits of it are more nanoseconds than a duration holds.
+    if (clocks[i])
+      out[i] = std::chrono::abs(*clocks[i] - *middle) > std::chrono::floor<std::chrono::microseconds>(most);
   }
   return out;
 }

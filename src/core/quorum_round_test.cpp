@@ -360,6 +360,19 @@ TEST(out_of_step, names_whose_clock_is_far_from_the_median_P24) {
   EXPECT_THAT(out_of_step({}, 30s), IsEmpty());
 }
 
+// The last instant that 16 digits say is so far away that it is no number of nanoseconds.
+TEST(out_of_step, names_the_clock_that_is_farthest_away_P24) {
+  const std::array<std::optional<server_time>, 3> clocks{server_time{0us}, server_time{0us},
+                                                         server_time{9'999'999'999'999'999us}};
+  EXPECT_THAT(out_of_step(clocks, 30s), ElementsAre(false, false, true));
+}
+
+TEST(out_of_step, counts_what_is_less_than_a_microsecond_as_it_is) {
+  const std::array<std::optional<server_time>, 2> clocks{server_time{0us}, server_time{31us}};
+  EXPECT_THAT(out_of_step(clocks, 31us - 1ns), ElementsAre(false, true));
+  EXPECT_THAT(out_of_step(clocks, 31us + 1ns), ElementsAre(false, false));
+}
+
 }  // namespace
 
 }  // namespace holdfast::core

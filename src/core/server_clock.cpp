@@ -9,11 +9,18 @@ namespace holdfast::core {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+// The 16 digits of a server's stamp are more nanoseconds than a duration holds. A step is a step from here on.
+constexpr std::chrono::microseconds farthest = std::chrono::years{100};
+
+}  // namespace
+
 std::optional<duration> server_clock::observe(server_time server_now, time_point sent_at, time_point received_at) {
   const duration round_trip = received_at - sent_at;
   std::optional<duration> step;
   if (known_) {
-    const duration theirs = server_now - server_now_;
+    const duration theirs = std::clamp(server_now - server_now_, -farthest, farthest);
     const duration ours = received_at - received_at_;
     const duration apart = theirs - ours;
     const duration allowed = std::max<duration>(250ms, ours / 100) + round_trip + round_trip_;

@@ -57,6 +57,17 @@ TEST(server_clock, notices_that_the_server_stands_still_H8) {
   EXPECT_EQ(c.observe(s0, t0 + 1s, t0 + 1s), duration{-1s});
 }
 
+// Whatever 16 digits say, from the first instant to the last one.
+TEST(server_clock, the_longest_step_is_one_in_its_own_direction) {
+  constexpr server_time first{0us};
+  constexpr server_time last{9'999'999'999'999'999us};
+  server_clock c;
+  EXPECT_FALSE(c.observe(first, t0, t0));
+  EXPECT_GT(c.observe(last, t0 + 1s, t0 + 1s), duration{24h});
+  EXPECT_EQ(c.at(t0 + 1s), last);
+  EXPECT_LT(c.observe(first, t0 + 2s, t0 + 2s), duration{-24h});
+}
+
 TEST(server_clock, a_step_is_told_once) {
   auto c = seen_once();
   EXPECT_TRUE(c.observe(s0 + 1h, t0 + 1s, t0 + 1s));

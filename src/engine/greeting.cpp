@@ -17,6 +17,9 @@ namespace holdfast::engine {
 
 namespace {
 
+// What our scripts have room for: 16 digits of microseconds, until the year 2286.
+constexpr server_time last_time{std::chrono::microseconds{9'999'999'999'999'999}};
+
 connection_failure refused(const std::string& text) {
   const auto what = script::classify(text);
   return {what.code, text, what.what == script::reaction::give_up, false};
@@ -160,6 +163,7 @@ std::optional<connection_failure> greeting::on_time(const resp::value& reply) {
     if (read.ec != std::errc{} || numbers[i] < 0 || numbers[i] > 1'000'000'000'000) return nonsense("TIME");
   }
   now_ = server_time{std::chrono::seconds{numbers[0]} + std::chrono::microseconds{numbers[1]}};
+  if (now_ > last_time) return nonsense("TIME");
   return std::nullopt;
 }
 

@@ -160,11 +160,16 @@ TEST(greeting, every_reply_of_a_wrong_type_ends_it) {
 
 TEST(greeting, times_that_are_none_end_it) {
   for (const auto& wrong : {list({bulk("1"), bulk("x")}), list({bulk("-1"), bulk("0")}), list({bulk("1")}),
-                            list({bulk("99999999999999"), bulk("0")}), list({bulk(""), bulk("0")})}) {
+                            list({bulk("99999999999999"), bulk("0")}), list({bulk(""), bulk("0")}),
+                            list({bulk("10000000000"), bulk("0")}), list({bulk("9999999999"), bulk("1000000")})}) {
     const outcome_of failed{0, 1, wrong};
     ASSERT_TRUE(failed.failure) << wrong;
     EXPECT_EQ(failed.failure->code, errc::unexpected_reply);
   }
+}
+
+TEST(greeting, the_last_time_that_scripts_can_say_is_one) {
+  EXPECT_FALSE((outcome_of{0, 1, list({bulk("9999999999"), bulk("999999")})}.failure));
 }
 
 TEST(greeting, a_replica_keeps_no_locks_H37) {

@@ -30,7 +30,8 @@ std::optional<message> parse_message(std::string_view text) {
   if (!now || !at) return std::nullopt;
   message m{text.substr(0, owner_size), server_time{std::chrono::microseconds{*now}}, duration{0}};
   if (!is_grant && *at > *now) {
-    m.look_in = std::min<duration>(std::chrono::microseconds{*at - *now}, std::chrono::minutes{1});
+    // In their unit: 16 digits of it are more nanoseconds than a duration holds.
+    m.look_in = std::min<std::chrono::microseconds>(std::chrono::microseconds{*at - *now}, std::chrono::minutes{1});
   }
   return m;
 }

@@ -35,6 +35,7 @@ TEST(message, look_is_between_now_and_a_minute) {
   EXPECT_EQ(parse_message("v1|look|" + owner + "|1795212800000042|1795212860000042").value().look_in, 1min);
   EXPECT_EQ(parse_message("v1|look|" + owner + "|1795212800000042|1795212859999042").value().look_in, 59'999ms);
   EXPECT_EQ(parse_message("v1|look|" + owner + "|0000000000000000|0").value().look_in, 0s);
+  EXPECT_EQ(parse_message("v1|look|" + owner + "|0000000000000000|9999999999999999").value().look_in, 1min);
 }
 
 TEST(message, anything_else_is_none) {
