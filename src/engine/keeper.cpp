@@ -37,10 +37,6 @@ void keeper::keep(std::shared_ptr<held_lease> lease, time_point granted_at, time
 void keeper::keep_as_one(leases several, time_point granted_at, time_point deadline, renewal mode) {
   const held_lease* key = several.front().get();
   const std::chrono::milliseconds ttl = key->ttl;
-  // A silent connection must be given up while there is time for another.
-  if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
-  least_silence_ = std::min(least_silence_, duration{ttl} / 4);
-  channel_.set_least_silence(least_silence_);
   time_point last = never;
   for (const auto& one : several) last = std::min(last, one->last);
   for (const auto& one : several) one->deadline.shorten(last);
@@ -121,6 +117,16 @@ void keeper::on_wake(time_point now) {
 }
 
 time_point keeper::wake_at() const { return std::min(agenda_.next(), channel_.wake_at()); }
+
+// A silent connection must be given up while there is time for another, and no sooner than the shortest lease needs it:
+// that costs all of them a new one.
+void keeper::mind_silence() {
+  const duration least =
+      ttls_.empty() ? longest_silence : std::min(longest_silence, duration{ttls_.begin()->first} / 4);
+  if (least == least_silence_) return;
+  least_silence_ = least;
+  channel_.set_least_silence(least);
+}
 
 void keeper::schedule(task& what, time_point at) { agenda_.put(what, what.place, at); }
 

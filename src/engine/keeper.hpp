@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -180,6 +181,8 @@ private:
   void remember(const script::lock_keys& keys, const owner_id& owner, fencing_token grant) noexcept;
   bool is_held(std::string_view owner) const;
 
+  static constexpr duration longest_silence = std::chrono::milliseconds{500};  // Of channel::settings, too.
+
   class task;
   class renewing;
   class releasing;
@@ -187,13 +190,15 @@ private:
   // No renewal of it that was sent before moves a deadline (engine/named_primary.hpp).
   time_point renewals_from(const held_lease& lease) const;
   void schedule(task& what, time_point at);
+  void mind_silence();
   void update_demand();
 
   core::clock_drift drift_;
   base::jitter_source jitter_;
   keeper_listener* listener_;
   bool is_waiting_for_connection_ = false;
-  duration least_silence_ = std::chrono::milliseconds{500};
+  duration least_silence_ = longest_silence;
+  std::map<std::chrono::milliseconds, std::size_t> ttls_;  // Of what is kept: how many have each.
   agenda<task> agenda_;
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;

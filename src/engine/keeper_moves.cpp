@@ -56,9 +56,6 @@ void keeper::adopt(time_point now, departing what) {
     forget_moved_at_ = now + channel_.moving_takes();
   }
   for (const auto& lease : what.several) moved_[lease->keys.holder] = now + channel_.moving_takes();
-  if (leases_.empty()) least_silence_ = std::chrono::milliseconds{500};
-  least_silence_ = std::min(least_silence_, duration{key->ttl} / 4);
-  channel_.set_least_silence(least_silence_);
   auto kept = std::make_unique<renewing>(*this, std::move(what.several), what.renewed_from, *what.plan);
   kept->take_over(now, std::move(what.wishes));
   schedule(*kept, now);

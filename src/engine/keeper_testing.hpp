@@ -61,9 +61,10 @@ protected:
   keeper keeps;
   peer server{keeps.wire()};
 
-  std::shared_ptr<held_lease> held(int i = 0, renewal mode = renewal::automatic) {
-    const auto ends = core::deadline_of(server.now, ttl, drift);
-    auto lease = std::make_shared<held_lease>(keys_of(i), somebody, token, ttl, ends);
+  std::shared_ptr<held_lease> held(int i = 0, renewal mode = renewal::automatic,
+                                   std::chrono::milliseconds lasts = ttl) {
+    const auto ends = core::deadline_of(server.now, lasts, drift);
+    auto lease = std::make_shared<held_lease>(keys_of(i), somebody, token, lasts, ends);
     keeps.keep(lease, server.now, ends, mode);
     return lease;
   }

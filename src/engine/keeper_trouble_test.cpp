@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::engine {
@@ -75,6 +76,57 @@ TEST_F(keeper_test, a_task_that_ends_at_a_cut_is_not_told_of_its_second_request)
   server.cut();
   EXPECT_EQ(listens.lost.size(), 1u);
   EXPECT_TRUE(keeps.is_idle());
+}
+
+// ---- silence: the shortest lease that is kept says how long the server may be silent ----
+
+class keeper_silence_test : public keeper_test {
+protected:
+  // Of a renewal that is sent now, or is on the wire already.
+  duration silence_allowed() {
+    if (!keeps.wire().has_open_requests()) keeps.wire().send_raw(server.now, "PING\r\n", nobody);
+    return keeps.wire().wake_at() - server.now;
+  }
+  struct deaf : reply_sink {
+    void on_reply(time_point, time_point, const resp::value&) override {}
+    void on_cut(time_point) override {}
+  } nobody;
+};
+
+TEST_F(keeper_silence_test, is_a_quarter_of_the_shortest_ttl_while_that_is_kept) {
+  const auto lease = renewing();
+  EXPECT_EQ(silence_allowed(), 500ms);
+  const auto shorter = held(1, renewal::automatic, 400ms);
+  const auto shortest = held(2, renewal::automatic, 100ms);
+  const auto alike = held(3, renewal::automatic, 100ms);
+  EXPECT_EQ(silence_allowed(), 25ms);
+  keeps.let_go(*shortest);
+  EXPECT_EQ(silence_allowed(), 25ms);
+  keeps.let_go(*alike);
+  EXPECT_EQ(silence_allowed(), 100ms);
+  keeps.let_go(*shorter);
+  EXPECT_EQ(silence_allowed(), 500ms);
+}
+
+TEST_F(keeper_silence_test, is_longer_again_when_the_shortest_is_lost) {
+  const auto lease = held();
+  held(1, renewal::none, 100ms);
+  wake_after(100ms);
+  ASSERT_EQ(listens.lost.size(), 1u);
+  wake_after(2900ms);
+  server.connect();
+  EXPECT_EQ(silence_allowed(), 500ms);
+}
+
+TEST_F(keeper_silence_test, is_longer_again_when_the_shortest_has_moved) {
+  const auto lease = renewing();
+  const auto shortest = held(1, renewal::automatic, 100ms);
+  EXPECT_EQ(silence_allowed(), 25ms);
+  auto moved = keeps.take_away(server.now, [&](const script::lock_keys& k) { return k.holder == keys_of(1).holder; });
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_EQ(silence_allowed(), 500ms);
+  keeps.adopt(server.now, std::move(moved[0]));
+  EXPECT_EQ(silence_allowed(), 25ms);
 }
 
 // ---- letting go ----

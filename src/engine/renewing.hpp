@@ -9,6 +9,7 @@
 #include "script/server_error.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <memory>
@@ -21,11 +22,17 @@ namespace holdfast::engine {
 // One lease, or several that are kept as one. Each of them has its own request and its own answer in a renewal.
 class keeper::renewing final : public task {
 public:
-  renewing(keeper& of, leases several, time_point renewed_from, core::lease_keeper plan) : task{of}, plan_{plan} {
+  renewing(keeper& of, leases several, time_point renewed_from, core::lease_keeper plan)
+      : task{of}, ttl_{several.front()->ttl}, plan_{plan} {
     for (auto& lease : several) parts_.emplace_back(*this, std::move(lease), renewed_from);
+    ++of.ttls_[ttl_];
+    of.mind_silence();
   }
 
   ~renewing() override {
+    const auto alike = of().ttls_.find(ttl_);
+    if (--alike->second == 0) of().ttls_.erase(alike);
+    of().mind_silence();
     for (const auto& one : std::exchange(wishes_, {})) one.whose->on_end(errc::empty_handle);  // It was let go.
   }
   renewing(const renewing&) = delete;
@@ -259,6 +266,7 @@ private:
     if (wishes_.empty()) plan_.stop_asking();
   }
 
+  const std::chrono::milliseconds ttl_;
   std::list<part> parts_;  // They must not move.
   core::lease_keeper plan_;
   const part* refused_ = nullptr;
