@@ -138,7 +138,8 @@ void keeper::update_demand() {
 void keeper::on_ready(time_point now) {
   is_waiting_for_connection_ = false;
   listener_->on_up();
-  // Tasks may end while they run, so they are looked up again one by one.
+  // A task may end itself while it runs, and no other one: listeners and wishes must not call back, and no answer comes
+  // before all of them have run. So the pointers to those that are still to run stay good.
   std::vector<task*> waiting;
   for (auto& [key, kept] : leases_) waiting.push_back(kept.get());
   for (auto& [key, background] : releases_) waiting.push_back(background.get());
