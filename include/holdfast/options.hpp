@@ -56,7 +56,7 @@ struct acquire_options {
 
   // How long to go on while someone else holds the lock. Everything in the call counts: name look-up, connect,
   // TLS, AUTH, retries. Zero tries once and gives the server client_options::timeout to answer. Unset waits until
-  // cancelled, and fails only if the server cannot be reached for client_options::timeout.
+  // cancelled. Of a server that is silent meanwhile client_options::timeout tells.
   // try_acquire ignores it. At most a year.
   std::optional<std::chrono::milliseconds> wait{};
 
@@ -93,8 +93,17 @@ struct client_options {
   // See `naming`. Plain shares a lock with other libraries; then quarantine, lines and clamps cannot bind them.
   naming names = naming::holdfast;
 
-  // How long a call may go without an answer of the server before it gives up. For a try this is its deadline.
-  // 10 ms to 1 hour.
+  // How long the server may be silent before a call gives up; of a quorum, a majority of its servers. Longer rides out
+  // longer outages, shorter tells of them sooner. 10 ms to 1 hour.
+  //
+  // A try (try_acquire, wait = 0), a release, a renewal, a question: it is their deadline.
+  // acquire that waits, on one server or a cluster: with `wait` it is no limit. The server may come back, so the call
+  //   goes on until `wait` is over, and ends with what was heard last: timed_out if the lock was busy, reply_lost if a
+  //   request is unanswered, else what the connection failed of. Without `wait` the call gives up, likewise, with
+  //   server_silent for timed_out; in line after 15 s, if that is later, because so long the place is kept.
+  // acquire that waits, on a quorum: with `wait` and without, it ends as no_quorum after so long without a majority, be
+  //   it long before `wait` is over. The time in line does not count. Who wants to ride out more calls again.
+  // What will not pass (a wrong password), or three refused connections where there never was one, is not waited for.
   std::chrono::milliseconds timeout = std::chrono::seconds{5};
 
   // The longest ttl that acquire accepts. A longer one lengthens the quarantine.
