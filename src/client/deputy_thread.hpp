@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that leads a command_connection while no caller does: it reads late replies and drives the calls that no
-// thread waits for. It shares the callers' mutex, so that whoever stands still with that stops it, too. That is why it is
-// not the keeper (P32).
+// thread waits for. It shares the callers' mutex, so that whoever stands still with that stops it, too. That is why it
+// is not the keeper (P32).
 #pragma once
 
 #include "client/command_connection.hpp"
@@ -21,10 +21,11 @@ class deputy_thread : public std::enable_shared_from_this<deputy_thread> {
 public:
   explicit deputy_thread(std::shared_ptr<command_connection> commands) : commands_{std::move(commands)} {}
 
-  // Starts the thread if need be: before a call that no thread waits for. Throws std::system_error when there is none to
-  // be had.
+  // Starts the thread if need be: before a call that no thread waits for. Throws std::system_error when there is none
+  // to be had.
   void stand_by();
-  // It is to lead, or to look around. Starts the thread if need be; where there is none to be had the next caller leads.
+  // It is to lead, or to look around. Starts the thread if need be; where there is none to be had the next caller
+  // leads.
   void wake() noexcept;
 
   // Ends the thread: at once if it does not lead, else when it does not any more or `at_most` has passed.

@@ -46,8 +46,8 @@ public:
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
   void adopt(engine::keeper::departing what);
   void wake() noexcept { wake_.set(); }
-  // Starts the thread if need be: before what it may have to keep is asked for, because without a thread a grant would be
-  // nobody's.
+  // Starts the thread if need be: before what it may have to keep is asked for, because without a thread a grant would
+  // be nobody's.
   void stand_by();
 
   // Ends the thread: at once if nothing waits to be released, else when that is done or `at_most` has passed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client has for one server: the connection that its callers share, who leads it while they do not, the keeper,
-// and what these have to tell each other. A client of one server has one; where locks lie on several servers, each server has its own, and each
-// lease knows the one that keeps it.
+// and what these have to tell each other. A client of one server has one; where locks lie on several servers, each
+// server has its own, and each lease knows the one that keeps it.
 #pragma once
 
 #include "client/command_connection.hpp"

@@ -230,8 +230,8 @@ TEST_F(process, forks_in_the_middle_of_calls_do_not_disturb_the_parent) {
   for (auto& thread : threads) thread.join();
 }
 
-// P33: the child has a copy of the stop_source, and with it what the parent's threads left there. It must not wait for a
-// mutex that one of them had.
+// P33: the child has a copy of the stop_source, and with it what the parent's threads left there. It must not wait for
+// a mutex that one of them had.
 TEST_F(process, forked_child_may_ask_its_parents_calls_to_stop_and_nothing_happens) {
 #ifdef HOLDFAST_SANITIZED
   GTEST_SKIP()
