@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "child.hpp"
 
+#include "process_group.hpp"
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -77,8 +79,9 @@ void child::start(const child_plan& plan) {
   }
 }
 
-void child::signal(int number) const {
+void child::signal(int number) {
   if (failure_ != 0) return;
+  if (number == SIGCONT) is_stopped_ = false;
   if (own_group_) {
     ::kill(-pid_, number);
   } else if (!has_ended()) {
@@ -91,12 +94,14 @@ bool child::reap() {
   const pid_t whom = ::getpid() == 1 ? -1 : pid_;
   int status = 0;
   while (true) {
-    const pid_t got = ::waitpid(whom, &status, WNOHANG | WUNTRACED);
+    const pid_t got = ::waitpid(whom, &status, WNOHANG | WUNTRACED | WCONTINUED);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     if (got != pid_) continue;
     if (WIFSTOPPED(status))
       stopped_by(WSTOPSIG(status));
+    else if (WIFCONTINUED(status))
+      is_stopped_ = false;
     else
       status_ = status;
   }
@@ -104,6 +109,7 @@ bool child::reap() {
 }
 
 void child::stopped_by(int number) {
+  is_stopped_ = true;
   if (is_given_)
     suspended_ = true;
   else
@@ -111,6 +117,11 @@ void child::stopped_by(int number) {
 }
 
 bool child::take_suspended() { return std::exchange(suspended_, false); }
+
+bool child::stands() const {
+  if (!has_ended() && !is_stopped_) return false;
+  return !own_group_ || is_group_stopped(pid_);
+}
 
 int child::exit_status() const {
   const int status = status_.value_or(0);

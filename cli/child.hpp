@@ -34,7 +34,7 @@ public:
   pid_t pid() const noexcept { return pid_; }
 
   // To the group, or with own_group off to the process. Harmless when it is gone.
-  void signal(int number) const;
+  void signal(int number);
 
   // Collects what ended, as PID 1 also orphans. True as soon as the command itself has ended.
   bool reap();
@@ -43,6 +43,9 @@ public:
   // The command was suspended since the last call, and by the terminal that we gave it (Ctrl-Z). Not when it runs
   // without one: then whoever stopped it will wake it, and we go on renewing.
   bool take_suspended();
+
+  // It is stopped, and all of its group with it: until a CONT nothing of it goes on.
+  bool stands() const;
 
   // The kernel stopped the command because it used a terminal that was not given to it. Until give_terminal() succeeds.
   bool wants_terminal() const noexcept { return wants_terminal_; }
@@ -66,13 +69,11 @@ private:
   bool own_group_ = true;
   int failure_ = 0;
   std::optional<int> status_{};
+  bool is_stopped_ = false;
   bool suspended_ = false;
   bool wants_terminal_ = false;
   int terminal_ = -1;  // The controlling terminal, ours to give or not.
   bool is_given_ = false;
 };
-
-// Names and pids of the processes of a group, "sleep (4711)"; at most four. Reads all of /proc.
-std::vector<std::string> processes_of_group(pid_t group);
 
 }  // namespace holdfast::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command as a process: its group, its status, its failure to start. With real processes and no server.
 #include "child.hpp"
+#include "process_group.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

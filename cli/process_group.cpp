@@ -1,49 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is in a process group, from /proc. Apart from child.cpp because it only tells people, or decides about the
-// terminal; nothing of the lock's safety hangs on it.
-#include "child.hpp"
+#include "process_group.hpp"
+
 #include "escape.hpp"
 
 #include <dirent.h>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <sstream>
+#include <string_view>
 
 namespace holdfast::cli {
 namespace {
 
+struct process {
+  std::string name{};
+  char state = '?';
+  pid_t parent = 0;
+  pid_t group = 0;
+};
+
 // "4711 (name with ) and spaces) S 1 4711 ...": the name ends at the last parenthesis.
-bool is_living_member(const std::string& stat, pid_t group, std::string& name) {
+std::optional<process> parse(const std::string& stat) {
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
-  if (open == stat.npos || close == stat.npos || close + 4 >= stat.size()) return false;
-  name = stat.substr(open + 1, close - open - 1);
-  const char state = stat[close + 2];
-  const auto parent_end = stat.find(' ', close + 4);
-  if (parent_end == stat.npos) return false;
-  pid_t found = 0;
-  std::from_chars(stat.data() + parent_end + 1, stat.data() + stat.size(), found);
-  return found == group && state != 'Z' && state != 'X';
+  if (open == stat.npos || close == stat.npos || close < open) return std::nullopt;
+  process out{.name = stat.substr(open + 1, close - open - 1)};
+  std::istringstream rest{stat.substr(close + 1)};
+  if (!(rest >> out.state >> out.parent >> out.group)) return std::nullopt;
+  return out;
+}
+
+// Calls `see(pid, process)` with each that lives, until it returns false.
+template <class See>
+void look_at_group(pid_t group, See see) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc{::opendir("/proc"), ::closedir};
+  if (!proc) return;
+  while (const dirent* entry = ::readdir(proc.get())) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    std::ifstream file{fmt::format("/proc/{}/stat", entry->d_name)};
+    std::string stat;
+    if (!std::getline(file, stat)) continue;
+    const auto one = parse(stat);
+    if (!one || one->group != group || one->state == 'Z' || one->state == 'X') continue;
+    if (!see(std::string_view{entry->d_name}, *one)) return;
+  }
 }
 
 }  // namespace
 
 std::vector<std::string> processes_of_group(pid_t group) {
   std::vector<std::string> out;
-  const std::unique_ptr<DIR, int (*)(DIR*)> proc{::opendir("/proc"), ::closedir};
-  if (!proc) return out;
-  while (const dirent* entry = ::readdir(proc.get())) {
-    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    std::ifstream file{fmt::format("/proc/{}/stat", entry->d_name)};
-    std::string stat;
-    std::string name;
-    if (!std::getline(file, stat) || !is_living_member(stat, group, name)) continue;
-    out.push_back(fmt::format("{} ({})", visible(name), entry->d_name));
-    if (out.size() == 4) break;
-  }
+  look_at_group(group, [&](std::string_view pid, const process& one) {
+    out.push_back(fmt::format("{} ({})", visible(one.name), pid));
+    return out.size() < 4;
+  });
   return out;
+}
+
+bool is_group_stopped(pid_t group) {
+  bool is_stopped = true;
+  look_at_group(group, [&](std::string_view, const process& one) {
+    is_stopped = one.state == 'T' || one.state == 't';
+    return is_stopped;
+  });
+  return is_stopped;
 }
 
 }  // namespace holdfast::cli

@@ -8,6 +8,8 @@
 #include "loss_policy.hpp"
 #include "loss_text.hpp"
 #include "message.hpp"
+#include "process_group.hpp"
+#include "standstill.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,6 +32,8 @@ constexpr milliseconds group_look_interval{20};
 // Nor does anybody tell a job that runs in the background that the shell has brought it to the front (fg).
 constexpr milliseconds front_look_interval{100};
 
+constexpr milliseconds was_suspended{0};
+
 class supervision {
 public:
   supervision(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at)
@@ -47,9 +51,11 @@ public:
       command_.reap();
       const auto span = look();
       if (is_over()) break;
-      if (command_.take_suspended()) suspend();
+      if (command_.take_suspended()) standstill_.ask(lease_watch::now());
+      const auto pause = stand();
+      if (pause == was_suspended) continue;
       if (command_.wants_terminal()) lend_terminal();
-      watch_.wake_in(std::min(span, longest_sleep()));
+      watch_.wake_in(std::min({span, pause, longest_sleep()}));
       wait_for_news();
     }
     if (untold_) say_error(*untold_);
@@ -124,25 +130,49 @@ private:
       case SIGCONT:
         // First of all the lease: it may have ended while we were suspended.
         look();
+        standstill_.cancel();
         command_.give_terminal();
         command_.signal(SIGCONT);
         return;
       case SIGTSTP:
-        command_.signal(SIGTSTP);
-        suspend();
+        if (::getpid() == 1) return;
+        if (!has_it_already(signal)) command_.signal(SIGTSTP);
+        standstill_.ask(lease_watch::now());
         return;
       default: break;
     }
-    // In one group with us (--foreground) it has had the terminal's signal already.
-    if (settings_.foreground && signal.from_terminal) return;
+    if (has_it_already(signal)) return;
     command_.signal(signal.number);
-    if (signal.number == SIGTERM || signal.number == SIGHUP) command_.signal(SIGCONT);
+    if (signal.number != SIGTERM && signal.number != SIGHUP) return;
+    standstill_.cancel();
+    command_.signal(SIGCONT);
   }
 
-  // The command was suspended; so are we, or the shell would wait for ever. Nothing renews meanwhile: at the next
-  // SIGCONT the lease is looked at before the command goes on.
+  // The terminal's signals go to a whole group, and with --foreground ours is the command's.
+  bool has_it_already(const received_signal& signal) const { return settings_.foreground && signal.from_terminal; }
+
+  // Brings the command to a standstill, if that is asked for, and then us. Returns when to look again.
+  milliseconds stand() {
+    if (!standstill_.is_asked_for()) return milliseconds::max();
+    if (policy_.has_stopped()) {  // It has to end now.
+      standstill_.cancel();
+      command_.signal(SIGCONT);
+      return milliseconds::max();
+    }
+    const auto step = standstill_.look(lease_watch::now(), command_.stands());
+    switch (step.what) {
+      case standstill::act::none: break;
+      case standstill::act::stop_command: command_.signal(SIGSTOP); break;
+      case standstill::act::let_run: command_.signal(SIGCONT); break;
+      case standstill::act::stop_us: suspend(); return was_suspended;
+    }
+    return step.look_again_in;
+  }
+
+  // The command stands; so do we, or the shell would wait for ever. Nothing renews meanwhile: at the next SIGCONT the
+  // lease is looked at before the command goes on.
   void suspend() {
-    if (command_.has_ended() || ::getpid() == 1) return;
+    command_.signal(SIGSTOP);  // Also whoever was born while we looked.
     if (!settings_.quiet)
       try_say(fmt::format("suspended; '{}' is not renewed and ends in {}", visible(held_.name()),
                           to_text(held_.remaining())));
@@ -181,6 +211,7 @@ private:
   const server& at_;
   lease_watch watch_;
   loss_policy policy_;
+  standstill standstill_{};
   const milliseconds began_at_;
   std::optional<fault> untold_{};
   bool is_told_ = false;

@@ -158,12 +158,12 @@ class Server:
 class Running:
     """A holdfast that runs: its process, and what it has said so far, in files so that no pipe can fill up."""
 
-    def __init__(self, arguments, environment, directory, stdin, prefix):
+    def __init__(self, arguments, environment, directory, stdin, prefix, as_job):
         self.out_path = tempfile.mktemp(dir=directory)
         self.err_path = tempfile.mktemp(dir=directory)
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             self.process = subprocess.Popen([*prefix, COMMAND, *arguments], env=environment, stdin=stdin, stdout=out,
-                                            stderr=err)
+                                            stderr=err, preexec_fn=os.setpgrp if as_job else None)
         self.pid = self.process.pid
 
     @property
@@ -225,8 +225,10 @@ class CommandTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def start(self, *arguments, stdin=subprocess.DEVNULL, prefix=(), **environment):
-        running = Running(arguments, {**self.environment, **environment}, self.directory, stdin, prefix)
+    def start(self, *arguments, stdin=subprocess.DEVNULL, prefix=(), as_job=False, **environment):
+        """`as_job`: in a group of its own, as a shell with job control starts it."""
+        running = Running(arguments, {**self.environment, **environment}, self.directory, stdin, prefix,
+                          as_job)
         self.started.append(running)
         return running
 
@@ -235,14 +237,15 @@ class CommandTest(unittest.TestCase):
         running.status = running.wait()
         return running
 
-    def start_child(self, *options, code, lock=None):
+    def start_child(self, *options, code, lock=None, as_job=False):
         """A run whose command is a Python program that has `ready` to call; returns when it did."""
         program = self.path(f"child{len(self.started)}.py")
         mark = program + ".ready"
         with open(program, "w", encoding="utf-8") as file:
             file.write(f"import os, signal, sys, time\ndef ready():\n  open({mark!r} + '~', 'w').write(str(os.getpid()))\n"
                        f"  os.rename({mark!r} + '~', {mark!r})\n{code}")
-        running = self.start("run", *options, lock or self.lock, "--", sys.executable, "-S", "-E", program)
+        running = self.start("run", *options, lock or self.lock, "--", sys.executable, "-S", "-E", program,
+                             as_job=as_job)
         until(lambda: os.path.exists(mark) or running.process.poll() is not None, "the command is ready")
         self.assertTrue(os.path.exists(mark), running.err)
         running.child = int(content(mark))

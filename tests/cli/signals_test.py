@@ -23,6 +23,13 @@ while True: time.sleep(0.01)  # pause() would miss one that came just before it.
 """
 
 
+IGNORES_TSTP = """
+signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+ready()
+while True: time.sleep(0.01)
+"""
+
+
 def got(running, number):
     return os.path.exists(f"{running.process.args[-1]}.{signal.Signals(number).name}")
 
@@ -95,7 +102,7 @@ class WhileRunning(CommandTest):
         self.assertEqual(running.wait(10), 40)
 
     def test_tstp_suspends_us_with_the_command_and_cont_wakes_both(self):
-        running = self.start_child("--ttl", "30s", code=REPORTS)
+        running = self.start_child("--ttl", "30s", code=REPORTS, as_job=True)
         running.signal(signal.SIGTSTP)
         until(lambda: state_of(running.child) == "T" and state_of(running.pid) == "T", "both are suspended")
         running.signal(signal.SIGCONT)
@@ -103,8 +110,21 @@ class WhileRunning(CommandTest):
         running.signal(signal.SIGTERM)
         self.assertEqual(running.wait(10), 40)
 
+    # It would go on without a lease that anybody renews.
+    def test_a_command_that_ignores_tstp_is_stopped_before_we_are(self):
+        for options in ([], ["--foreground"]):
+            with self.subTest(options):
+                running = self.start_child("--ttl", "30s", *options, code=IGNORES_TSTP, as_job=True)
+                running.signal(signal.SIGTSTP)
+                until(lambda: state_of(running.pid) == "T", "we are suspended")
+                self.assertEqual(state_of(running.child), "T")
+                running.signal(signal.SIGCONT)
+                until(lambda: state_of(running.child) != "T", "the command goes on")
+                running.signal(signal.SIGTERM)
+                self.assertEqual(running.wait(10), 143)
+
     def test_a_lock_that_ended_while_suspended_ends_the_command(self):
-        running = self.start_child("--ttl", "500ms", code=REPORTS)
+        running = self.start_child("--ttl", "500ms", code=REPORTS, as_job=True)
         running.signal(signal.SIGTSTP)
         until(lambda: self.server.ask("PTTL", "hf:{%s}" % self.lock) == -2, "the lock has expired")
         running.signal(signal.SIGCONT)
@@ -144,7 +164,10 @@ class Shell:
             except (BlockingIOError, OSError):
                 pass
             return re.search(pattern, self.seen, re.M)
-        found = until(look, f"{pattern!r} on the terminal", deadline=15)
+        try:
+            found = until(look, f"{pattern!r} on the terminal", deadline=15)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; seen: {self.seen!r}") from e
         self.seen = self.seen[found.end():]
         return found
 
@@ -196,6 +219,20 @@ class Job(CommandTest):
         shell.shows(r"^got something\.")
         shell.type("echo status $?.\n")
         shell.shows(r"^status 7\.")
+
+    def test_ctrl_z_stops_also_those_of_the_group_that_ignore_it(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c '(trap \"\" TSTP; exec sleep 60) & echo pid $!.; wait'\n")
+        member = int(shell.shows(r"pid (\d+)\.")[1])
+        until(lambda: content(f"/proc/{member}/comm") == "sleep\n", "it ignores TSTP")
+        shell.type("\x1a")
+        shell.shows("Stopped")
+        self.assertEqual(state_of(member), "T")
+        shell.type("fg\n")
+        until(lambda: state_of(member) != "T", "it goes on")
+        shell.type("\x03")
+        shell.type("echo still here.\n")
+        shell.shows(r"^still here\.")
 
     def test_ctrl_z_and_fg_and_bg_work_on_a_command_that_began_in_the_background(self):
         shell = self.shell()

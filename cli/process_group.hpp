@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is in a process group, and what they do. All of this is read from /proc.
+#pragma once
+
+#include <sys/types.h>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+// Names and pids of the processes of a group, "sleep (4711)"; at most four.
+std::vector<std::string> processes_of_group(pid_t group);
+
+// None of its processes runs.
+bool is_group_stopped(pid_t group);
+
+}  // namespace holdfast::cli
