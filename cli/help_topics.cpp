@@ -62,6 +62,8 @@ command gets TERM from the kernel; under another holdfast, KILL.
 While waiting, HUP, INT, QUIT, TERM, USR1 and USR2 end the wait; exit status 128+N.
 While the command runs they are passed on to its process group, and WINCH, TSTP and CONT too; the exit status is the
 command's. A signal that our parent ignores (nohup) stays ignored.
+TSTP (Ctrl-Z) suspends the command and then us, and nothing is renewed until CONT; what has not stopped after 100 ms
+gets STOP. It is ignored where nobody could say `fg`: as PID 1, or at the head of a session (ssh -t HOST, xterm -e).
 The command has a process group of its own and the terminal's foreground if we had it; --foreground leaves it in ours.
 As PID 1, holdfast also collects orphans.
 )"},

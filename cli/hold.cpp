@@ -70,7 +70,7 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s, const server
     watch.drain();
     while (const auto signal = inbox.take()) {
       if (asks_to_end(signal->number)) return 128 + signal->number;
-      if (signal->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+      if (signal->number == SIGTSTP) suspend_ourselves();
     }
     if (news[3].revents != 0 && is_at_end_of_input() && !is_input_for_others()) return number(exit_code::ok);
   }

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <memory>
@@ -67,6 +68,22 @@ bool is_group_stopped(pid_t group) {
     return is_stopped;
   });
   return is_stopped;
+}
+
+bool can_be_woken() {
+  if (::getpid() == 1) return false;
+  const pid_t group = ::getpgrp();
+  const pid_t session = ::getsid(0);
+  const auto could = [&](pid_t parent) {
+    return parent > 0 && ::getpgid(parent) != group && ::getsid(parent) == session;
+  };
+  bool found = could(::getppid());
+  if (found) return true;
+  look_at_group(group, [&](std::string_view, const process& one) {
+    found = could(one.parent);
+    return !found;
+  });
+  return found;
 }
 
 }  // namespace holdfast::cli

@@ -14,4 +14,8 @@ std::vector<std::string> processes_of_group(pid_t group);
 // None of its processes runs.
 bool is_group_stopped(pid_t group);
 
+// Somebody could wake us if we stopped: a parent of our group that is not of it, in our session (a shell with job
+// control). Nobody could as PID 1 of a container, or under `ssh -t HOST`; there the kernel ignores TSTP, too.
+bool can_be_woken();
+
 }  // namespace holdfast::cli

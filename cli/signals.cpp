@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signals.hpp"
 
+#include "process_group.hpp"
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -61,6 +63,10 @@ bool asks_to_end(int signal_number) {
   }
 }
 
+void suspend_ourselves() {
+  if (can_be_woken()) ::kill(::getpid(), SIGSTOP);
+}
+
 wait_canceller::wait_canceller(signal_inbox& inbox, std::chrono::milliseconds patience, std::function<void()> notice)
     : inbox_{inbox}, patience_{patience}, notice_{std::move(notice)}, done_{::eventfd(0, EFD_CLOEXEC)} {
   if (done_ < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
@@ -93,7 +99,7 @@ void wait_canceller::watch() {
       continue;
     }
     while (const auto signal = inbox_.take()) {
-      if (signal->number == SIGTSTP) ::kill(::getpid(), SIGSTOP);
+      if (signal->number == SIGTSTP) suspend_ourselves();
       if (!asks_to_end(signal->number)) continue;
       came_ = signal->number;
       cancelled_.request_stop();

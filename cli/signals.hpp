@@ -42,6 +42,9 @@ private:
 // True for those that ask a process to end.
 bool asks_to_end(int signal_number);
 
+// What TSTP asks for: stops us until CONT. Does nothing when nobody could wake us.
+void suspend_ourselves();
+
 // While it lives, a signal that asks us to end stops the wait for the lock instead, and Ctrl-Z suspends us. When it has
 // lasted for `patience`, `notice` is called, once, on the watching thread.
 class wait_canceller {

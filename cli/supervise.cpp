@@ -51,7 +51,7 @@ public:
       command_.reap();
       const auto span = look();
       if (is_over()) break;
-      if (command_.take_suspended()) standstill_.ask(lease_watch::now());
+      if (command_.take_suspended()) follow();
       const auto pause = stand();
       if (pause == was_suspended) continue;
       if (command_.wants_terminal()) lend_terminal();
@@ -135,7 +135,7 @@ private:
         command_.signal(SIGCONT);
         return;
       case SIGTSTP:
-        if (::getpid() == 1) return;
+        if (!may_stand()) return;
         if (!has_it_already(signal)) command_.signal(SIGTSTP);
         standstill_.ask(lease_watch::now());
         return;
@@ -151,10 +151,21 @@ private:
   // The terminal's signals go to a whole group, and with --foreground ours is the command's.
   bool has_it_already(const received_signal& signal) const { return settings_.foreground && signal.from_terminal; }
 
+  // Not while it has to end, and not when nobody could wake us: the terminal would be dead.
+  bool may_stand() const { return !policy_.has_stopped() && can_be_woken(); }
+
+  // The command was suspended at its terminal. If we may not follow, it goes on.
+  void follow() {
+    if (may_stand())
+      standstill_.ask(lease_watch::now());
+    else
+      command_.signal(SIGCONT);
+  }
+
   // Brings the command to a standstill, if that is asked for, and then us. Returns when to look again.
   milliseconds stand() {
     if (!standstill_.is_asked_for()) return milliseconds::max();
-    if (policy_.has_stopped()) {  // It has to end now.
+    if (policy_.has_stopped()) {
       standstill_.cancel();
       command_.signal(SIGCONT);
       return milliseconds::max();

@@ -34,6 +34,18 @@ def got(running, number):
     return os.path.exists(f"{running.process.args[-1]}.{signal.Signals(number).name}")
 
 
+def signals_of(pid, which):
+    return int(re.search(rf"^{which}:\s*(\w+)", content(f"/proc/{pid}/status"), re.M)[1], 16)
+
+
+def catches_tstp(pid):
+    return signals_of(pid, "SigBlk") & 1 << signal.SIGTSTP - 1
+
+
+def is_pending(pid, number):
+    return signals_of(pid, "ShdPnd") & 1 << number - 1
+
+
 class WhileWaiting(CommandTest):
     def test_each_that_asks_to_end_stops_the_wait_with_128_and_its_number(self):
         self.hold()
@@ -44,6 +56,19 @@ class WhileWaiting(CommandTest):
                 waiter.signal(number)
                 self.assertEqual(waiter.wait(10), 128 + number)
                 self.assertFalse(os.path.exists(self.path("ran")))
+
+    # At the head of a session nobody could wake it.
+    def test_tstp_is_ignored_when_nobody_could_wake_us(self):
+        self.hold()
+        for words in (["run", self.lock, "--", "true"], ["run", "other", "--", "sleep", "60"], ["hold", "third"]):
+            with self.subTest(words[0]):
+                running = self.start(*words, stdin=subprocess.PIPE, prefix=("setsid",))
+                self.addCleanup(running.process.stdin.close)
+                until(lambda: catches_tstp(running.pid), "its signals are blocked")
+                running.signal(signal.SIGTSTP)
+                until(lambda: not is_pending(running.pid, signal.SIGTSTP), "it has seen the signal")
+                running.signal(signal.SIGTERM)
+                self.assertEqual(running.wait(10), 143)
 
     def test_a_stopped_wait_leaves_the_lock_to_others(self):
         holder = self.hold()
@@ -260,6 +285,22 @@ class Terminal(CommandTest):
         self.addCleanup(os.close, terminal)
         return pid, terminal
 
+    def wait_for_text(self, terminal, text):
+        seen = b""
+        while text not in seen:
+            seen += os.read(terminal, 100)
+
+    def status_of(self, pid):
+        """Of a process that should end by itself."""
+        ended = []
+        try:
+            until(lambda: ended.extend(os.waitpid(pid, os.WNOHANG)) or ended[-2], "it has ended", deadline=10)
+        except AssertionError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        return os.waitstatus_to_exitcode(ended[-1])
+
     def test_the_command_has_its_foreground_and_can_read_from_it(self):
         pid, terminal = self.run_on_terminal("run", "-q", self.lock, "--", "sh", "-c", "read line; exit ${#line}")
         os.write(terminal, b"seven..\n")
@@ -273,6 +314,16 @@ class Terminal(CommandTest):
         os.write(terminal, b"\x03")
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130)
         self.assertTrue(self.is_free())
+
+    # As under `ssh -t HOST` and `xterm -e`.
+    def test_ctrl_z_is_ignored_at_the_head_of_a_session(self):
+        for options in (["--foreground"], []):
+            with self.subTest(options):
+                pid, terminal = self.run_on_terminal("run", "-q", *options, self.lock, "--",
+                                                     "sh", "-c", "echo up; read line; sleep 0.3; exit ${#line}")
+                self.wait_for_text(terminal, b"up")
+                os.write(terminal, b"\x1afour\n")
+                self.assertEqual(self.status_of(pid), 4)
 
     def test_foreground_is_ours_again_afterwards(self):
         script = f"{COMMAND} run -q {self.lock} true; read line; exit ${{#line}}"
@@ -314,6 +365,23 @@ class AsPidOne(CommandTest):
         running = self.finish("run", self.lock, "--", sys.executable, "-S", "-E", program,
                               prefix=("unshare", "--pid", "--fork"))
         self.assertEqual(running.status, 0, running.err)
+
+    @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+    def test_ctrl_z_is_ignored(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe("unshare", ["unshare", "--pid", "--kill-child", "--mount-proc", "setsid", "--ctty", COMMAND,
+                                   "run", "-q", self.lock, "--", "sh", "-c", "echo up; read line; exit ${#line}"],
+                       self.environment)
+        self.addCleanup(os.close, terminal)
+        self.addCleanup(os.waitpid, pid, 0)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        seen = b""
+        while b"up" not in seen:
+            seen += os.read(terminal, 100)
+        os.write(terminal, b"\x1afour\n")
+        status = lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        self.assertEqual(until(status, "it has ended", deadline=10).si_status, 4)
 
     def test_passes_term_on_and_exits_with_the_commands_status(self):
         up = self.path("up")
