@@ -148,8 +148,11 @@ private:
     command_.signal(SIGCONT);
   }
 
-  // The terminal's signals go to a whole group, and with --foreground ours is the command's.
-  bool has_it_already(const received_signal& signal) const { return settings_.foreground && signal.from_terminal; }
+  // The terminal's signals go to a whole group, and with --foreground ours is the command's. But a hang-up is told to
+  // the head of the session only.
+  bool has_it_already(const received_signal& signal) const {
+    return settings_.foreground && signal.from_terminal && signal.number != SIGHUP;
+  }
 
   // Not while it has to end, and not when nobody could wake us: the terminal would be dead.
   bool may_stand() const { return !policy_.has_stopped() && can_be_woken(); }

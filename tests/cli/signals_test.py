@@ -325,6 +325,17 @@ class Terminal(CommandTest):
                 os.write(terminal, b"\x1afour\n")
                 self.assertEqual(self.status_of(pid), 4)
 
+    def test_a_hang_up_ends_the_command(self):
+        for options in ([], ["--foreground"]):
+            with self.subTest(options):
+                pid, terminal = pty.fork()
+                if pid == 0:
+                    os.execvpe(COMMAND, [COMMAND, "run", "-q", *options, self.lock, "--", "sh", "-c",
+                                         "echo up; exec sleep 60"], self.environment)
+                self.wait_for_text(terminal, b"up")
+                os.close(terminal)
+                self.assertEqual(self.status_of(pid), 128 + signal.SIGHUP)
+
     def test_foreground_is_ours_again_afterwards(self):
         script = f"{COMMAND} run -q {self.lock} true; read line; exit ${{#line}}"
         pid, terminal = pty.fork()
