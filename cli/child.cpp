@@ -72,7 +72,6 @@ void child::start(const child_plan& plan) {
   if (::read(report[0], &failure_, sizeof failure_) <= 0) failure_ = 0;
   ::close(report[0]);
   if (pid_ < 0) throw std::system_error{vfork_error, std::generic_category(), "vfork"};
-  is_given_ = gives;
   if (failure_ != 0) {
     ::waitpid(pid_, nullptr, 0);
     take_terminal();
@@ -110,7 +109,7 @@ bool child::reap() {
 
 void child::stopped_by(int number) {
   is_stopped_ = true;
-  if (is_given_)
+  if (has_terminal())
     suspended_ = true;
   else
     wants_terminal_ = terminal_ >= 0 && (number == SIGTTIN || number == SIGTTOU);
@@ -135,16 +134,16 @@ bool child::group_lives() const {
 }
 
 bool child::give_terminal() {
-  if (is_given_ || !is_ours_to_give(terminal_)) return is_given_;
-  is_given_ = ::tcsetpgrp(terminal_, pid_) == 0;
-  if (is_given_) wants_terminal_ = false;
-  return is_given_;
+  if (!has_terminal() && (!is_ours_to_give(terminal_) || ::tcsetpgrp(terminal_, pid_) != 0)) return false;
+  wants_terminal_ = false;
+  return true;
 }
 
 void child::take_terminal() {
-  if (terminal_ < 0 || !is_given_) return;
-  is_given_ = false;
-  ::tcsetpgrp(terminal_, ::getpgrp());
+  if (has_terminal()) ::tcsetpgrp(terminal_, ::getpgrp());
 }
+
+// Asked each time: a shell takes it when we are stopped, and with `bg` it keeps it.
+bool child::has_terminal() const { return terminal_ >= 0 && ::tcgetpgrp(terminal_) == pid_; }
 
 }  // namespace holdfast::cli

@@ -56,14 +56,15 @@ public:
   // Somebody of its group is still there. Only meaningful after has_ended(): before, it is the command itself.
   bool group_lives() const;
 
-  // Hands the terminal's foreground to the command's group, or takes it back; only if we had it and nobody shares our
-  // group, for those would be stopped by the terminal. True when the command has it.
+  // Hands the terminal's foreground to the command's group, if we have it and nobody shares our group, for those would
+  // be stopped by the terminal; or takes it back, if the command's group has it. True when the command has it.
   bool give_terminal();
   void take_terminal();
 
 private:
   void start(const child_plan& plan);
   void stopped_by(int number);
+  bool has_terminal() const;
 
   pid_t pid_ = -1;
   bool own_group_ = true;
@@ -73,7 +74,6 @@ private:
   bool suspended_ = false;
   bool wants_terminal_ = false;
   int terminal_ = -1;  // The controlling terminal, ours to give or not.
-  bool is_given_ = false;
 };
 
 }  // namespace holdfast::cli

@@ -245,6 +245,21 @@ class Job(CommandTest):
         shell.type("echo status $?.\n")
         shell.shows(r"^status 7\.")
 
+    # Whoever stops us with STOP takes us by surprise; the shell takes the terminal, and with bg it keeps it.
+    def test_of_which_only_holdfast_was_stopped_leaves_the_shell_its_terminal(self):
+        shell = self.shell()
+        go = self.path("go")
+        shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c 'echo up $PPID.; until test -e {go}; do sleep 0.01; done'\n")
+        holder = int(shell.shows(r"up (\d+)\.")[1])
+        os.kill(holder, signal.SIGSTOP)
+        shell.shows("Stopped")
+        shell.type("bg\n")
+        until(lambda: state_of(holder) != "T", "it goes on")
+        open(go, "w", encoding="utf-8").close()
+        until(lambda: not is_alive(holder), "it has ended")
+        shell.type("echo still here.\n")
+        shell.shows(r"^still here\.")
+
     def test_ctrl_z_stops_also_those_of_the_group_that_ignore_it(self):
         shell = self.shell()
         shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c '(trap \"\" TSTP; exec sleep 60) & echo pid $!.; wait'\n")
