@@ -5,6 +5,7 @@
 #include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
+#include "input_end.hpp"
 #include "lease_watch.hpp"
 #include "loss_policy.hpp"
 #include "loss_text.hpp"
@@ -19,7 +20,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <optional>
 
@@ -35,13 +35,6 @@ bool is_input_for_others() {
   return front >= 0 && front != ::getpgrp();
 }
 
-// True at the end of the input. What is written to us is dropped.
-bool is_at_end_of_input() {
-  std::array<char, 4096> dropped{};
-  const auto n = ::read(STDIN_FILENO, dropped.data(), dropped.size());
-  return n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
-}
-
 void tell_loss(const lease& held, const ending_lease& how, const settings& s, const server& at) {
   auto what = explain_loss(held, how, s, at.locks.endpoint());
   if (what.fix.empty()) what.fix = "stop what relied on it";
@@ -51,6 +44,7 @@ void tell_loss(const lease& held, const ending_lease& how, const settings& s, co
 // Until the end of input (0), a signal (128+N) or the loss of the lease (79).
 int keep(const lease& held, signal_inbox& inbox, const settings& s, const server& at) {
   lease_watch watch{held};
+  input_end input;
   const auto began_at = lease_watch::now();
   // There is nothing to stop but ourselves: no grace, and the margin for our reader to notice.
   loss_policy policy{s.ttl, std::nullopt, on_lost::kill};
@@ -63,16 +57,21 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s, const server
       return number(exit_code::lost);
     }
     watch.wake_in(step.look_again_in);
-    const bool listens = !is_input_for_others();
+    const bool listens = input.is_reading() || !is_input_for_others();
+    const int input_news = input.is_reading() ? input.descriptor() : STDIN_FILENO;
     std::array<pollfd, 4> news{pollfd{inbox.descriptor(), POLLIN, 0}, pollfd{watch.timer(), POLLIN, 0},
-                               pollfd{watch.lost(), POLLIN, 0}, pollfd{listens ? STDIN_FILENO : -1, POLLIN, 0}};
+                               pollfd{watch.lost(), POLLIN, 0}, pollfd{listens ? input_news : -1, POLLIN, 0}};
     ::poll(news.data(), news.size(), listens ? -1 : front_look_interval_ms);
     watch.drain();
     while (const auto signal = inbox.take()) {
       if (asks_to_end(signal->number)) return 128 + signal->number;
       if (signal->number == SIGTSTP) suspend_ourselves();
     }
-    if (news[3].revents != 0 && is_at_end_of_input() && !is_input_for_others()) return number(exit_code::ok);
+    if (news[3].revents == 0) continue;
+    if (!input.is_reading())
+      input.read();
+    else if (input.take() && !is_input_for_others())
+      return number(exit_code::ok);
   }
 }
 

@@ -59,6 +59,16 @@ def is_alive(pid):
         return False
 
 
+def has_terminals():
+    """A bare chroot has no /dev/pts."""
+    try:
+        for end in os.openpty():
+            os.close(end)
+        return True
+    except OSError:
+        return False
+
+
 class Connection:
     """As much of RESP2 as a test needs. `where` is the path of a Unix socket, or a host and a port."""
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """check, show, ls, break, doctor and hold: what people and programs get to see."""
 
+import fcntl
 import json
+import os
 import signal
+import struct
 import subprocess
+import termios
 import unittest
 
-from fixture import CommandTest, now, until
+from fixture import CommandTest, has_terminals, now, until
 
 
 class Hold(CommandTest):
@@ -32,6 +36,28 @@ class Hold(CommandTest):
                 holder.signal(number)
                 self.assertEqual(holder.wait(10), 128 + number)
                 self.assertTrue(self.is_free())
+
+    # Of a terminal that has a byte poll says that it can be read, and with VMIN and VTIME the read waits 25 s for more.
+    # So does the read of whoever shares a pipe and was too late.
+    @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run this")
+    def test_hears_signals_and_a_loss_while_its_read_waits(self):
+        for end, status in ((lambda holder: holder.signal(signal.SIGTERM), 143),
+                            (lambda holder: self.server.ask("DEL", "hf:{%s}" % self.lock), 79)):
+            with self.subTest(status):
+                terminal, inside = os.openpty()
+                self.addCleanup(os.close, terminal)
+                self.addCleanup(os.close, inside)
+                mode = termios.tcgetattr(inside)
+                mode[3] &= ~(termios.ICANON | termios.ECHO)
+                mode[6][termios.VMIN] = mode[6][termios.VTIME] = 255
+                termios.tcsetattr(inside, termios.TCSANOW, mode)
+                unread = lambda: struct.unpack("i", fcntl.ioctl(inside, termios.FIONREAD, b"\0" * 4))[0]
+                os.write(terminal, b"x")
+                until(lambda: unread() == 1, "it can be read")
+                holder = self.start("hold", "--ttl", "500ms", self.lock, stdin=inside)
+                until(lambda: unread() == 0, "the read has begun")
+                end(holder)
+                self.assertEqual(holder.wait(10), status)
 
     def test_exits_79_when_the_lock_is_lost(self):
         holder = self.hold("--ttl", "500ms")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from fixture import COMMAND, CommandTest, content, is_alive, state_of, until
+from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
 
 REPORTS = """
 def stop(number, frame):
@@ -155,16 +155,6 @@ class WhileRunning(CommandTest):
         running.signal(signal.SIGCONT)
         self.assertEqual(running.wait(10), 79)
         self.assertFalse(is_alive(running.child))
-
-
-def has_terminals():
-    """A bare chroot has no /dev/pts."""
-    try:
-        for end in os.openpty():
-            os.close(end)
-        return True
-    except OSError:
-        return False
 
 
 class Shell:
