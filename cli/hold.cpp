@@ -22,6 +22,7 @@
 #include <array>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 namespace holdfast::cli {
 namespace {
@@ -78,10 +79,11 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s, const server
 }  // namespace
 
 int hold_command(const settings& s) {
+  auto options = options_of(s);  // Where signals still end us: its password may never come.
   signal_inbox inbox;
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
-  server at = open_server(s);
+  server at = open_server(s, std::move(options), inbox);
   auto [held, exit] = take_lock(at, s, owner_label(s, "hold"), inbox);
   if (!held) return exit;
   print(held->token().to_string() + "\n");

@@ -18,6 +18,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace holdfast::cli {
 namespace {
@@ -85,8 +86,9 @@ int release(lease& held, const settings& s, const server& at, const ending& end)
 }  // namespace
 
 int run_command(const settings& s) {
+  auto options = options_of(s);  // Where signals still end us: its password may never come.
   signal_inbox inbox;
-  server at = open_server(s);
+  server at = open_server(s, std::move(options), inbox);
   const auto entry = entry_of(at, s);
 
   const auto words = words_of(s);

@@ -75,9 +75,10 @@ std::optional<std::string_view> named_server(const settings& s) {
   return named;
 }
 
-server open_server(const settings& s) {
+server open_server(const settings& s) { return open_server(s, options_of(s)); }
+
+server open_server(const settings& s, client_options options) {
   const auto named = named_server(s);
-  auto options = options_of(s);
   auto prefix = options.prefix;
   const auto how = options.names;
   auto renewals = std::make_shared<renewal_news>();

@@ -23,11 +23,13 @@ struct server {
 
 // Makes the client; without a server named it is local:, and stderr says so. Throws error and usage_error.
 server open_server(const settings& s);
+server open_server(const settings& s, client_options options);
 
 // --uri or HOLDFAST_URI; nullopt: neither. Warns of a password that everybody can read. Throws usage_error for a
 // HOLDFAST_URI that is set and empty.
 std::optional<std::string_view> named_server(const settings& s);
-// What a client is told beside its server.
+
+// What a client is told beside its server. Reads --password-file, which may be a FIFO that nobody writes to.
 client_options options_of(const settings& s);
 
 }  // namespace holdfast::cli

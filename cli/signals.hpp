@@ -56,6 +56,9 @@ public:
 
   std::stop_token token() const { return cancelled_.get_token(); }
 
+  // The signal that came, or 0; for what is called by token().
+  int came() const noexcept { return came_; }
+
   // Ends the watch; the inbox is the caller's again. Returns the signal that came, or 0.
   int finish();
 

@@ -16,7 +16,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <iterator>
+#include <stop_token>
 
 namespace holdfast::cli {
 namespace {
@@ -150,6 +152,15 @@ int refuse_self_deadlock(const settings& s) {
        .why = "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
        .fix = "leave the inner holdfast out, or use another name there"});
   return number(exit_code::usage);
+}
+
+server open_server(const settings& s, client_options options, signal_inbox& inbox) {
+  wait_canceller canceller{inbox, std::chrono::hours{24}, [] {}};
+  // A local: server may take seconds to start, or not to answer, and can be left as it is at any time.
+  const std::stop_callback leave{canceller.token(), [&] { std::_Exit(128 + canceller.came()); }};
+  server opened = open_server(s, std::move(options));
+  canceller.finish();  // What it has read by then still ends us.
+  return opened;
 }
 
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {

@@ -20,6 +20,10 @@ struct taking {
   int exit = 0;
 };
 
+// As open_server(). Meanwhile a signal that asks us to end does so at once, with 128+N: nothing was asked of the server
+// yet.
+server open_server(const settings& s, client_options options, signal_inbox& inbox);
+
 // Throws holdfast::error for faults; busy, timed out, a signal and a lock of a process above us are answers.
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox);
 

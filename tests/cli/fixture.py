@@ -8,6 +8,7 @@ fails at its deadline.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -57,6 +58,11 @@ def is_alive(pid):
         return state_of(pid) not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def signals_of(pid, which):
+    """A set of /proc/PID/status, SigBlk or ShdPnd, as bits."""
+    return int(re.search(rf"^{which}:\s*(\w+)", content(f"/proc/{pid}/status"), re.M)[1], 16)
 
 
 def has_terminals():

@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from fixture import CommandTest, is_alive, until
+from fixture import CommandTest, is_alive, now, signals_of, until
 
 
 class Local(CommandTest):
@@ -51,6 +51,20 @@ class Local(CommandTest):
         self.assertEqual(self.finish("local", "stop").status, 0)
         until(lambda: not is_alive(running["pid"]), "redis-server is gone")
         self.assertIs(self.status()["running"], False)
+
+    def test_that_is_silent_delays_no_signal(self):
+        self.finish("local", "start")
+        server = self.status()["pid"]
+        self.addCleanup(os.kill, server, signal.SIGCONT)
+        os.kill(server, signal.SIGSTOP)
+        for words in (["run", self.lock, "--", "true"], ["hold", self.lock]):
+            with self.subTest(words[0]):
+                running = self.start(*words)
+                until(lambda: signals_of(running.pid, "SigBlk") & 1 << signal.SIGTERM - 1, "its signals are blocked")
+                began_at = now()
+                running.signal(signal.SIGTERM)
+                self.assertEqual(running.wait(), 143, running.err)
+                self.assertLess(now() - began_at, 4)  # It would be silent for 5 s.
 
     def test_that_was_started_again_may_have_forgotten_locks_until_somebody_says_that_it_has_not(self):
         self.assertEqual(self.finish("run", self.lock, "true").status, 0)  # Its first start: nothing to wait for.

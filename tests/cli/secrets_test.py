@@ -2,9 +2,10 @@
 """H78, hazards 9.5: a password that we were given is nowhere to be read but where it was given."""
 
 import os
+import signal
 import unittest
 
-from fixture import CommandTest, content, until
+from fixture import CommandTest, content, state_of, until
 
 CANARY = "canary7f3a"
 
@@ -57,6 +58,13 @@ class Password(CommandTest):
                 self.assertEqual(done.status, 0, done.err)
                 self.assertEqual("others can read the password file" in done.err, warns)
                 self.assertNotIn(CANARY, done.err)
+
+    def test_of_a_pipe_that_nobody_writes_to_can_be_waited_for_and_given_up(self):
+        os.mkfifo(self.path("password"))
+        running = self.start("run", "--password-file", self.path("password"), self.lock, "true")
+        until(lambda: content(f"/proc/{running.pid}/comm") == "holdfast\n" and state_of(running.pid) == "S", "it waits")
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(10), -signal.SIGTERM)
 
     def test_that_is_missing_or_wrong_is_77_and_not_shown(self):
         missing = self.finish("run", "-n", self.lock, "true")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
+from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, signals_of, state_of, until
 
 REPORTS = """
 def stop(number, frame):
@@ -32,10 +32,6 @@ while True: time.sleep(0.01)
 
 def got(running, number):
     return os.path.exists(f"{running.process.args[-1]}.{signal.Signals(number).name}")
-
-
-def signals_of(pid, which):
-    return int(re.search(rf"^{which}:\s*(\w+)", content(f"/proc/{pid}/status"), re.M)[1], 16)
 
 
 def catches_tstp(pid):
