@@ -55,7 +55,8 @@ only when the lock is given back, the command has ended by itself; the exit stat
   --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
-A process that leaves the group (setsid, a daemon) cannot be reached. If holdfast itself is killed with KILL, the
+A process that leaves the group (setsid, a daemon) cannot be reached. With --foreground the command has no group of its
+own, and only the command itself is ended, none of its children. If holdfast itself is killed with KILL, the
 command gets TERM from the kernel; under another holdfast, KILL.
 )"},
     help_text{"signals", R"(Signals:
@@ -64,7 +65,8 @@ While the command runs they are passed on to its process group, and WINCH, TSTP 
 command's. A signal that our parent ignores (nohup) stays ignored.
 TSTP (Ctrl-Z) suspends the command and then us, and nothing is renewed until CONT; what has not stopped after 100 ms
 gets STOP. It is ignored where nobody could say `fg`: as PID 1, or at the head of a session (ssh -t HOST, xterm -e).
-The command has a process group of its own and the terminal's foreground if we had it; --foreground leaves it in ours.
+The command has a process group of its own and the terminal's foreground if we had it; --foreground leaves it in ours,
+and then signals go to the command alone.
 As PID 1, holdfast also collects orphans.
 )"},
 };

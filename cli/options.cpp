@@ -291,6 +291,9 @@ void check_run(const settings& s) {
     throw usage_error{"run needs a command",
                       fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}",
                                   shell_quoted(visible(s.name)))};
+  if (s.foreground && s.wait_group)
+    throw usage_error{"--foreground and --wait-group exclude each other: the command would have no group of its own",
+                      "leave one of them out"};
   if (s.kill_after && *s.kill_after >= s.ttl / 2)
     throw usage_error{
         fmt::format("--kill-after {} is half of --ttl {} or more, so the command would have to be stopped while its "

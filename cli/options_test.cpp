@@ -183,6 +183,8 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{{"run", "--on-lost", "pray", "x", "true"}, "'pray' is none of term, kill, warn"},
         mistake{{"run"}, "run needs a lock's name"}, mistake{{"run", "x"}, "run needs a command"},
         mistake{{"run", "", "true"}, "the lock's name is empty"},
+        mistake{{"run", "--foreground", "--wait-group", "x", "true"},
+                "--foreground and --wait-group exclude each other"},
         mistake{{"run", "x", "-c", "a", "b"}, "both -c and a command"},
         mistake{{"run", "--min-fence", "seven", "x", "true"}, "--min-fence: 'seven' is not a token"},
         mistake{{"run", "--min-fence", "0", "x", "true"}, "--min-fence: '0' is not a token"},
