@@ -129,7 +129,8 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)), p.why,
               p.subject.starts_with("ttl")
                   ? "a --ttl in that range; a longer one needs --max-ttl, the same on every client"
-                  : "holdfast help run"};
+              : p.subject.starts_with("ready_within") ? "holdfast help lab"
+                                                      : "holdfast help run"};
     case errc::invalid_uri:
       return {fmt::format("'{}' is not a server that we know how to reach{}", p.subject, p.colon_words), "",
               "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+sentinel://S1,S2,S3/NAME, redis+cluster://A,B,C, "

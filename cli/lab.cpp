@@ -66,7 +66,8 @@ void start_and_say(lab_kind kind, const settings& s, const lab_options& options)
     say(fmt::format("lab {}: {} on 127.0.0.1; end it with: holdfast lab stop {}", s.words[0],
                     servers(started.nodes.size()), shell_quoted(visible(started.directory))));
   } catch (const error& e) {
-    if (e.code() == errc::invalid_option) throw usage_error{visible(e.detail().why), examples_of_lab};
+    if (e.code() == errc::invalid_option && e.detail().subject.starts_with("count"))
+      throw usage_error{visible(e.detail().why), examples_of_lab};
     throw;
   }
 }

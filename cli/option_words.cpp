@@ -18,6 +18,7 @@ constexpr std::array option_names{
     std::pair{"wait", "--wait"},
     std::pair{"max_hold", "--max-hold"},
     std::pair{"min_fence", "--min-fence"},
+    std::pair{"ready_within", "--ready-within"},
     std::pair{"prefix", "--prefix"},
     std::pair{"owner", "--owner"},
     std::pair{"cacert", "--cacert"},

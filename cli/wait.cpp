@@ -43,6 +43,15 @@ constexpr milliseconds last_look{50};
 // As of `run`, -w bounds all of it, also a server that is silent. Zero looks once and gives the server its own time.
 bool is_bounded(const settings& s) { return s.wait && *s.wait > milliseconds{0}; }
 
+// As acquire_options::wait: nobody means more, and an instant so far away would overflow.
+void check_wait(const settings& s) {
+  constexpr milliseconds longest = std::chrono::hours{24 * 366};
+  if (!s.wait || *s.wait <= longest) return;
+  throw error{errc::invalid_option,
+              {.subject = fmt::format("wait = {} ms", s.wait->count()),
+               .why = fmt::format("it must be 0 to {} ms", longest.count())}};
+}
+
 server open_for(const settings& s) {
   if (!is_bounded(s)) return open_server(s);
   auto bounded = s;
@@ -65,6 +74,7 @@ lock_info look_again_at(server& at, const settings& s, clock::time_point give_up
 }  // namespace
 
 int wait_command(const settings& s) {
+  check_wait(s);
   server at = open_for(s);
   const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
   auto info = at.locks.inspect(s.name);

@@ -38,7 +38,7 @@ struct lab_options {
   // Append-only files, so that a killed node has its keys again after restart_lab_node(). Off: nothing is written.
   bool persistent = false;
 
-  // Not ready by then: start_lab() ends what it started and throws.
+  // Not ready by then: start_lab() ends what it started and throws. At most a year.
   std::chrono::milliseconds ready_within = std::chrono::seconds{30};
 
   // Ends a start before it is ready, with errc::cancelled.

@@ -11,6 +11,7 @@
 #include "local/process.hpp"
 
 #include <holdfast/client.hpp>
+#include <holdfast/detail/longest_wait.hpp>
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -90,6 +91,13 @@ private:
   std::string salt_ = random_salt();
 };
 
+void check_ready_within(std::chrono::milliseconds span) {
+  if (span >= 0ms && span <= detail::longest_wait) return;
+  throw error{errc::invalid_option,
+              {.subject = fmt::format("ready_within = {} ms", span.count()),
+               .why = fmt::format("it must be 0 to {} ms", detail::longest_wait.count())}};
+}
+
 }  // namespace
 
 void launch_member(const lab_place& place, const std::string& server, lab_record& lab, lab_member& member) {
@@ -109,6 +117,7 @@ lab shown(const lab_place& place, const lab_record& record, const std::vector<la
 
 lab start(lab_kind kind, const lab_options& options, const port_source& ports) {
   const auto size = size_of(kind, options.count);
+  check_ready_within(options.ready_within);
   const auto server = find_server();
   const auto give_up_at = boottime_now() + options.ready_within;
   const auto place = make_lab_place(options.directory);

@@ -93,6 +93,20 @@ TEST(lab_start, that_is_not_ready_in_time_says_what_is_missing_and_leaves_nothin
   EXPECT_TRUE(is_empty(scratch));
 }
 
+TEST(lab_start, that_would_wait_for_more_than_a_year_is_refused) {
+  const scratch_directory scratch;
+  for (const auto span : {std::chrono::milliseconds::max(), std::chrono::milliseconds{24h * 366} + 1ms, -1ms}) {
+    try {
+      start(lab_kind::single, {.directory = lab_in(scratch), .ready_within = span}, free_ports);
+      FAIL() << "it started";
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::invalid_option) << span.count();
+      EXPECT_THAT(e.detail().subject, HasSubstr("ready_within"));
+    }
+    EXPECT_TRUE(is_empty(scratch));
+  }
+}
+
 TEST(lab_start, that_is_cancelled_leaves_nothing) {
   const scratch_directory scratch;
   std::stop_source cancel;

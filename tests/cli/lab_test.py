@@ -354,6 +354,11 @@ class Refusals(Lab):
         self.assertIn("holdfast lab stop", err)
         self.assertEqual(ask(lab["nodes"][0]["address"], "PING"), "PONG")
 
+    def test_that_would_wait_for_more_than_a_year_is_refused(self):
+        err = self.refused("single", "--ready-within", "120000d", status=64)
+        self.assertIn("error[E08]: --ready-within 10368000000000 ms is out of its range", err)
+        self.assertIn("fix: holdfast help lab", err)
+
     def test_directory_that_others_may_write_is_refused(self):
         os.mkdir(self.path("open"))
         os.chmod(self.path("open"), 0o777)

@@ -208,6 +208,14 @@ class Foreign(CommandTest):
         self.assertLess(self.server.scripts_run() - looked, 20, "it looks twice a second")
 
 
+class WaitTooLong(CommandTest):
+    def test_of_more_than_a_year_is_refused(self):
+        self.hold()
+        refused = self.finish("wait", "-w", "120000d", self.lock)
+        self.assertEqual(refused.status, 64)
+        self.assertIn("error[E08]: --wait 10368000000000 ms is out of its range\n  why: it must be 0 to", refused.err)
+
+
 class WaitOnASilentServer(CommandTest):
     def test_ends_when_its_time_is_over(self):
         self.hold("--ttl", "60s")
