@@ -13,9 +13,22 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 namespace holdfast::cli {
 namespace {
+
+// Up to the end of the first line, which a pipe may deliver in pieces. False: errno says why.
+bool read_line(int fd, std::span<char> buffer, std::size_t& length) {
+  while (length < buffer.size()) {
+    const auto n = ::read(fd, buffer.data() + length, buffer.size() - length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0;
+    length += static_cast<std::size_t>(n);
+    if (std::memchr(buffer.data(), '\n', length) != nullptr) return true;
+  }
+  return true;
+}
 
 // The first line of `path`, which should be for our eyes only.
 std::string read_password(const std::string& path, bool quiet) {
@@ -27,10 +40,11 @@ std::string read_password(const std::string& path, bool quiet) {
   struct stat seen {};
   std::array<char, 4096> buffer{};
   const bool known = ::fstat(fd, &seen) == 0;
-  const auto length = ::read(fd, buffer.data(), buffer.size());
+  std::size_t length = 0;
+  const int failure = read_line(fd, buffer, length) ? 0 : errno;
   ::close(fd);
-  if (length < 0) refuse(std::strerror(errno));
-  std::string password{buffer.data(), static_cast<std::size_t>(length)};
+  if (failure != 0) refuse(std::strerror(failure));
+  std::string password{buffer.data(), length};
   explicit_bzero(buffer.data(), buffer.size());
   password.resize(std::min(password.size(), password.find_first_of("\r\n")));
   if (password.empty()) refuse("its first line is empty");

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """H78, hazards 9.5: a password that we were given is nowhere to be read but where it was given."""
 
+import fcntl
 import os
 import signal
+import struct
+import termios
 import unittest
 
 from fixture import CommandTest, content, state_of, until
@@ -58,6 +61,16 @@ class Password(CommandTest):
                 self.assertEqual(done.status, 0, done.err)
                 self.assertEqual("others can read the password file" in done.err, warns)
                 self.assertNotIn(CANARY, done.err)
+
+    def test_of_a_pipe_that_delivers_it_in_pieces_is_read_to_its_end(self):
+        os.mkfifo(self.path("password"))
+        running = self.start("run", "--password-file", self.path("password"), self.lock, "true")
+        with open(self.path("password"), "wb", buffering=0) as file:
+            file.write(CANARY[:3].encode())
+            unread = lambda: struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
+            until(lambda: unread() == 0, "the first piece is read")
+            file.write(CANARY[3:].encode() + b"\n")
+            self.assertEqual(running.wait(), 0, running.err)
 
     def test_of_a_pipe_that_nobody_writes_to_can_be_waited_for_and_given_up(self):
         os.mkfifo(self.path("password"))
