@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <limits.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
@@ -20,6 +21,11 @@ void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {  // Somebody who has it too made it non-blocking.
+      pollfd ready{fd, POLLOUT, 0};
+      ::poll(&ready, 1, -1);
+      continue;
+    }
     if (n < 0) throw std::system_error{errno, std::generic_category(), "cannot write"};
     text.remove_prefix(static_cast<std::size_t>(n));
   }
@@ -35,8 +41,8 @@ void write_to_stderr(std::string_view text) {
 bool try_write_to_stderr(std::string_view text) {
   pollfd ready{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return false;
-  write_to_stderr(text.substr(0, PIPE_BUF));  // A pipe that is ready takes so much at once.
-  return true;
+  // A pipe that is ready takes so much at once. What else is left out rather than waited for.
+  return ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF)) > 0;
 }
 
 bool coloured() {

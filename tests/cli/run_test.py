@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from fixture import COMMAND, CommandTest, content, now, until
+from fixture import COMMAND, CommandTest, content, now, state_of, until
 
 
 class Status(CommandTest):
@@ -101,6 +101,25 @@ class Status(CommandTest):
             done = subprocess.run([COMMAND, *words], env={**self.environment, **environment}, stdout=full,
                                   stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=30, check=False)
         return done.returncode, done.stderr.decode()
+
+    # Who shares a pipe may have made it non-blocking for all.
+    def test_is_0_when_a_full_pipe_that_does_not_block_is_read_late(self):
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        filled = 0
+        try:
+            while True:
+                filled += os.write(write, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        done = subprocess.Popen([COMMAND, "help", "exit"], env=self.environment, stdout=write, stderr=subprocess.PIPE)
+        os.close(write)
+        until(lambda: done.poll() is not None or state_of(done.pid) == "S", "it waits")
+        with open(read, "rb") as file:
+            said = file.read()[filled:]
+        self.assertEqual((done.wait(), done.stderr.read()), (0, b""))
+        done.stderr.close()
+        self.assertIn(b"Exit status", said)
 
     def test_is_70_and_no_abort_when_stdout_is_full(self):
         for words in ((), ("help",), ("version",), ("show", self.lock)):
