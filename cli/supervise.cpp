@@ -26,8 +26,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A group of which we are not the parent tells nobody when it ends; so it is asked, for as long as it matters.
-constexpr milliseconds group_look_interval{20};
+// A group of which we are not the parent tells nobody when it ends; so it is asked, for as long as it matters, and less
+// and less often, because that reads all of /proc.
+constexpr milliseconds first_group_look{20};
+constexpr milliseconds longest_group_look{250};
 
 // Nor does anybody tell a job that runs in the background that the shell has brought it to the front (fg).
 constexpr milliseconds front_look_interval{100};
@@ -49,8 +51,9 @@ public:
   ending run() {
     while (true) {
       command_.reap();
+      is_over_ = is_over();
       const auto span = look();
-      if (is_over()) break;
+      if (is_over_) break;
       if (command_.take_suspended()) follow();
       const auto pause = stand();
       if (pause == was_suspended) continue;
@@ -71,8 +74,8 @@ private:
     return true;
   }
 
-  milliseconds longest_sleep() const {
-    if (command_.has_ended()) return group_look_interval;
+  milliseconds longest_sleep() {
+    if (command_.has_ended()) return std::exchange(group_look_, std::min(2 * group_look_, longest_group_look));
     return command_.wants_terminal() ? front_look_interval : milliseconds::max();
   }
 
@@ -81,8 +84,9 @@ private:
     const auto remaining = held_.remaining();
     const auto reason = held_.lost_reason();
     // A command that has ended by itself, and leaves nobody behind, is not stopped any more.
-    if (!policy_.has_stopped() && is_over()) return milliseconds::max();
+    if (!policy_.has_stopped() && is_over_) return milliseconds::max();
     const auto step = policy_.look(lease_watch::now(), remaining, reason);
+    if (step.what != loss_policy::act::none) group_look_ = first_group_look;
     switch (step.what) {
       case loss_policy::act::none: break;
       case loss_policy::act::stop:
@@ -227,7 +231,9 @@ private:
   loss_policy policy_;
   standstill standstill_{};
   const milliseconds began_at_;
+  milliseconds group_look_ = first_group_look;
   std::optional<fault> untold_{};
+  bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;
 };

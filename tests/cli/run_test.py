@@ -367,6 +367,21 @@ class Command(CommandTest):
         self.assertTrue(self.is_free())
 
 
+    # Each look at the group reads the stat of every process.
+    def test_with_wait_group_looks_at_the_group_a_few_times_a_second(self):
+        running = self.start("run", "--wait-group", self.lock, "--", "sh", "-c",
+                             f"(until test -e {self.path('go')}; do sleep 0.1; done) & touch {self.path('left')}")
+        until(lambda: os.path.exists(self.path("left")), "the command ended")
+        reads = lambda: int(re.search(r"syscr: (\d+)", content(f"/proc/{running.pid}/io"))[1])
+        processes = sum(name.isdigit() for name in os.listdir("/proc"))
+        before, began_at = reads(), now()
+        until(lambda: now() >= began_at + 1, "a second is over")
+        looks = (reads() - before) / processes / (now() - began_at)
+        open(self.path("go"), "w", encoding="utf-8").close()
+        self.assertEqual(running.wait(), 0)
+        self.assertLess(looks, 30)  # Two reads for each process.
+
+
 class Nesting(CommandTest):
     def test_of_the_same_lock_is_refused_at_once(self):
         nested = self.finish("run", self.lock, "--", COMMAND, "run", self.lock, "--", "echo", "inner")
