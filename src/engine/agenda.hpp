@@ -35,11 +35,15 @@ public:
   void put(Task& what, place& where, time_point at) {
     if (at == never) return remove(where);
     if (where.at_ && where.at_->instant->first == at) return;
-    const auto instant = instants_.try_emplace(at).first;
     if (!where.at_) {
-      where.at_ = {instant, instant->second.insert(instant->second.end(), &what)};
+      // In this order, because an instant without a task must not stay behind when there is no memory.
+      tasks alone{&what};
+      const auto instant = instants_.try_emplace(at).first;
+      where.at_ = {instant, alone.begin()};
+      instant->second.splice(instant->second.end(), alone);
       return;
     }
+    const auto instant = instants_.try_emplace(at).first;
     const auto former = where.at_->instant;
     instant->second.splice(instant->second.end(), former->second, where.at_->task);
     where.at_->instant = instant;
