@@ -154,6 +154,7 @@ struct asio_release {
   }
 };
 
+// Token: as the caller's was deduced, a reference for an lvalue, which is copied then and not moved from.
 template <class Token>
 auto initiate_acquire(acquire_target wanted, acquire_options options, Token& token) {
   return boost::asio::async_initiate<Token, acquire_signature>(asio_acquire{}, token, std::move(wanted),
@@ -178,45 +179,45 @@ auto initiate_acquire(acquire_target wanted, acquire_options options, Token& tok
 // that wait for the same lock.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(client& locks, std::string name, const async_options& options, Token&& token) {
-  return detail::initiate_acquire({&locks, std::move(name)}, detail::options_of(options), token);
+  return detail::initiate_acquire<Token>({&locks, std::move(name)}, detail::options_of(options), token);
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(client& locks, std::string name, Options& options, Token&& token) {
-  return detail::initiate_acquire({&locks, std::move(name)}, detail::options_of(options), token);
+  return detail::initiate_acquire<Token>({&locks, std::move(name)}, detail::options_of(options), token);
 }
 
 // So many permits of a semaphore as options.permits says: semaphore::acquire, otherwise as above. Name and size are
 // those at the call: `from` may be gone when the operation begins, its client may not.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(semaphore& from, const async_options& options, Token&& token) {
-  return detail::initiate_acquire(detail::acquire_target::of(from), detail::options_of(options), token);
+  return detail::initiate_acquire<Token>(detail::acquire_target::of(from), detail::options_of(options), token);
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(semaphore& from, Options& options, Token&& token) {
-  return detail::initiate_acquire(detail::acquire_target::of(from), detail::options_of(options), token);
+  return detail::initiate_acquire<Token>(detail::acquire_target::of(from), detail::options_of(options), token);
 }
 
 // A shared lock, for writing and for reading: shared_mutex::acquire and acquire_shared, otherwise as above. Both stand
 // in the one line of that lock.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(shared_mutex& of, const async_options& options, Token&& token) {
-  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::exclusive), detail::options_of(options),
-                                  token);
+  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::exclusive),
+                                         detail::options_of(options), token);
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(shared_mutex& of, Options& options, Token&& token) {
-  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::exclusive), detail::options_of(options),
-                                  token);
+  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::exclusive),
+                                         detail::options_of(options), token);
 }
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire_shared(shared_mutex& of, const async_options& options, Token&& token) {
-  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
-                                  token);
+  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
+                                         token);
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire_shared(shared_mutex& of, Options& options, Token&& token) {
-  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
-                                  token);
+  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
+                                         token);
 }
 
 // Renews it now: lease::renew without a thread that waits. Completes with void(boost::system::error_code), at the

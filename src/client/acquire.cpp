@@ -113,8 +113,9 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   const time_point until = rules.wait ? started_at + *rules.wait : never;
   auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
   if (turn.what == local_line::turn::given) {
+    auto given = handle_of(std::move(turn.given));
     report_end(name, acquire_result::acquired, started_at, 0);
-    return handle_of(std::move(turn.given));
+    return given;
   }
   if (turn.what != local_line::turn::ask) {
     // Behind a thread that reaches nobody, it is not somebody else's hold that our time went to.
@@ -155,8 +156,14 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   return std::move(end.got);
 }
 
-lease client_state::handle_of(std::shared_ptr<lease_record> record) {
-  return lease{std::make_unique<lease_handle>(shared_from_this(), std::move(record))};
+// Without a handle nobody could give it back, and it would be renewed for ever.
+lease client_state::handle_of(const std::shared_ptr<lease_record>& record) {
+  try {
+    return lease{std::make_unique<lease_handle>(shared_from_this(), record)};
+  } catch (...) {
+    drop(record);
+    throw;
+  }
 }
 
 // What is still in line, or may yet lock or queue, is let go in the background, whatever the call's own end is.
@@ -185,18 +192,19 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
   concluded end;
   auto result = acquire_result::acquired;
   if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
+    const time_point granted_at = got->deadline - core::usable(call.ttl(), drift_);
     auto record = std::make_shared<lease_record>(name, call.wanted().keys, call.owner(), got->token, call.ttl(),
-                                                 started_at, got->deadline);
+                                                 granted_at, got->deadline);
     record->mode = how.mode;
-    record->hold_at_most(how.max_hold, got->deadline - core::usable(call.ttl(), drift_));
+    record->hold_at_most(how.max_hold, granted_at);
     record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     const auto placed = moving();
     const auto& at = node_for(record->keys);
     if (cluster_) record->kept_at = &at;
+    end.got = handle_of(record);  // First: what fails behind it gives the lease back.
     at->keeper().keep(record, boottime_now(), got->deadline, how.mode, at->commands()->server_clock());
-    end.got = handle_of(std::move(record));
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
     end.code = refined(failure->code);
     result = result_of(end.code);

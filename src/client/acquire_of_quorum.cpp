@@ -40,13 +40,14 @@ quorum_wish client_state::plan_on_quorum(std::string_view text, const acquire_op
 std::optional<lease> client_state::acquire_of_quorum(const quorum_wish& what) {
   const time_point started_at = boottime_now();
   auto end = quorum_->acquire(what);
+  std::optional<lease> got;
+  if (end.got) got = handle_of(end.got);
   report_end(what.name,
              end.got              ? acquire_result::acquired
              : end.code == errc{} ? acquire_result::busy
                                   : result_of(end.code),
              started_at, end.attempts);
-  if (end.got) return handle_of(std::move(end.got));
-  if (end.code == errc{}) return std::nullopt;
+  if (got || end.code == errc{}) return got;
   auto& detail = end.why;
   detail.attempts = end.attempts;
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
@@ -59,18 +60,24 @@ void client_state::downgrade_on_majority(lease_record& record) const {
   quorum_->downgrade(record, boottime_now() + options_.timeout);
 }
 
-// One after the other: each is asked of all servers at once.
+// One after the other: each is asked of all servers at once. None is renewed meanwhile.
 release_outcome client_state::release_all_of_quorum(const records& several) {
-  auto worst = release_outcome::released;
+  const time_point give_up_at = boottime_now() + options_.timeout;
+  std::vector<last_votes> had;
   for (const auto& one : several) {
     one->is_let_go = true;
-    worst = worse(worst, release_of_quorum(*one, quorum_->let_go(*one)));
+    had.push_back(quorum_->let_go(*one));
+  }
+  auto worst = release_outcome::released;
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    worst = worse(worst, release_of_quorum(*several[i], had[i], give_up_at));
   }
   return worst;
 }
 
-release_outcome client_state::release_of_quorum(const lease_record& record, const last_votes& had) {
-  const auto outcome = quorum_->release(record, had, boottime_now() + options_.timeout);
+release_outcome client_state::release_of_quorum(const lease_record& record, const last_votes& had,
+                                                time_point give_up_at) {
+  const auto outcome = quorum_->release(record, had, give_up_at);
   const auto held = duration_cast<std::chrono::microseconds>(boottime_now() - record.granted_at);
   reporter_->tell([=, name = record.name](observer& o) { o.on_released(name, outcome, held); });
   return outcome;

@@ -108,7 +108,8 @@ void start_release_of(quorum& by, std::unique_ptr<lease_handle> what, release_re
     run_errand(
         of, by,
         [record, had, outcome](client_state& s) {
-          (void)code_of([&] { *outcome = s.release_of_quorum(*record, had); });
+          (void)code_of(
+              [&] { *outcome = s.release_of_quorum(*record, had, net::boottime_now() + s.options().timeout); });
         },
         tell);
   } catch (...) {

@@ -138,7 +138,7 @@ public:
   std::optional<time_point> let_go(lease_record& record);
   void conclude(const lease_record& record, release_outcome outcome);
   // Of a quorum, for what quorum::let_go has let go.
-  release_outcome release_of_quorum(const lease_record& record, const last_votes& had);
+  release_outcome release_of_quorum(const lease_record& record, const last_votes& had, time_point give_up_at);
   // When to stop waiting for the answer to a release.
   time_point give_up_at(time_point deadline) const;
 
@@ -215,7 +215,7 @@ private:
   // How long the server may keep, from now on, what nothing renews any more. `last_effect`: when a late copy of its
   // acquire may take effect; past for none.
   std::chrono::milliseconds may_remain(std::chrono::milliseconds ttl, time_point last_effect) const;
-  lease handle_of(std::shared_ptr<lease_record> record);
+  lease handle_of(const std::shared_ptr<lease_record>& record);
   void settle(engine::acquire& call);
   void release_in_background(const lease_record& record);
   void forget_copies(const lease_record& record);

@@ -54,10 +54,13 @@ private:
 
 lease_set acquire_all(client_state& state, const std::vector<std::string>& names, const acquire_options& options) {
   const time_point started_at = net::boottime_now();
+  state.require_ours();
+  const auto sorted = in_order(names);
+  for (const auto& name : sorted) (void)state.name_of(name);  // A bad one is told before any is waited for.
   // Whatever happens: what is held is released by its destructors.
   std::vector<lease> held;
   waiting stop{options.cancel};
-  for (const auto& name : in_order(names)) {
+  for (const auto& name : sorted) {
     acquire_options left = options;
     left.cancel = stop.token();
     if (options.wait && options.wait->count() > 0) {
@@ -79,9 +82,10 @@ lease_set acquire_all(client_state& state, const std::vector<std::string>& names
 
   client_state::records each;
   for (const auto& one : held) each.push_back(lease_handle::of(one).record);
-  auto joined = state.join(each);
+  auto handle = std::make_unique<lease_set_handle>(state.shared_from_this(), client_state::records{}, names);
+  handle->records = state.join(each);
   for (auto& one : held) (void)lease_handle::taken_from(one);
-  return lease_set{std::make_unique<lease_set_handle>(state.shared_from_this(), std::move(joined), names)};
+  return lease_set{std::move(handle)};
 }
 
 }  // namespace detail

@@ -101,8 +101,8 @@ void quorum::search::try_once(std::optional<round>& into) {
 }
 
 std::shared_ptr<lease_record> quorum::search::keep(const round& won) {
-  auto record = std::make_shared<lease_record>(what_.name, what_.keys, won.owner(), won.token(), what_.ttl, started_at_,
-                                               won.deadline());
+  auto record = std::make_shared<lease_record>(what_.name, what_.keys, won.owner(), won.token(), what_.ttl,
+                                               won.sent_at(), won.deadline());
   record->mode = what_.mode;
   record->hold_at_most(what_.max_hold, won.sent_at());
   record->kind = kind_of(what_.part);

@@ -96,7 +96,7 @@ release_outcome client_state::do_release(const std::shared_ptr<lease_record>& re
   record->is_let_go = true;
   if (quorum_) {
     const auto had = quorum_->let_go(*record);
-    const auto outcome = release_of_quorum(*record, had);
+    const auto outcome = release_of_quorum(*record, had, boottime_now() + options_.timeout);
     time_point last_effect{};
     for (const auto& vote : had.votes) last_effect = std::max(last_effect, vote.not_after_local);
     if (outcome == release_outcome::unknown) why.may_remain = may_remain(record->ttl, last_effect);
@@ -213,10 +213,11 @@ release_outcome client_state::release_all(const records& several) {
   const auto deadline = let_go_all(several);
   std::deque<engine::release> calls;  // They must not move.
   std::vector<engine::call*> all;
+  const time_point give_up = deadline ? give_up_at(*deadline) : time_point{};  // The same for all.
   for (const auto& one : several) {
     if (!deadline) break;
     const auto& at = node_for(one->keys)->commands();
-    calls.emplace_back(at->channel(), one->keys, one->owner, one->grant, *deadline, give_up_at(*deadline));
+    calls.emplace_back(at->channel(), one->keys, one->owner, one->grant, *deadline, give_up);
     calls.back().set_slot(slot_of(one->keys));
     if (cluster_) run(calls.back(), one->keys);
     all.push_back(&calls.back());

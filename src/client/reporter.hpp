@@ -48,7 +48,6 @@ struct lease_record final : engine::held_lease {
         unsettled_until{one.unsettled_until} {
     last = one.last;
     was_in_line = one.was_in_line;
-    kept_at = one.kept_at;
   }
 
   // Before anybody else has it.

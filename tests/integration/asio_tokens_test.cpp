@@ -11,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <memory>
 #include <tuple>
 #include <type_traits>
 
@@ -236,6 +237,45 @@ TYPED_TEST(with_token, a_shared_lock_is_written_read_and_downgraded) {
   writer = this->lease_of(write);
   this->server_("DEL", "hf:{x}");
   EXPECT_EQ(this->downgrade(writer), errc::lease_gone);
+}
+
+// ---- A token with a name ----
+
+class named_token : public on_asio {
+protected:
+  // Begins two operations with one handler, which owns something, and ends what they acquired.
+  template <class Begin>
+  void serves_twice(const Begin& begin) {
+    int calls = 0;
+    const auto count = std::make_shared<int*>(&calls);
+    auto handler = bound([count](error_code ec, const lease& got) {
+      EXPECT_FALSE(ec) << ec.message();
+      EXPECT_TRUE(got);
+      ASSERT_TRUE(count) << "it was moved from";
+      ++**count;
+    });
+    for (int i = 1; i <= 2; ++i) {
+      begin(handler);
+      run();
+      EXPECT_EQ(calls, i);
+    }
+    EXPECT_EQ(count.use_count(), 2) << "what was copied has ended, and the handler has its own";
+  }
+  client locks_ = make_client();
+};
+
+TEST_F(named_token, is_copied_and_not_moved_from) {
+  semaphore three{locks_, "s", 3};
+  shared_mutex rw{locks_, "rw"};
+  const acquire_options named{.wait = 20s};
+  serves_twice([&](auto& handler) { async_acquire(locks_, "x", {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire(locks_, "x", named, handler); });
+  serves_twice([&](auto& handler) { async_acquire(three, {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire(three, named, handler); });
+  serves_twice([&](auto& handler) { async_acquire(rw, {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire(rw, named, handler); });
+  serves_twice([&](auto& handler) { async_acquire_shared(rw, {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire_shared(rw, named, handler); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -49,6 +50,32 @@ TEST_F(callback, throwing_observer_and_log_sink_harm_nothing) {
     EXPECT_EQ(held.release(), release_outcome::released);
     EXPECT_TRUE(eventually([&] { return seen->calls >= 4; })) << "connected, acquired, renewed, released";
   }
+}
+
+class stop_watch : public observer {
+public:
+  void on_acquire(const std::string&, acquire_result, std::chrono::microseconds took, int) override { waited = took; }
+  void on_released(const std::string&, release_outcome, std::chrono::microseconds since) override { held = since; }
+  std::atomic<std::chrono::microseconds> waited{};
+  std::atomic<std::chrono::microseconds> held{};
+};
+
+// What is held counts from the grant, and not from when it was asked for.
+TEST_F(callback, an_observer_hears_apart_of_waiting_and_of_holding) {
+  auto other = make_client();
+  auto in_the_way = std::optional{other.acquire("x")};
+  auto seen = std::make_shared<stop_watch>();
+  client_options how;
+  how.observe = seen;
+  auto locks = make_client(how);
+  std::jthread holder{[&] {
+    let_pass(1s);
+    in_the_way.reset();
+  }};
+  locks.acquire("x", {.wait = 20s}).release();
+  ASSERT_TRUE(eventually([&] { return seen->held.load() > 0us; }));
+  EXPECT_GE(seen->waited.load(), 900ms);
+  EXPECT_LT(seen->held.load(), 500ms);
 }
 
 class dawdler : public observer {

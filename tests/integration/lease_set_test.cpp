@@ -44,6 +44,14 @@ TEST_F(all, refuses_the_same_name_twice_and_no_name) {
   EXPECT_TRUE(is_free("a"));
 }
 
+TEST_F(all, refuses_a_bad_name_before_it_waits_for_a_good_one) {
+  auto locks = make_client();
+  auto other = make_client();
+  const auto in_the_way = other.acquire("a");
+  EXPECT_EQ(code_of([&] { (void)locks.acquire_all({"a", std::string(600, 'z')}, {.wait = 20s}); }), errc::invalid_name);
+  EXPECT_FALSE(exists("hf:{a}:line")) << "nothing was sent";
+}
+
 TEST_F(all, says_why_by_code_too) {
   auto locks = make_client();
   const auto held = locks.acquire("b");

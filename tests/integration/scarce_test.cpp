@@ -103,5 +103,37 @@ TEST_F(scarce, memory_for_an_end_leaves_no_lease_that_is_renewed_for_ever) {
       << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
 }
 
+// Each acquire fails at another allocation. Wherever that is, nothing is renewed that nobody has.
+TEST_F(scarce, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
+  constexpr int steps = 40;
+  client_options how;
+  how.timeout = 500ms;
+  auto locks = make_client(how);
+  (void)locks.acquire("warm", {.ttl = 1s}).release();
+  int failures = 0;
+  for (int i = 0; i < steps; ++i) {
+    const auto name = "a" + std::to_string(i);
+    const std::vector<std::string> several{"b" + std::to_string(i), "c" + std::to_string(i)};
+    for (const bool is_set : {false, true}) {
+      allocations_left = i;
+      try {
+        if (is_set) {
+          const auto set = locks.acquire_all(several, {.ttl = 1s});
+        } else {
+          const auto one = locks.acquire(name, {.ttl = 1s});
+        }
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      } catch (const error&) {
+        ++failures;
+      }
+      allocations_left = -1;
+    }
+  }
+  EXPECT_GT(failures, 10) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
+      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
+}
+
 }  // namespace
 }  // namespace holdfast::test

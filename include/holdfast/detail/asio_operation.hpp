@@ -76,8 +76,13 @@ public:
     }
   }
 
-  // So that a child that uses the context does not meet it locked by another thread.
-  std::mutex& mutex() { return mutex_; }
+  // So that a child that uses the context does not meet it locked by another thread, or one posting that it has not.
+  void before_fork() {
+    std::unique_lock held{mutex_};
+    posted_.wait(held, [&] { return posting_ == 0; });
+    (void)held.release();
+  }
+  void after_fork() { mutex_.unlock(); }
 
 private:
   struct at_end {
@@ -106,8 +111,7 @@ public:
 private:
   void shutdown() override { operations_->shut(); }
   void notify_fork(boost::asio::execution_context::fork_event event) override {
-    auto& mutex = operations_->mutex();
-    event == boost::asio::execution_context::fork_prepare ? mutex.lock() : mutex.unlock();
+    event == boost::asio::execution_context::fork_prepare ? operations_->before_fork() : operations_->after_fork();
   }
 
   std::shared_ptr<asio_operations> operations_ = std::make_shared<asio_operations>();
