@@ -17,8 +17,8 @@ struct place {
   std::string lock_file() const { return directory + "/lock"; }
   std::string log_file() const { return directory + "/redis.log"; }
 
-  // A line for each start, written before it and never removed. One line: this server is the first and cannot have
-  // forgotten a lock; more: it may have (design, quarantine).
+  // A line for each start, written before it and never removed, and one for a record that was lost. One line: this
+  // server is the first and cannot have forgotten a lock; more: it may have (design, quarantine).
   std::string starts_file() const { return directory + "/starts"; }
 };
 

@@ -182,8 +182,8 @@ int launch(const daemon_plan& plan) {
   return result.pid;
 }
 
-int launch(const place& where) {
-  return launch({.words = arguments(find_server(), where), .log_file = where.log_file(), .shared = where.shared});
+int launch(const std::string& program, const place& where) {
+  return launch({.words = arguments(program, where), .log_file = where.log_file(), .shared = where.shared});
 }
 
 std::string last_line(const std::string& log_file) {

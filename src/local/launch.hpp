@@ -27,8 +27,8 @@ struct daemon_plan {
 // are in the log. Throws error with errc::local_server if it cannot be run.
 int launch(const daemon_plan& plan);
 
-// The same for the local server of `where`.
-int launch(const place& where);
+// The same for the local server of `where`; `program` is redis-server's path.
+int launch(const std::string& program, const place& where);
 
 // The last line of a log that says something; empty if there is none.
 std::string last_line(const std::string& log_file);

@@ -72,12 +72,21 @@ void adopt_files(const place& where) {
   fs::remove_all(old, ec);  // What cannot be removed is in nobody's way.
 }
 
+// A server was here, whatever the record says: somebody who cleans up /var/tmp may remove what is old, one by one.
+bool was_started_before(const place& where) {
+  std::error_code ec;
+  return std::filesystem::exists(where.log_file(), ec) ||
+         std::filesystem::exists(where.directory + "/appendonlydir", ec);
+}
+
 void record_start(const place& where) {
   const auto path = where.starts_file();
+  const bool is_lost = ::access(path.c_str(), F_OK) != 0 && was_started_before(where);
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, file_mode(where));
   if (fd < 0) fail_with_errno(path, "The record of its starts cannot be written.", errno);
   ::fchmod(fd, file_mode(where));
-  const auto line = "started by process " + std::to_string(::getpid()) + "\n";
+  const auto line = (is_lost ? "the record of earlier starts is lost\n" : "") +
+                    ("started by process " + std::to_string(::getpid())) + "\n";
   const bool written = ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   const int error_number = errno;
   ::close(fd);
@@ -85,9 +94,10 @@ void record_start(const place& where) {
 }
 
 local_status launch_and_wait(const place& where, time_point give_up_at) {
+  const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   if (where.shared) adopt_files(where);
   record_start(where);
-  const int pid = launch(where);
+  const int pid = launch(program, where);
   const process_handle server{pid};
   for (;;) {
     const auto seen = ping(where.socket(), give_up_at);

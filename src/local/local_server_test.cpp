@@ -175,6 +175,21 @@ TEST(local_server, tells_its_first_start_from_a_restart) {
   EXPECT_FALSE(is_first_run(scratch.path())) << "where nothing is known";
 }
 
+// H24: as somebody would who removes from /var/tmp what is older than a month.
+TEST(local_server, whose_record_of_starts_was_removed_is_not_in_its_first_run) {
+  for (const auto* kept : {"redis.log", "appendonlydir"}) {
+    scratch_directory scratch;
+    const auto first = start_local(scratch.server());
+    kill_and_wait(first.pid);
+    const std::filesystem::path in = first.directory;
+    for (const auto* one : {"starts", "redis.log", "appendonlydir"}) {
+      if (std::string{one} != kept) std::filesystem::remove_all(in / one);
+    }
+    start_local(scratch.server());
+    EXPECT_FALSE(is_first_run(first.directory)) << kept;
+  }
+}
+
 TEST(local_server, is_gone_when_stop_returns) {
   scratch_directory scratch;
   const auto started = start_local(scratch.server());
