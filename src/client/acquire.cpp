@@ -113,7 +113,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   const time_point until = rules.wait ? started_at + *rules.wait : never;
   auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
   if (turn.what == local_line::turn::given) {
-    auto given = handle_of(std::move(turn.given));
+    auto given = handle_of(turn.given);
     report_end(name, acquire_result::acquired, started_at, 0);
     return given;
   }
