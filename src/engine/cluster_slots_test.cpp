@@ -255,7 +255,6 @@ constexpr std::size_t told_slots = 24;  // The first ones, of which anything is 
 struct plain_map {
   std::array<std::string, told_slots> owner;  // By id.
   time_point asked_at = never;
-  friend bool operator==(const plain_map&, const plain_map&) = default;
 };
 
 std::string named_for(const slots_answer& what, std::size_t slot) {
