@@ -154,11 +154,18 @@ struct asio_release {
   }
 };
 
-// Token: as the caller's was deduced, a reference for an lvalue, which is copied then and not moved from.
+// Asio moves out of a token that it is not told to be an lvalue, and its binders (bind_executor) out of what they bind
+// in any case. A handler that has a name is the caller's, so an operation is given one of its own.
+template <class Signature, class Token, class Begin, class... Args>
+auto initiate(Begin begin, Token&& token, Args&&... args) {
+  using own_token = std::decay_t<Token>;
+  own_token own{std::forward<Token>(token)};
+  return boost::asio::async_initiate<own_token, Signature>(std::move(begin), own, std::forward<Args>(args)...);
+}
+
 template <class Token>
-auto initiate_acquire(acquire_target wanted, acquire_options options, Token& token) {
-  return boost::asio::async_initiate<Token, acquire_signature>(asio_acquire{}, token, std::move(wanted),
-                                                               std::move(options));
+auto initiate_acquire(acquire_target wanted, acquire_options options, Token&& token) {
+  return initiate<acquire_signature>(asio_acquire{}, std::forward<Token>(token), std::move(wanted), std::move(options));
 }
 
 }  // namespace detail
@@ -179,45 +186,47 @@ auto initiate_acquire(acquire_target wanted, acquire_options options, Token& tok
 // that wait for the same lock.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(client& locks, std::string name, const async_options& options, Token&& token) {
-  return detail::initiate_acquire<Token>({&locks, std::move(name)}, detail::options_of(options), token);
+  return detail::initiate_acquire({&locks, std::move(name)}, detail::options_of(options), std::forward<Token>(token));
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(client& locks, std::string name, Options& options, Token&& token) {
-  return detail::initiate_acquire<Token>({&locks, std::move(name)}, detail::options_of(options), token);
+  return detail::initiate_acquire({&locks, std::move(name)}, detail::options_of(options), std::forward<Token>(token));
 }
 
 // So many permits of a semaphore as options.permits says: semaphore::acquire, otherwise as above. Name and size are
 // those at the call: `from` may be gone when the operation begins, its client may not.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(semaphore& from, const async_options& options, Token&& token) {
-  return detail::initiate_acquire<Token>(detail::acquire_target::of(from), detail::options_of(options), token);
+  return detail::initiate_acquire(detail::acquire_target::of(from), detail::options_of(options),
+                                  std::forward<Token>(token));
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(semaphore& from, Options& options, Token&& token) {
-  return detail::initiate_acquire<Token>(detail::acquire_target::of(from), detail::options_of(options), token);
+  return detail::initiate_acquire(detail::acquire_target::of(from), detail::options_of(options),
+                                  std::forward<Token>(token));
 }
 
 // A shared lock, for writing and for reading: shared_mutex::acquire and acquire_shared, otherwise as above. Both stand
 // in the one line of that lock.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(shared_mutex& of, const async_options& options, Token&& token) {
-  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::exclusive),
-                                         detail::options_of(options), token);
+  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::exclusive), detail::options_of(options),
+                                  std::forward<Token>(token));
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(shared_mutex& of, Options& options, Token&& token) {
-  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::exclusive),
-                                         detail::options_of(options), token);
+  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::exclusive), detail::options_of(options),
+                                  std::forward<Token>(token));
 }
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire_shared(shared_mutex& of, const async_options& options, Token&& token) {
-  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
-                                         token);
+  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
+                                  std::forward<Token>(token));
 }
 template <detail::named_options Options, boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire_shared(shared_mutex& of, Options& options, Token&& token) {
-  return detail::initiate_acquire<Token>(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
-                                         token);
+  return detail::initiate_acquire(detail::acquire_target::of(of, hold_mode::shared), detail::options_of(options),
+                                  std::forward<Token>(token));
 }
 
 // Renews it now: lease::renew without a thread that waits. Completes with void(boost::system::error_code), at the
@@ -232,8 +241,8 @@ auto async_acquire_shared(shared_mutex& of, Options& options, Token&& token) {
 // child, at once and whatever the token. Safe from any thread.
 template <boost::asio::completion_token_for<detail::code_signature> Token>
 auto async_renew(const lease& held, Token&& token) {
-  return boost::asio::async_initiate<Token, detail::code_signature>(detail::asio_renew{}, token,
-                                                                    detail::lease_reference{held});
+  return detail::initiate<detail::code_signature>(detail::asio_renew{}, std::forward<Token>(token),
+                                                  detail::lease_reference{held});
 }
 
 // Makes a writer a reader in one step: shared_mutex::downgrade without a thread that waits. Completes with
@@ -245,8 +254,8 @@ auto async_renew(const lease& held, Token&& token) {
 // thread.
 template <boost::asio::completion_token_for<detail::code_signature> Token>
 auto async_downgrade(const lease& held, Token&& token) {
-  return boost::asio::async_initiate<Token, detail::code_signature>(detail::asio_downgrade{}, token,
-                                                                    detail::lease_reference{held});
+  return detail::initiate<detail::code_signature>(detail::asio_downgrade{}, std::forward<Token>(token),
+                                                  detail::lease_reference{held});
 }
 
 // Gives the lock back, of whichever kind: lease::release without a thread that waits. Completes with
@@ -256,7 +265,8 @@ auto async_downgrade(const lease& held, Token&& token) {
 template <boost::asio::completion_token_for<detail::release_signature> Token>
 auto async_release(lease held, Token&& token) {
   (void)detail::lease_reference{held};  // Throws.
-  return boost::asio::async_initiate<Token, detail::release_signature>(detail::asio_release{}, token, std::move(held));
+  return detail::initiate<detail::release_signature>(detail::asio_release{}, std::forward<Token>(token),
+                                                     std::move(held));
 }
 
 }  // namespace v0

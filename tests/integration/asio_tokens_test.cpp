@@ -247,7 +247,7 @@ protected:
   template <class Begin>
   void serves_twice(const Begin& begin) {
     int calls = 0;
-    const auto count = std::make_shared<int*>(&calls);
+    auto count = std::make_shared<int*>(&calls);  // Not const, or a move would copy it.
     auto handler = bound([count](error_code ec, const lease& got) {
       EXPECT_FALSE(ec) << ec.message();
       EXPECT_TRUE(got);
@@ -276,6 +276,23 @@ TEST_F(named_token, is_copied_and_not_moved_from) {
   serves_twice([&](auto& handler) { async_acquire(rw, named, handler); });
   serves_twice([&](auto& handler) { async_acquire_shared(rw, {.wait = 20s}, handler); });
   serves_twice([&](auto& handler) { async_acquire_shared(rw, named, handler); });
+}
+
+TEST_F(named_token, renews_downgrades_and_releases_as_a_copy_too) {
+  shared_mutex rw{locks_, "rw"};
+  const lease held = rw.acquire();
+  auto ends = std::make_shared<int>(0);
+  auto told = bound([ends](error_code) { ++*ends; });
+  async_renew(held, told);
+  async_renew(held, told);
+  async_downgrade(held, told);
+  async_downgrade(held, told);
+  run();
+  EXPECT_EQ(*ends, 4);
+  auto let_go = bound([ends](release_outcome) { ++*ends; });
+  for (int i = 0; i < 2; ++i) async_release(rw.acquire_shared(), let_go);
+  run();
+  EXPECT_EQ(*ends, 6);
 }
 
 }  // namespace
