@@ -79,8 +79,8 @@ link::progress link::fail(errc code, std::string text, bool is_final, bool refus
 
 link::progress link::open() {
   HOLDFAST_ASSERT(is_closed());
-  phase_ = phase::resolving;
   resolver_ = std::make_unique<resolver>(where_);
+  phase_ = phase::resolving;
   return advance();
 }
 
