@@ -200,10 +200,10 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
     record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
+    end.got = handle_of(record);  // First: what fails behind it gives the lease back.
     const auto placed = moving();
     const auto& at = node_for(record->keys);
     if (cluster_) record->kept_at = &at;
-    end.got = handle_of(record);  // First: what fails behind it gives the lease back.
     at->keeper().keep(record, boottime_now(), got->deadline, how.mode, at->commands()->server_clock());
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
     end.code = refined(failure->code);

@@ -149,16 +149,24 @@ std::optional<std::size_t> client_state::keep_as_one(const records& several, eng
 std::optional<std::size_t> client_state::keep_each(const records& several, const records& joined) {
   const auto placed = moving();
   const time_point now = boottime_now();
+  // They are released with the handles that still have them.
+  const auto let_go_before = [&](std::size_t end) {
+    for (std::size_t i = 0; i < end; ++i) {
+      keeper_of(*joined[i])->keeper().let_go(*joined[i]);
+      joined[i]->deadline.end();
+    }
+  };
   for (std::size_t i = 0; i < several.size(); ++i) {
     // It may have moved since it was copied.
     joined[i]->kept_at = several[i]->kept_at;
     const time_point ends = now + joined[i]->deadline.left(now);
-    if (!keeper_of(*several[i])->keeper().join({several[i]}, {joined[i]}, ends, several[i]->mode)) continue;
-    // Those before it are released with the handles that still have them.
-    for (std::size_t j = 0; j < i; ++j) {
-      keeper_of(*joined[j])->keeper().let_go(*joined[j]);
-      joined[j]->deadline.end();
+    try {
+      if (!keeper_of(*several[i])->keeper().join({several[i]}, {joined[i]}, ends, several[i]->mode)) continue;
+    } catch (...) {
+      let_go_before(i);
+      throw;
     }
+    let_go_before(i);
     return i;
   }
   return std::nullopt;

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that gets no thread or no memory any more. The danger is a lock that the server granted and nobody has, or
 // one that is renewed although it was given back.
+#include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
 
 // How many more allocations of this thread succeed; below zero: all.
 thread_local int allocations_left = -1;
+thread_local int allocations_made = 0;
 
 }  // namespace
 
@@ -21,6 +26,7 @@ thread_local int allocations_left = -1;
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (allocations_left == 0) throw std::bad_alloc{};
   if (allocations_left > 0) --allocations_left;
+  ++allocations_made;
   if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
   throw std::bad_alloc{};
 }
@@ -133,6 +139,98 @@ TEST_F(scarce, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
   EXPECT_GT(failures, 10) << "or this tests nothing";
   EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
       << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
+}
+
+// Who stands behind others in this process is given the lease without the server, and has no memory for it.
+TEST_F(scarce, memory_for_a_hand_over_leaves_no_lease_that_nobody_has) {
+  constexpr int steps = 12;
+  client_options how;
+  how.timeout = 500ms;
+  how.hand_overs = 16;
+  how.hand_over_span = 1s;
+  auto locks = make_client(how);
+  std::atomic<int> failures{0};
+  for (int i = 0; i < steps; ++i) {
+    auto first = locks.acquire("x", {.ttl = 1s, .wait = 20s});
+    std::atomic<int> begun{0};
+    std::atomic<bool> is_second_in{false};
+    std::jthread second{[&] {
+      ++begun;
+      auto held = locks.acquire("x", {.ttl = 1s, .wait = 20s});
+      is_second_in = true;
+      EXPECT_TRUE(eventually([&] { return begun == 2; }));
+      let_pass(3ms);  // The third is on its way; whatever comes first, nothing may be left.
+      held.release();
+    }};
+    EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line").number == 1; }));
+    std::jthread third{[&] {
+      ++begun;
+      allocations_left = i;
+      try {
+        const auto held = locks.acquire("x", {.ttl = 1s, .wait = 20s});
+        allocations_left = -1;
+      } catch (const std::bad_alloc&) {
+        ++failures;
+      } catch (const error&) {
+        ++failures;
+      }
+      allocations_left = -1;
+    }};
+    EXPECT_TRUE(eventually([&] { return begun == 2; }));
+    let_pass(3ms);
+    first.release();
+  }
+  EXPECT_GT(failures, 2) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 5s)) << "still renewed";
+}
+
+// Each acquire fails at another of the last allocations that it makes, which are those behind the grant. How many have
+// failed. (Those before it are the engine's and the connection's.)
+template <class Acquire>
+int acquire_with_too_little_at_the_end(const Acquire& acquire) {
+  constexpr int last = 30;
+  int failures = 0;
+  for (int missing = 1; missing <= last; ++missing) {
+    const int before = allocations_made;
+    int needed = 0;
+    {
+      const auto held = acquire("whole");
+      needed = allocations_made - before;
+    }
+    allocations_left = std::max(0, needed - missing);
+    try {
+      const auto held = acquire("short" + std::to_string(missing));
+      allocations_left = -1;
+    } catch (const std::bad_alloc&) {
+      ++failures;
+    } catch (const error&) {
+      ++failures;
+    }
+    allocations_left = -1;
+  }
+  return failures;
+}
+
+class scarce_on_a_cluster : public on_a_cluster {};
+
+TEST_F(scarce_on_a_cluster, memory_behind_a_grant_leaves_no_lease_that_nobody_has) {
+  auto locks = make();
+  const acquire_options how{.ttl = 1s, .wait = long_enough};
+  const auto one = [&](const std::string& name) { return locks.acquire(name, how); };
+  const auto several = [&](const std::string& name) {
+    return locks.acquire_all({name + "a", name + "b", name + "c"}, how);
+  };
+  for (const auto& name : a_name_on_each()) (void)one(name).release();  // Connected.
+  EXPECT_GT(acquire_with_too_little_at_the_end(one), 2) << "or this tests nothing";
+  EXPECT_GT(acquire_with_too_little_at_the_end(several), 2);
+  for (const auto& at : primaries()) {
+    EXPECT_TRUE(eventually(
+        [&] {
+          return ask(at, {"KEYS", "hf:{*}"}).empty();
+        },
+        5s))
+        << "still renewed at " << at.address;
+  }
 }
 
 }  // namespace
