@@ -83,6 +83,7 @@ private:
   bool is_majority(bool member::*list, std::size_t found) const { return found > size_of(list) / 2; }
   void require_majority(bool member::*list, std::size_t found, const std::string& missed) const;
   bool write(member& at, const quorum_record& record) const;
+  bool write_or_leave_out(member& at, const quorum_record& record) const;
   void close_all();
   void wait();
   void wait_while_closed();
@@ -264,17 +265,23 @@ bool replacement::write(member& at, const quorum_record& record) const {
   return !said->instead;
 }
 
+// `tell` is called behind it: what that throws is not about a server.
+bool replacement::write_or_leave_out(member& at, const quorum_record& record) const {
+  try {
+    return write(at, record);
+  } catch (const error& e) {
+    leave_out(at, e);
+    return false;
+  }
+}
+
 // One after the other: of two who begin at the same time with other lists one stops at the first server that both
 // reach.
 void replacement::close_all() {
   for (auto& one : members_) {
-    try {
-      // A client of the old list may write its record meanwhile.
-      while (one.is_old && of(one) == standing::before) {
-        if (write(one, closed_)) tell({step::closed, one.name, {}, {}});
-      }
-    } catch (const error& e) {
-      leave_out(one, e);
+    // A client of the old list may write its record meanwhile.
+    while (one.is_old && of(one) == standing::before) {
+      if (write_or_leave_out(one, closed_)) tell({step::closed, one.name, {}, {}});
     }
     if (of(one) == standing::other) fail_for_other(one);
   }
@@ -321,12 +328,8 @@ void replacement::open_all() {
   for (auto& one : members_) {
     if (!one.is_new) continue;
     if (one.is_away) look(one);
-    try {
-      while (!one.is_away && of(one) != standing::opened && script::may_open(one.kept, open_)) {
-        if (write(one, open_)) tell({step::opened, one.name, {}, {}});
-      }
-    } catch (const error& e) {
-      leave_out(one, e);
+    while (!one.is_away && of(one) != standing::opened && script::may_open(one.kept, open_)) {
+      if (write_or_leave_out(one, open_)) tell({step::opened, one.name, {}, {}});
     }
   }
   require_majority(&member::is_new, count(&member::is_new, {standing::opened}),

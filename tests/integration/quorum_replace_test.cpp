@@ -137,6 +137,18 @@ TEST_F(with_spare_servers, a_replacement_that_is_killed_goes_on_where_it_was_P26
   lock_is_had_with(done.uri);
 }
 
+// An error of the library, too, as one that takes another lock may let out.
+TEST_F(with_spare_servers, what_the_one_who_is_told_throws_is_thrown_and_nobody_s_trouble_P26) {
+  for (const auto at : {step::closed, step::opened}) {
+    auto options = how();
+    options.tell = [at](const replace_progress& what) {
+      if (what.what == at) throw error{errc::not_held};
+    };
+    EXPECT_EQ(code_of([&] { (void)replace_quorum(list(before_), list({2, 3, 4}), options); }), errc::not_held);
+  }
+  EXPECT_THAT(replace_quorum(list(before_), list({2, 3, 4}), how()).away, IsEmpty());
+}
+
 TEST_F(with_spare_servers, a_minority_of_the_old_list_may_be_gone_P26) {
   auto ours = client_of(list(before_));
   (void)ours.acquire("x", brief).release();
