@@ -5,6 +5,7 @@
 #include "client/client_state.hpp"
 #include "client/quorum.hpp"
 #include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
 #include "resp/writer.hpp"
 #include "script/field.hpp"
 #include "script/keys.hpp"
@@ -172,8 +173,23 @@ void replacement::leave_out(member& at, const error& e) const {
 }
 
 void replacement::look_at_all() {
-  std::vector<std::jthread> all;
-  for (auto& one : members_) all.emplace_back([this, &one] { look(one); });
+  struct joined {
+    std::vector<std::thread> each{};
+    ~joined() {
+      for (auto& one : each) one.join();
+    }
+  } looks;
+  looks.each.reserve(members_.size());
+  for (auto& one : members_) {
+    looks.each.push_back(net::start_quietly([this, &one] {
+      try {
+        look(one);
+      } catch (...) {
+        one.is_away = true;
+        one.trouble = "out of memory";
+      }
+    }));
+  }
 }
 
 standing replacement::of(const member& at) const {

@@ -4,6 +4,8 @@
 #include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
 
+#include <holdfast/quorum.hpp>
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -76,6 +78,22 @@ TEST_F(scarce, threads_refuse_an_acquire_before_the_server_grants_it) {
     EXPECT_FALSE(exists("hf:{x}")) << "granted to nobody";
   }
   EXPECT_TRUE(locks.try_acquire("x")) << "when there are threads again";
+}
+
+TEST_F(scarce, threads_refuse_a_replacement_of_a_quorum) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "sanitizers make threads of their own kind";
+#endif
+  std::optional<error> failure;
+  {
+    const no_threads now;
+    failure = error_of([] {
+      (void)replace_quorum("redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
+                           "redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:4");
+    });
+  }
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code(), std::errc::resource_unavailable_try_again) << failure->what();
 }
 
 // Each lease fails at another allocation of its end. Whichever that is, nothing renews it any more.
