@@ -9,6 +9,7 @@
 #include "client/part.hpp"
 #include "client/quorum.hpp"
 
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -20,8 +21,9 @@ namespace detail {
 namespace {
 
 // `call` blocks and does not throw; `tell` is called on the callback thread. Both are gone before the client may be.
-template <class Call, class Tell>
-void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, Tell tell) {
+// (`tell` as what the callback thread takes, or the errand's thread would need memory to make that.)
+template <class Call>
+void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, std::function<void()> tell) {
   by.errands().run([of, call = std::move(call), tell = std::move(tell)]() mutable {
     call(*of);
     of->callbacks().post(std::move(tell));

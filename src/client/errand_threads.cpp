@@ -3,6 +3,7 @@
 
 #include "net/quiet_thread.hpp"
 
+#include <iterator>
 #include <utility>
 
 namespace holdfast {
@@ -11,28 +12,29 @@ namespace detail {
 
 void errand_threads::run(std::function<void()> what) {
   join_ended();
+  // All that its end needs is there before it begins.
+  threads made(1);
+  const auto me = made.begin();
   const std::lock_guard held{mutex_};
   // The thread keeps us alive: the last handle may go away in its errand.
-  auto made = net::start_quietly([self = shared_from_this(), errand = std::move(what)]() mutable {
+  *me = net::start_quietly([self = shared_from_this(), me, errand = std::move(what)]() mutable {
     errand();
     errand = nullptr;  // What it holds ends before we are said to have ended.
-    self->on_end();
+    self->on_end(me);
   });
-  const auto id = made.get_id();
-  running_.emplace(id, std::move(made));
+  running_.splice(running_.end(), made);
 }
 
-void errand_threads::on_end() {
+void errand_threads::on_end(threads::iterator me) noexcept {
   {
     const std::lock_guard held{mutex_};
-    auto me = running_.extract(std::this_thread::get_id());
-    if (me) ended_.push_back(std::move(me.mapped()));  // Else nobody waits for us any more.
+    if (me->joinable()) ended_.splice(ended_.end(), running_, me);  // Else nobody waits for us any more.
   }
   news_.notify_all();
 }
 
 void errand_threads::join_ended() {
-  std::vector<std::thread> ended;
+  threads ended;
   {
     const std::lock_guard held{mutex_};
     ended.swap(ended_);
@@ -43,10 +45,13 @@ void errand_threads::join_ended() {
 void errand_threads::close(bool wait) noexcept {
   {
     std::unique_lock held{mutex_};
-    if (auto me = running_.extract(std::this_thread::get_id())) me.mapped().detach();
-    if (!wait) {
-      for (auto& [id, one] : running_) one.detach();
-      running_.clear();
+    for (auto one = running_.begin(); one != running_.end();) {
+      const auto next = std::next(one);
+      if (!wait || one->get_id() == std::this_thread::get_id()) {
+        one->detach();
+        alone_.splice(alone_.end(), running_, one);
+      }
+      one = next;
     }
     news_.wait(held, [&] { return running_.empty(); });
   }

@@ -5,11 +5,10 @@
 
 #include <condition_variable>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
-#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -22,20 +21,23 @@ public:
   errand_threads& operator=(const errand_threads&) = delete;
 
   // Runs `what`, which must not throw, on a thread of its own. Throws std::system_error when there is none to be had:
-  // then nothing has begun.
+  // then nothing has begun. Its end needs no memory.
   void run(std::function<void()> what);
 
   // `wait`: until all have ended, but for the one that calls this. Else they end by themselves.
   void close(bool wait) noexcept;
 
 private:
-  void on_end();
+  using threads = std::list<std::thread>;
+
+  void on_end(threads::iterator me) noexcept;
   void join_ended();
 
   std::mutex mutex_{};
   std::condition_variable news_{};
-  std::unordered_map<std::thread::id, std::thread> running_{};
-  std::vector<std::thread> ended_{};  // But for the last steps of each.
+  threads running_{};
+  threads ended_{};  // But for the last steps of each.
+  threads alone_{};  // Nobody waits for them.
 };
 
 }  // namespace detail

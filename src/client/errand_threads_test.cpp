@@ -5,9 +5,26 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <future>
 #include <latch>
 #include <memory>
+#include <new>
+
+namespace {
+
+thread_local bool is_without_memory = false;
+
+}  // namespace
+
+// Not inline, or g++ sees a malloc that is ended by delete and warns.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (is_without_memory) throw std::bad_alloc{};
+  if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* what) noexcept { std::free(what); }
+[[gnu::noinline]] void operator delete(void* what, std::size_t) noexcept { std::free(what); }
 
 namespace holdfast {
 inline namespace v0 {
@@ -64,6 +81,19 @@ TEST(errand_threads, what_an_errand_holds_ends_with_it) {
   for (int i = 0; i < 20; ++i) threads->run([held] {});
   threads->close(true);
   EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(errand_threads, need_no_memory_to_end) {
+  const auto threads = std::make_shared<errand_threads>();
+  std::atomic<int> done{0};
+  for (int i = 0; i < 20; ++i) {
+    threads->run([&] {
+      ++done;
+      is_without_memory = true;  // For the rest of this thread.
+    });
+  }
+  threads->close(true);
+  EXPECT_EQ(done, 20);
 }
 
 TEST(errand_threads, take_no_signals_H49) {
