@@ -99,11 +99,12 @@ public:
   }
 
   // The same, but that somebody else held it to the end is a value: false, or for a body with a result an empty
-  // optional; the body has not run then. Every other failure is thrown, also a time-out that comes out of the body: a
-  // nested lock's is never taken for this one's.
+  // optional; the body has not run then. Of a reference the result is a copy, as synchronize's, made under the lock.
+  // Every other failure is thrown, also a time-out that comes out of the body: a nested lock's is never taken for this
+  // one's.
   template <std::invocable<lease&> Body>
   [[nodiscard]] auto try_synchronize(std::string_view name, Body&& body, const acquire_options& options = {}) {
-    using result = std::invoke_result_t<Body, lease&>;
+    using result = std::remove_cvref_t<std::invoke_result_t<Body, lease&>>;
     auto held = acquire_in_time(name, options);
     if constexpr (std::is_void_v<result>) {
       if (!held) return false;

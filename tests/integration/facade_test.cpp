@@ -3,7 +3,9 @@
 #include "integration/fixture.hpp"
 
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 namespace holdfast::test {
@@ -222,6 +224,14 @@ TEST_F(synchronized, try_says_that_the_time_is_up_and_does_not_run_the_body) {
   EXPECT_FALSE(locks_.try_synchronize("x", [&](lease&) { has_run = true; }, {.wait = in_vain}));
   EXPECT_EQ(locks_.try_synchronize("x", [&](lease&) { return has_run = true; }, {.wait = 0ms}), std::nullopt);
   EXPECT_FALSE(has_run);
+}
+
+TEST_F(synchronized, body_that_returns_a_reference_gives_a_copy) {
+  const std::string kept = "what is kept";
+  const std::optional<std::string> got =
+      locks_.try_synchronize("x", [&](lease&) -> const std::string& { return kept; });
+  EXPECT_EQ(got, kept);
+  EXPECT_EQ(locks_.synchronize("x", [&](lease&) -> const std::string& { return kept; }), kept);
 }
 
 TEST_F(synchronized, throwing_form_throws_instead) {
