@@ -10,6 +10,7 @@
 #include "client/with_code.hpp"
 #include "local/local_server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast {
@@ -100,7 +101,9 @@ std::optional<lock_info> client::inspect(std::string_view name, std::error_code&
 std::optional<lock_info> client::inspect(std::string_view name, std::chrono::milliseconds timeout,
                                          std::error_code& ec) {
   return with_code(ec, [&]() -> std::optional<lock_info> {
-    return detail::inspect(*state_, name, std::min(timeout, state_->options().timeout));
+    // Below zero it would overflow in the units of a time point.
+    const auto within = std::clamp(timeout, std::chrono::milliseconds{0}, state_->options().timeout);
+    return detail::inspect(*state_, name, within);
   });
 }
 

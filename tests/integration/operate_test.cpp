@@ -34,6 +34,16 @@ TEST_F(operate, inspect_shows_the_holder) {
   EXPECT_FALSE(seen.breaking);
 }
 
+TEST_F(operate, inspect_within_less_than_no_time_is_in_vain) {
+  auto locks = make_client();
+  // The second, as nanoseconds, overflows into 170 years.
+  for (const auto within : {std::chrono::milliseconds::min(), -13'000'000'000'000ms, -1ms, 0ms}) {
+    std::error_code ec;
+    EXPECT_FALSE(locks.inspect("x", within, ec));
+    EXPECT_TRUE(ec) << within.count();
+  }
+}
+
 TEST_F(operate, inspect_of_a_free_name_is_no_error) {
   const auto seen = make_client().inspect("nobody");
   EXPECT_FALSE(seen.held);
