@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <holdfast/mutex.hpp>
 
+#include "client/client_state.hpp"
 #include "net/clock.hpp"
 
 #include <utility>
@@ -33,7 +34,9 @@ bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
 
 void mutex::lock() { enter(locks_.acquire(name_, options_), std::nullopt); }
 
+// In a forked child the guard may be locked by a thread that is not there (P33), so whose we are is asked first.
 bool mutex::try_lock() {
+  locks_.state_->require_ours();
   {
     const std::lock_guard held{guard_};
     if (is_taken_) return false;
@@ -52,6 +55,7 @@ bool mutex::lock_within(std::chrono::milliseconds wait) {
 }
 
 void mutex::unlock() noexcept {
+  if (locks_.state_ && !locks_.state_->is_ours()) return;  // There is nothing to give back, and no way to say so.
   lease ending;
   {
     const std::lock_guard held{guard_};
@@ -63,7 +67,7 @@ void mutex::unlock() noexcept {
   try {
     ending.release();
   } catch (...) {
-    // Empty, or a forked child's: there is nothing to give back, and no way to say so.
+    // Empty.
   }
 }
 

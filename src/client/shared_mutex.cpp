@@ -81,6 +81,9 @@ void shared_mutex::keep(lease held) {
 }
 
 void shared_mutex::give_back() noexcept {
+  // A forked child's: there is nothing to give back, and no way to say so. Asked before the guard, which a thread that
+  // is not there may have locked (P33).
+  if (locks_.state_ && !locks_.state_->is_ours()) return;
   try {
     lease ending;
     {
@@ -92,7 +95,7 @@ void shared_mutex::give_back() noexcept {
     }
     ending.release();
   } catch (...) {
-    // A forked child's: there is nothing to give back, and no way to say so.
+    // Empty.
   }
 }
 
@@ -127,6 +130,7 @@ bool shared_mutex::lock_within(std::chrono::milliseconds wait, bool shared) {
 }
 
 void shared_mutex::unlock_and_lock_shared() {
+  locks_.state_->require_ours();
   lease* ours = nullptr;
   {
     const std::lock_guard alone{guard_};

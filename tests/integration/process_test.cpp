@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 namespace holdfast::test {
@@ -173,6 +174,43 @@ TEST_F(process, forked_child_is_refused_and_harms_nothing) {
   let_pass(700ms);
   EXPECT_TRUE(held.valid()) << "still renewed";
   EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+// Its parent's other threads lock and unlock in the moment of the fork, and are not in the child.
+TEST_F(process, forked_child_s_mutexes_refuse_and_wait_for_nobody) {
+  auto locks = make_client();
+  mutex m{locks, "m"};
+  shared_mutex rw{locks, "rw"};
+  m.lock();
+  rw.lock();
+  std::atomic<bool> is_over{false};
+  std::jthread trying{[&] {
+    while (!is_over) EXPECT_FALSE(m.try_lock());
+  }};
+  std::jthread unlocking{[&] {
+    while (!is_over) rw.unlock();  // By a thread that has not locked it: it does nothing.
+  }};
+  int status = 0;
+  for (int i = 0; i < 20 && status == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(5);
+      int wrong = 0;
+      if (code_of([&] { (void)m.try_lock(); }) != errc::used_after_fork) wrong |= 1;
+      if (code_of([&] { rw.unlock_and_lock_shared(); }) != errc::used_after_fork) wrong |= 2;
+      m.unlock();
+      rw.unlock();
+      rw.unlock_shared();
+      ::_exit(wrong);
+    }
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+  }
+  EXPECT_EQ(status, 0) << "a signal is 14: it waited";
+  is_over = true;
+  trying.join();
+  unlocking.join();
+  m.unlock();
+  rw.unlock();
 }
 
 TEST_F(process, forked_child_may_make_a_client_of_its_own) {
