@@ -143,16 +143,24 @@ std::string one_line(const error_detail& d) {
   return text;
 }
 
+// Codes may be asked what they are by whatever ends last in the program.
+template <class T>
+union never_destroyed {
+  constexpr never_destroyed() : what{} {}
+  ~never_destroyed() {}
+  T what;
+};
+
 }  // namespace
 
 const std::error_category& error_category() noexcept {
-  static const errc_category category;
-  return category;
+  static const never_destroyed<errc_category> category;
+  return category.what;
 }
 
 const std::error_category& outcome_category() noexcept {
-  static const outcome_names category;
-  return category;
+  static const never_destroyed<outcome_names> category;
+  return category.what;
 }
 
 const char* to_string(errc e) noexcept {
