@@ -58,10 +58,11 @@ public:
   void check() const;
 
   // Stop is requested once, when the lease is lost: at the latest max(5 ms, ttl/20) before the deadline, or at once
-  // when the server says that it is gone, taken or broken. Never begun after release() or the destructor; a callback
-  // that has begun may still be running when they return. So end your std::stop_callback, which waits for it, before
-  // what it uses. It runs on the client's callback thread (or on yours, if it is lost already); it may call anything
-  // here, also destroy the lease. If it throws, std::terminate is called: so says the standard.
+  // when the server says that it is gone, taken or broken. Not begun after release() or the destructor, but when it is
+  // lost in that very moment: then a callback may begin as they return, and one that has begun may still be running. So
+  // end your std::stop_callback, which waits for it, before what it uses. It runs on the client's callback thread (or
+  // on yours, if it is lost already); it may call anything here, also destroy the lease. If it throws, std::terminate
+  // is called: so says the standard.
   std::stop_token lost() const noexcept;
 
   // As lost(), but earlier: at deadline - ttl/6, when renewals have been failing or max_hold is nearly over. May come
