@@ -7,12 +7,18 @@
 #include <boost/asio/use_future.hpp>
 
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <future>
+#include <latch>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
@@ -170,6 +176,42 @@ TEST_F(asynchronous_end, contexts_may_end_while_leases_are_granted) {
     ending.poll();
   }
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x0}") && !exists("hf:{x4}"); }));
+}
+
+// A completion that is being posted in the moment of the fork is posted by a thread that is not in the child, which
+// would wait for it at the end of its io_context.
+TEST(asynchronous_fork, waits_for_what_is_being_posted) {
+  std::optional<asio::io_context> io{std::in_place};
+  const auto operations = holdfast::detail::operations_of(io->get_executor());
+  const auto place = operations->add({});
+  std::latch is_posting{1};
+  std::latch may_end{1};
+  std::jthread poster{[&] {
+    operations->take_out(place, [&] {
+      is_posting.count_down();
+      may_end.wait();
+    });
+  }};
+  is_posting.wait();
+  std::atomic<bool> is_prepared{false};
+  int status = -1;
+  std::jthread forker{[&] {
+    io->notify_fork(asio::execution_context::fork_prepare);
+    is_prepared = true;
+    const auto child = ::fork();
+    if (child == 0) {
+      ::alarm(5);
+      io->notify_fork(asio::execution_context::fork_child);
+      io.reset();
+      ::_exit(0);
+    }
+    io->notify_fork(asio::execution_context::fork_parent);
+    ::waitpid(child, &status, 0);
+  }};
+  EXPECT_FALSE(eventually([&] { return is_prepared.load(); }, 100ms));
+  may_end.count_down();
+  forker.join();
+  EXPECT_EQ(status, 0) << "a signal is 14: it waited";
 }
 
 TEST_F(asynchronous_end, in_a_forked_child_is_an_error_and_the_parent_does_not_notice) {
