@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -76,6 +77,33 @@ TEST_F(asynchronous_on_quorum, whoever_waits_gets_it_when_it_is_released) {
     });
   };
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(eventually(one_more, long_enough));
+}
+
+// What is held counts from the grant, and not from when it was asked for.
+TEST_F(asynchronous_on_quorum, an_observer_hears_apart_of_waiting_and_of_holding) {
+  auto other = make();
+  auto how = options(10s);
+  const auto seen = std::make_shared<stop_watch>();
+  how.observe = seen;
+  client locks{lab_.uri(), how};
+  for (const bool waits : {true, false}) {
+    seen->held = 0us;
+    auto in_the_way = std::optional{other.acquire("x", {.ttl = ttl, .wait = long_enough})};
+    std::jthread holder{[&] {
+      let_pass(2s);
+      in_the_way.reset();
+    }};
+    if (waits) {
+      locks.acquire("x", {.ttl = ttl, .wait = long_enough}).release();
+    } else {
+      auto got = begin(locks, {.ttl = ttl, .wait = long_enough});
+      run();
+      got.get().release();
+    }
+    ASSERT_TRUE(eventually([&] { return seen->held.load() > 0us; }));
+    EXPECT_GE(seen->waited.load(), 1500ms);
+    EXPECT_LT(seen->held.load(), 1200ms);
+  }
 }
 
 TEST_F(asynchronous_on_quorum, a_try_for_what_is_held_is_timed_out) {

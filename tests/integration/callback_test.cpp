@@ -52,14 +52,6 @@ TEST_F(callback, throwing_observer_and_log_sink_harm_nothing) {
   }
 }
 
-class stop_watch : public observer {
-public:
-  void on_acquire(const std::string&, acquire_result, std::chrono::microseconds took, int) override { waited = took; }
-  void on_released(const std::string&, release_outcome, std::chrono::microseconds since) override { held = since; }
-  std::atomic<std::chrono::microseconds> waited{};
-  std::atomic<std::chrono::microseconds> held{};
-};
-
 // What is held counts from the grant, and not from when it was asked for.
 TEST_F(callback, an_observer_hears_apart_of_waiting_and_of_holding) {
   auto other = make_client();

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <holdfast/holdfast.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,15 @@ protected:
   }
 
   redis_server server_;
+};
+
+// What an observer hears of the last lease.
+class stop_watch : public observer {
+public:
+  void on_acquire(const std::string&, acquire_result, std::chrono::microseconds took, int) override { waited = took; }
+  void on_released(const std::string&, release_outcome, std::chrono::microseconds since) override { held = since; }
+  std::atomic<std::chrono::microseconds> waited{};
+  std::atomic<std::chrono::microseconds> held{};
 };
 
 // The code that `call` throws; no code if it throws none.

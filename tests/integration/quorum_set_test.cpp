@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several locks of a quorum held as one: client::acquire_all.
 #include "integration/quorum_fixture.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <holdfast/lease_set.hpp>
 
+#include <array>
 #include <atomic>
 #include <future>
+#include <optional>
+#include <string>
 #include <thread>
 
 namespace holdfast::test {
@@ -106,6 +110,39 @@ TEST_F(set_of_quorum, of_many_who_name_the_same_in_any_order_one_at_a_time_has_i
     }
   }
   EXPECT_EQ(holds, 60);
+}
+
+// Each server is behind a proxy, by which its answers can come late.
+class set_of_slow_servers : public testing::Test {
+protected:
+  set_of_slow_servers() {
+    for (const auto& one : proxies_)
+      uri_ += (uri_.empty() ? "redis+quorum://127.0.0.1:" : ",127.0.0.1:") + std::to_string(one.port());
+    how_.max_ttl = 8s;
+    client{uri_, how_}.declare_nothing_forgotten();
+  }
+
+  std::array<redis_server, 3> servers_{redis_server{{.tcp = true}}, redis_server{{.tcp = true}},
+                                       redis_server{{.tcp = true}}};
+  std::array<fault_proxy, 3> proxies_{fault_proxy{servers_[0].port()}, fault_proxy{servers_[1].port()},
+                                      fault_proxy{servers_[2].port()}};
+  client_options how_{};
+  std::string uri_{};
+};
+
+TEST_F(set_of_slow_servers, is_given_up_in_the_time_of_one_release) {
+  how_.timeout = 300ms;
+  client locks{uri_, how_};
+  std::optional<lease_set> set;
+  std::error_code ec;
+  ASSERT_TRUE(eventually([&] {
+    set = locks.acquire_all({"a", "b", "c", "d", "e", "f"}, {.ttl = 8s}, ec);
+    return set.has_value();
+  }));
+  for (auto& one : proxies_) one.set(direction::to_client, {.delay = 400ms});
+  const auto since = boottime();
+  EXPECT_EQ(set->release(), release_outcome::unknown);
+  EXPECT_LT(boottime() - since, 1s);
 }
 
 }  // namespace
