@@ -39,16 +39,17 @@ channel& quorum_keeper::wire(std::size_t node) { return servers_[node]->flow.wir
 void quorum_keeper::keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
                          time_point sent_at, renewal mode, const script::part& what) {
   const held_lease* key = lease.get();
-  leases_.emplace(
-      key, std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), sent_at, mode, what));
+  auto whole = std::make_unique<kept>(*this, std::move(lease), std::move(label), std::move(votes), mode, what);
+  whole->begin(sent_at);
+  leases_.emplace(key, std::move(whole));
 }
 
 std::vector<quorum_vote> quorum_keeper::let_go(const held_lease& lease) {
   const auto found = leases_.find(&lease);
   if (found == leases_.end()) return {};
-  auto votes = found->second->end();
+  const auto whole = std::move(found->second);
   leases_.erase(found);
-  return votes;
+  return whole->take_votes();
 }
 
 void quorum_keeper::go_on_as(const held_lease& lease, std::shared_ptr<held_lease> next) {

@@ -54,7 +54,7 @@ void quorum_keeper::wish::on_one(errc how) noexcept {
 // ---- a lease ----
 
 quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label,
-                          std::vector<quorum_vote> votes, time_point sent_at, renewal mode, const script::part& what)
+                          std::vector<quorum_vote> votes, renewal mode, const script::part& what)
     : of_{&of},
       lease_{std::move(lease)},
       label_{std::move(label)},
@@ -67,23 +67,26 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       pause_{pause_of(lease_->ttl)},
       is_broken_(of.size()),
       given_again_(of.size()) {
-  const time_point until = core::deadline_of(sent_at, lease_->ttl, of.how_.drift);
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    repairs_.push_back(std::make_unique<repair>(*this, i));
+  for (std::size_t i = 0; i < of.size(); ++i) repairs_.push_back(std::make_unique<repair>(*this, i));
+}
+
+void quorum_keeper::kept::begin(time_point sent_at) {
+  const time_point until = core::deadline_of(sent_at, lease_->ttl, of_->how_.drift);
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (!votes_[i].token) {
-      mend_at_ = mode == renewal::automatic ? sent_at + pause_ : never;
+      mend_at_ = mode_ == renewal::automatic ? sent_at + pause_ : never;
       continue;
     }
     keep_share(i, votes_[i].token, sent_at, until);
     until_.hold(static_cast<int>(i), until);
   }
   lease_->deadline.shorten(lease_->last);
-  of.look_at(*this, std::min(mend_at_, std::min(until, lease_->last) - core::risk_lead(lease_->ttl)));
+  of_->look_at(*this, std::min(mend_at_, std::min(until, lease_->last) - core::risk_lead(lease_->ttl)));
 }
 
 quorum_keeper::kept::~kept() {
   for (const auto& one : wishes_) one->whole = nullptr;
-  (void)end();
+  let_shares_go();
   repairs_.clear();
   of_->agenda_.remove(place);
   for (const auto& one : std::exchange(wishes_, {})) {
@@ -116,15 +119,16 @@ void quorum_keeper::kept::renew_share(time_point now, std::size_t node) {
   of_->servers_[node]->flow.renew_now(now, share, share.deadline.at(), std::make_shared<share_wish>([](errc) {}));
 }
 
-std::vector<quorum_vote> quorum_keeper::kept::end() {
+void quorum_keeper::kept::let_shares_go() noexcept {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    votes_[i].token = fencing_token{};
-    const auto one = std::exchange(shares_[i], nullptr);
-    if (!one) continue;
-    votes_[i].token = one->grant;
-    of_->servers_[i]->flow.let_go(*one);
+    if (const auto one = std::exchange(shares_[i], nullptr)) of_->servers_[i]->flow.let_go(*one);
   }
-  return votes_;
+}
+
+std::vector<quorum_vote> quorum_keeper::kept::take_votes() noexcept {
+  for (std::size_t i = 0; i < shares_.size(); ++i) votes_[i].token = shares_[i] ? shares_[i]->grant : fencing_token{};
+  let_shares_go();
+  return std::move(votes_);
 }
 
 std::vector<fencing_token> quorum_keeper::kept::narrow(const script::part& to) {
@@ -193,7 +197,7 @@ void quorum_keeper::kept::lose(time_point now) {
                         vote.not_after_local + lease_->ttl + std::chrono::seconds{1}});
   }
   for (const auto& one : wishes_) one->end(reason);
-  (void)end();
+  let_shares_go();
   of_->listener_->on_lost(lease_, reason);
   tell_wishes();
 }

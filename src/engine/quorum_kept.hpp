@@ -114,14 +114,17 @@ private:
 class quorum_keeper::kept {
 public:
   kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes,
-       time_point sent_at, renewal mode, const script::part& what);
+       renewal mode, const script::part& what);
   ~kept();
   kept(const kept&) = delete;
   kept& operator=(const kept&) = delete;
 
+  // Apart from the constructor, so that what is kept by then is let go when there is no memory for the rest.
+  void begin(time_point sent_at);
   // Decides what is to be decided now; false: it is lost, and told so.
   bool look(time_point now);
-  std::vector<quorum_vote> end();
+  // Nothing renews it any more, and it is told nothing; the last call but for the destructor.
+  std::vector<quorum_vote> take_votes() noexcept;
   void renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   void cancel(const renewal_wish& whose);
 
@@ -144,6 +147,7 @@ private:
   // Until when the lease stands, if nothing more is renewed.
   time_point ends_at() const { return std::min(until_.at(), lease_->last); }
   void lose(time_point now);
+  void let_shares_go() noexcept;
   void tell_wishes();
   void keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until);
   // `is_of_the_round`: it was given there already.

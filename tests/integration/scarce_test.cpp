@@ -3,6 +3,7 @@
 // one that is renewed although it was given back.
 #include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
+#include "integration/quorum_fixture.hpp"
 
 #include <holdfast/quorum.hpp>
 
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <string>
 #include <thread>
@@ -249,6 +251,49 @@ TEST_F(scarce_on_a_cluster, memory_behind_a_grant_leaves_no_lease_that_nobody_ha
         5s))
         << "still renewed at " << at.address;
   }
+}
+
+// Runs `call(i)` with memory for i allocations of this thread: no memory at all, for one, for two, until it needs no
+// more. `on_failure(i)` is called with all memory. A failure may have cost the connection, so the next call waits for
+// another.
+template <class Call, class OnFailure>
+void with_ever_more_memory(client& locks, const Call& call, const OnFailure& on_failure) {
+  const auto works = [&] { return !code_of([&] { locks.acquire_all({"warm", "warmer"}, {.ttl = 1s}).release(); }); };
+  ASSERT_TRUE(works());
+  for (int i = 0; i < 5000; ++i) {
+    allocations_left = i;
+    try {
+      call(i);
+      allocations_left = -1;
+      return;
+    } catch (const std::exception&) {  // Also a holdfast::error: no answer, for want of memory to read it.
+      allocations_left = -1;
+      on_failure(i);
+      ASSERT_TRUE(eventually(works, 20s));
+    }
+  }
+  FAIL() << "it never has enough";
+}
+
+// The servers' keys of this pattern, all together.
+std::size_t keys_on(const std::vector<lab_node>& nodes, const std::string& pattern) {
+  std::size_t n = 0;
+  for (const auto& one : nodes) n += ask_list(one, {"KEYS", pattern.c_str()}).size();
+  return n;
+}
+
+class scarce_quorum : public with_quorum {};
+
+TEST_F(scarce_quorum, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
+  auto locks = make(500ms);
+  int failures_behind_the_grant = 0;
+  with_ever_more_memory(
+      locks, [&](int i) { (void)locks.acquire("x" + std::to_string(i), {.ttl = 1s}); },
+      [&](int i) {
+        failures_behind_the_grant += keys_on(nodes_, "hf:{x" + std::to_string(i) + "}:fence") > 1 ? 1 : 0;
+      });
+  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return keys_on(nodes_, "hf:{*}") == 0; }, 5s)) << "still renewed";
 }
 
 }  // namespace
