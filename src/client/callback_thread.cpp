@@ -40,12 +40,7 @@ void callback_thread::close(bool wait) noexcept {
     ending = std::move(thread_);
   }
   news_.notify_one();
-  if (!ending.joinable()) return;
-  if (wait && ending.get_id() != std::this_thread::get_id()) {
-    ending.join();
-  } else {
-    ending.detach();
-  }
+  net::let_end(std::move(ending), wait);
 }
 
 void callback_thread::note_time(time_point from) {

@@ -122,12 +122,7 @@ void keeper_thread::close(duration at_most, bool wait) noexcept {
     ending = std::move(thread_);
   }
   wake_.set();
-  if (!ending.joinable()) return;
-  if (wait && ending.get_id() != std::this_thread::get_id()) {
-    ending.join();
-  } else {
-    ending.detach();
-  }
+  net::let_end(std::move(ending), wait);
 }
 
 void keeper_thread::run() {

@@ -56,12 +56,7 @@ void cluster_watch::close(bool wait) noexcept {
     ending = std::move(thread_);
   }
   wake_.set();
-  if (!ending.joinable()) return;
-  if (wait && ending.get_id() != std::this_thread::get_id()) {
-    ending.join();
-  } else {
-    ending.detach();
-  }
+  let_end(std::move(ending), wait);
 }
 
 bool cluster_watch::must_end() const {

@@ -32,4 +32,14 @@ std::thread start_quietly(Body&& body) {
   }
 }
 
+// One of ours that was told to end. `wait`: until it has, unless this is that thread; else it ends by itself.
+inline void let_end(std::thread one, bool wait) noexcept {
+  if (!one.joinable()) return;
+  if (wait && one.get_id() != std::this_thread::get_id()) {
+    one.join();
+  } else {
+    one.detach();
+  }
+}
+
 }  // namespace holdfast::net

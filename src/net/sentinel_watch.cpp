@@ -71,12 +71,7 @@ void sentinel_watch::close(bool wait) noexcept {
     ending = std::move(thread_);
   }
   wake_.set();
-  if (!ending.joinable()) return;
-  if (wait) {
-    ending.join();
-  } else {
-    ending.detach();
-  }
+  let_end(std::move(ending), wait);
 }
 
 bool sentinel_watch::must_end() const {
