@@ -132,9 +132,9 @@ void wait_for(pollfd* fds, std::size_t count, time_point until) {
     timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(capped).count();
     timeout.tv_nsec = (capped % 1s).count();
   }
-  // Interrupted, as by a stop, is like woken; what has come meanwhile is seen nevertheless.
-  if (ppoll(fds, count, &timeout, nullptr) >= 0 || poll(fds, count, 0) >= 0) return;
-  for (std::size_t i = 0; i < count; ++i) fds[i].revents = 0;
+  if (ppoll(fds, count, &timeout, nullptr) < 0) {
+    for (std::size_t i = 0; i < count; ++i) fds[i].revents = 0;
+  }
 }
 
 }  // namespace detail
