@@ -27,12 +27,12 @@ class client_state;
 }
 
 // A client of one Redis, of the primary that its sentinels name, or of a cluster. Two connections at most (one driven
-// by the calling threads, one by a keeper thread that renews), however many threads and leases, and a third from the
-// first waiter on, on which the server says whose turn it is; they are made with the first call that needs them, and
-// again after they broke. One more to each sentinel, by a thread of its own. Of a cluster: all this to each primary,
-// and a thread that asks them. Of a quorum: two to each server, with one keeper thread for all; and beside it a client
-// of one server, with what that has, for each server whose line is waited in, and one for each once list, break_lock or
-// diagnose is called. Every member is safe from any thread (docs/threads.md).
+// by the calling threads, and while none calls by a thread of ours; one by a keeper thread that renews), however many
+// threads and leases, and a third from the first waiter on, on which the server says whose turn it is; they are made
+// with the first call that needs them, and again after they broke. One more to each sentinel, by a thread of its own.
+// Of a cluster: all this to each primary, and a thread that asks them. Of a quorum: two to each server, with one keeper
+// thread for all; and beside it a client of one server, with what that has, for each server whose line is waited in,
+// and one for each once list, break_lock or diagnose is called. Every member is safe from any thread (docs/threads.md).
 //
 // Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
 // std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown.
