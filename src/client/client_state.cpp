@@ -3,7 +3,7 @@
 
 #include "client/fork_guard.hpp"
 #include "client/quorum.hpp"
-#include "local/directory.hpp"
+#include "local/starts.hpp"
 #include "net/clock.hpp"
 #include "script/slot.hpp"
 

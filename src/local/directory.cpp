@@ -181,12 +181,4 @@ place find_or_make(std::string_view argument) {
   return where;
 }
 
-bool is_first_run(const std::string& directory) {
-  const place where{directory};
-  std::ifstream starts{where.starts_file()};
-  int lines = 0;
-  for (std::string line; lines < 2 && std::getline(starts, line);) ++lines;
-  return lines == 1;
-}
-
 }  // namespace holdfast::local

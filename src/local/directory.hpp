@@ -3,6 +3,8 @@
 // local: whoever controls the directory controls the socket, and so the locks.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -17,9 +19,10 @@ struct place {
   std::string lock_file() const { return directory + "/lock"; }
   std::string log_file() const { return directory + "/redis.log"; }
 
-  // A line for each start, written before it and never removed, and one for a record that was lost. One line: this
-  // server is the first and cannot have forgotten a lock; more: it may have (design, quarantine).
-  std::string starts_file() const { return directory + "/starts"; }
+  std::string append_only_directory() const { return directory + "/appendonlydir"; }
+  std::string starts_file() const { return directory + "/starts"; }  // starts.hpp
+
+  mode_t file_mode() const { return shared ? 0660 : 0600; }
 };
 
 // The place named by `argument`, else HOLDFAST_LOCAL_DIR, else /var/tmp/holdfast-UID, if it can be trusted: a
@@ -29,10 +32,6 @@ place find(std::string_view argument);
 
 // The same, and makes the directory with mode 0700 if it is missing; its parent must exist.
 place find_or_make(std::string_view argument);
-
-// Is the server of this directory, to which a connection stands already, in its first run ever? Then it cannot have
-// forgotten a lock. The order matters: whoever starts another one writes its line before.
-bool is_first_run(const std::string& directory);
 
 // Whether a file system lives on other machines too, where a socket and a file lock mean something else on each.
 // `magic` is statfs's f_type. FUSE does not say; there `mount_type` decides ("fuse.sshfs"), and what is not known

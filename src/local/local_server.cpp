@@ -10,6 +10,7 @@
 #include "local/launch.hpp"
 #include "local/probe.hpp"
 #include "local/process.hpp"
+#include "local/starts.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,8 +35,6 @@ constexpr auto patience = 15s;
 constexpr auto silence = 5s;
 constexpr auto silence_again = 1s;
 
-mode_t file_mode(const place& where) { return where.shared ? 0660 : 0600; }
-
 local_status status_of(const place& where, const answer& seen) {
   local_status status;
   status.directory = where.directory;
@@ -58,7 +57,7 @@ local_status status_of(const place& where, const answer& seen) {
 void adopt_files(const place& where) {
   namespace fs = std::filesystem;
   std::error_code ec;
-  const fs::path files = where.directory + "/appendonlydir";
+  const fs::path files = where.append_only_directory();
   struct stat seen {};
   if (::stat(files.c_str(), &seen) != 0 || seen.st_uid == ::geteuid() || ::geteuid() == 0) return;
   const fs::path copy = files.string() + ".new";
@@ -72,31 +71,11 @@ void adopt_files(const place& where) {
   fs::remove_all(old, ec);  // What cannot be removed is in nobody's way.
 }
 
-// A server was here, whatever the record says: somebody who cleans up /var/tmp may remove what is old, one by one.
-bool was_started_before(const place& where) {
-  std::error_code ec;
-  return std::filesystem::exists(where.log_file(), ec) ||
-         std::filesystem::exists(where.directory + "/appendonlydir", ec);
-}
-
-void record_start(const place& where) {
-  const auto path = where.starts_file();
-  const bool is_lost = ::access(path.c_str(), F_OK) != 0 && was_started_before(where);
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, file_mode(where));
-  if (fd < 0) fail_with_errno(path, "The record of its starts cannot be written.", errno);
-  ::fchmod(fd, file_mode(where));
-  const auto line = (is_lost ? "the record of earlier starts is lost\n" : "") +
-                    ("started by process " + std::to_string(::getpid())) + "\n";
-  const bool written = ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const int error_number = errno;
-  ::close(fd);
-  if (!written) fail_with_errno(path, "The record of its starts cannot be written.", error_number);
-}
-
 local_status launch_and_wait(const place& where, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   if (where.shared) adopt_files(where);
   record_start(where);
+  ::unlink(where.socket().c_str());  // Of a server that died.
   const int pid = launch(program, where);
   const process_handle server{pid};
   for (;;) {
@@ -136,7 +115,7 @@ local_status start(std::string_view directory) {
   if (before.what == presence::running) return status_of(where, before);
   if (before.what == presence::foreign) fail_not_ours(where, before);
   const auto give_up_at = boottime_now() + patience;
-  const directory_lock lock{where.lock_file(), file_mode(where), give_up_at};
+  const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
   // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
   // answers.
@@ -144,7 +123,7 @@ local_status start(std::string_view directory) {
       ping_until_loaded(where, boottime_now() + (before.what == presence::silent ? silence_again : silence));
   switch (seen.what) {
     case presence::running: return status_of(where, seen);
-    case presence::refusing: ::unlink(where.socket().c_str()); break;
+    case presence::refusing:
     case presence::absent: break;
     case presence::loading:
     case presence::silent:
@@ -157,15 +136,19 @@ local_status stop(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const auto give_up_at = boottime_now() + patience;
-  const directory_lock lock{where.lock_file(), file_mode(where), give_up_at};
+  const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   const auto seen = ping(where.socket(), boottime_now() + silence);
   switch (seen.what) {
     case presence::absent: return status_of(where, seen);
-    case presence::refusing: ::unlink(where.socket().c_str()); return status_of(where, seen);
     case presence::silent:
     case presence::foreign: fail_not_ours(where, seen);
+    case presence::refusing:
     case presence::running:
-    case presence::loading: break;
+    case presence::loading: keep_record(where); break;
+  }
+  if (seen.what == presence::refusing) {
+    ::unlink(where.socket().c_str());
+    return status_of(where, seen);
   }
   const process_handle server{seen.pid};
   const auto told = shut_down(where.socket(), give_up_at);

@@ -3,6 +3,7 @@
 #include "local/directory.hpp"
 #include "local/probe.hpp"
 #include "local/scratch_directory.hpp"
+#include "local/starts.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

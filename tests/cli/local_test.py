@@ -91,6 +91,18 @@ class Local(CommandTest):
         self.assertEqual(self.show()["quarantine_ms"], 0)
         self.assertEqual(self.finish("check", self.lock).status, 0)
 
+    # systemd-tmpfiles deletes what was not touched for a month in /var/tmp.
+    def test_whose_old_files_were_deleted_may_have_forgotten_locks(self):
+        self.hold("-t", "60")
+        os.unlink(self.path("local/starts"))
+        for name in os.listdir(self.path("local/appendonlydir")):
+            if ".incr." not in name:
+                os.unlink(self.path("local/appendonlydir/" + name))
+        self.finish("local", "stop")
+        refused = self.finish("run", "-n", self.lock, "true")
+        self.assertEqual(refused.status, 69, refused.err)
+        self.assertIn("error[E23]", refused.err)
+
     def test_stop_of_nothing_is_no_error(self):
         self.assertEqual(self.finish("local", "stop").status, 0)
 

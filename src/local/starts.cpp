@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local/starts.hpp"
+
+#include "local/failure.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <optional>
+
+namespace holdfast::local {
+namespace {
+
+// nullopt if there is none.
+std::optional<std::string> read_record(const place& where) {
+  const auto path = where.starts_file();
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return std::nullopt;
+  if (fd < 0) fail_with_errno(path, "The record of its starts cannot be read.", errno);
+  std::string text;
+  std::array<char, 4096> bytes;
+  ssize_t count = 0;
+  while ((count = ::read(fd, bytes.data(), bytes.size())) > 0)
+    text.append(bytes.data(), static_cast<std::size_t>(count));
+  const int error_number = errno;
+  ::close(fd);
+  if (count < 0) fail_with_errno(path, "The record of its starts cannot be read.", error_number);
+  return text;
+}
+
+// A record that is missing where a server has been was deleted: files that are not touched for a month are, in
+// /var/tmp.
+bool has_been_used(const place& where) {
+  struct stat seen {};
+  for (const auto& left : {where.socket(), where.log_file(), where.append_only_directory()})
+    if (::lstat(left.c_str(), &seen) == 0) return true;
+  return false;
+}
+
+std::string record_so_far(const place& where) {
+  if (auto text = read_record(where)) return *text;
+  return has_been_used(where) ? "started before this record was lost\n" : "";
+}
+
+// As a whole, so that no crash and no full disk leaves half of it.
+void write_record(const place& where, const std::string& text) {
+  const auto fresh = where.starts_file() + ".new";
+  ::unlink(fresh.c_str());  // In a shared directory it may be another's, whose mode is anything.
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, where.file_mode());
+  if (fd < 0) fail_with_errno(fresh, "The record of its starts cannot be written.", errno);
+  ::fchmod(fd, where.file_mode());  // Against our umask.
+  errno = ENOSPC;                   // For a write that is short.
+  const bool is_written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error_number = errno;
+  ::close(fd);
+  if (!is_written || ::rename(fresh.c_str(), where.starts_file().c_str()) != 0)
+    fail_with_errno(fresh, "The record of its starts cannot be written.", is_written ? errno : error_number);
+}
+
+}  // namespace
+
+void record_start(const place& where) {
+  write_record(where, record_so_far(where) + "started by process " + std::to_string(::getpid()) + "\n");
+}
+
+void keep_record(const place& where) {
+  if (!read_record(where)) write_record(where, record_so_far(where));
+}
+
+bool is_first_run(const std::string& directory) {
+  std::ifstream record{place{directory}.starts_file()};
+  int starts = 0;
+  for (std::string line; std::getline(record, line);) ++starts;
+  return starts == 1;
+}
+
+}  // namespace holdfast::local

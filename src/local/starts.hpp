@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a local server's starts: a line for each, by which its first run is told from one that may have
+// forgotten locks. Its own file, because exclusion after a restart rests on it (docs/decisions/0012-quarantine.md).
+#pragma once
+
+#include "local/directory.hpp"
+
+#include <string>
+
+namespace holdfast::local {
+
+// Before there is a server, so that no server is without its line. Under the directory's lock.
+void record_start(const place& where);
+
+// Before a server ends and takes its socket along, perhaps the last that tells of it. Under the directory's lock.
+void keep_record(const place& where);
+
+// Is the server of this directory, to which a connection stands already, in its first run ever? Then it cannot have
+// forgotten a lock. The order matters: whoever starts another one writes its line before.
+bool is_first_run(const std::string& directory);
+
+}  // namespace holdfast::local
