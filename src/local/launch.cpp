@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct program {
   std::string path_variable;
   int log_fd = -1;
   int null_fd = -1;
+  int kept_fd = -1;
   mode_t umask_bits = 0077;
 };
 
@@ -81,10 +83,12 @@ void put(int fd, int place) {
   put(what.null_fd, 0);
   put(what.log_fd, 1);
   put(what.log_fd, 2);
-  // The report goes to 3 and everything above it is closed, so the daemon keeps no file, socket or lock of ours.
+  // The report goes to 3, its directory to 4, and everything above is closed, so the daemon keeps no file, socket or
+  // lock of ours.
   if (report_fd != 3) ::dup2(report_fd, 3);
   ::fcntl(3, F_SETFD, FD_CLOEXEC);
-  ::close_range(4, ~0u, 0);
+  if (what.kept_fd >= 0) put(what.kept_fd, 4);
+  ::close_range(what.kept_fd >= 0 ? 5 : 4, ~0u, 0);
   [[maybe_unused]] auto told = ::write(3, &started, sizeof started);
   ::execve(what.argv[0], what.argv.data(), what.environment.data());
   const report failed{started.pid, errno};
@@ -122,6 +126,16 @@ report start_daemon(const program& what) {
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return last;
+}
+
+// systemd-tmpfiles, which deletes what was not touched for long, leaves a directory alone on which somebody has a
+// shared flock. Where there can be none, that is no reason not to start.
+int lock_shared(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const int kept = ::flock(fd, LOCK_SH | LOCK_NB) == 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 5) : -1;  // Above all that move.
+  ::close(fd);
+  return kept;
 }
 
 bool is_program(const std::string& path) {
@@ -175,7 +189,9 @@ int launch(const daemon_plan& plan) {
     fail_with_errno(plan.log_file, "The server's log cannot be opened.", error_number);
   }
   ::fchmod(what.log_fd, mode);
+  if (!plan.kept_directory.empty()) what.kept_fd = lock_shared(plan.kept_directory);
   const auto result = start_daemon(what);
+  if (what.kept_fd >= 0) ::close(what.kept_fd);
   ::close(what.log_fd);
   ::close(what.null_fd);
   if (result.error_number != 0) fail_with_errno(plan.words.front(), "It cannot be run.", result.error_number);
@@ -183,7 +199,10 @@ int launch(const daemon_plan& plan) {
 }
 
 int launch(const std::string& program, const place& where) {
-  return launch({.words = arguments(program, where), .log_file = where.log_file(), .shared = where.shared});
+  return launch({.words = arguments(program, where),
+                 .log_file = where.log_file(),
+                 .shared = where.shared,
+                 .kept_directory = where.directory});
 }
 
 std::string last_line(const std::string& log_file) {

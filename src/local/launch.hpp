@@ -21,6 +21,7 @@ struct daemon_plan {
   std::vector<std::string> words{};  // The path of the program and its arguments.
   std::string log_file{};            // Where its output is appended.
   bool shared = false;               // Its files are 0660, else 0600.
+  std::string kept_directory{};      // Marked as in use while the daemon lives, against cleaners. Empty: none.
 };
 
 // Returns the daemon's pid once it is running the program, which may still end at once for reasons of its own: they

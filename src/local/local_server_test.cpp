@@ -10,6 +10,7 @@
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -262,6 +263,22 @@ TEST(local_server, inherits_no_descriptor) {
   pollfd end{pipe_ends[0], POLLIN, 0};
   EXPECT_EQ(::poll(&end, 1, 1000), 1) << "somebody still holds the other end";
   ::close(pipe_ends[0]);
+}
+
+// systemd-tmpfiles asks for this before it deletes old files.
+bool is_locked(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool is_free = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  ::close(fd);
+  return !is_free;
+}
+
+TEST(local_server, keeps_its_directory_locked_against_cleaners_as_long_as_it_lives) {
+  scratch_directory scratch;
+  start_local(scratch.server());
+  EXPECT_TRUE(is_locked(scratch.server()));
+  stop_local(scratch.server());
+  EXPECT_FALSE(is_locked(scratch.server()));
 }
 
 TEST(local_server, has_a_session_of_its_own) {
