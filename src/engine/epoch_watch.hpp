@@ -39,7 +39,8 @@ public:
     bool may_be_unknown = false;        // Nothing is ever granted over this connection: it is of use all the same.
     // Of a node of a cluster: the number in its key, whose slot it serves. Null: it has no such number.
     std::shared_ptr<const std::atomic<int>> tag{};
-    // Is it certain that the server, now that there is a connection, is in its first run ever? Empty: it is not.
+    // Is it certain that the server, now that there is a connection, can have forgotten no lock whose holder lives, as
+    // in its first run? Empty: it is not.
     std::function<bool()> is_first_run{};
   };
 

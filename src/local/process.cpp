@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/process.hpp"
 
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -10,6 +12,8 @@
 
 namespace holdfast::local {
 namespace {
+
+constexpr const char* boot_id_file = "/proc/sys/kernel/random/boot_id";
 
 // Field `number` of /proc/PID/stat, counted as proc(5) does, from 3 on: the second is a name and may hold anything, but
 // its closing parenthesis is the last one.
@@ -43,8 +47,15 @@ char state_of(int pid) {
 
 std::string boot_id() {
   std::string id;
-  std::ifstream{"/proc/sys/kernel/random/boot_id"} >> id;
+  std::ifstream{boot_id_file} >> id;
   return id;
+}
+
+std::string kernel_boot_id() {
+  struct statfs seen {};
+  if (::statfs(boot_id_file, &seen) != 0 || seen.f_type != PROC_SUPER_MAGIC)
+    return {};  // Something is mounted over it.
+  return boot_id();
 }
 
 process_handle::process_handle(int pid) : fd_{pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1} {}

@@ -17,6 +17,9 @@ char state_of(int pid);
 // Differs between two runs of the kernel, which both count ticks and pids from the beginning.
 std::string boot_id();
 
+// The same of the kernel, for all its containers: empty where one has an id of its own (systemd-nspawn, LXC).
+std::string kernel_boot_id();
+
 // Holds on to one process, by a descriptor and not by its number: what it is asked and told later cannot mean another.
 class process_handle {
 public:

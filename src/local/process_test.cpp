@@ -2,11 +2,15 @@
 // That a process is known by more than its number.
 #include "local/process.hpp"
 
+#include "local/private_mounts.hpp"
+#include "local/scratch_directory.hpp"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <utility>
 
 namespace holdfast::local {
@@ -79,7 +83,23 @@ TEST(process, state_tells_whether_it_is_stopped) {
   EXPECT_EQ(state_of(0), '\0');
 }
 
-TEST(process, boot_has_a_name) { EXPECT_EQ(boot_id().size(), 36u); }
+TEST(process, boot_has_a_name) {
+  EXPECT_EQ(boot_id().size(), 36u);
+  EXPECT_EQ(kernel_boot_id(), boot_id());
+}
+
+// Two containers of one kernel would take it for two boots.
+TEST(process, boot_of_a_container_is_not_taken_for_the_kernels) {
+  const scratch_directory scratch;
+  const auto own = scratch.path() + "/boot_id";
+  std::ofstream{own} << "00000000-0000-4000-8000-000000000000\n";
+  const auto is_told_apart = with_private_mounts([&] {
+    return cover("/proc/sys/kernel/random/boot_id", own.c_str()) && boot_id().starts_with("00000000-") &&
+           kernel_boot_id().empty();
+  });
+  if (!is_told_apart) GTEST_SKIP() << "only root can mount";
+  EXPECT_TRUE(*is_told_apart);
+}
 
 }  // namespace
 }  // namespace holdfast::local

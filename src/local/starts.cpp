@@ -2,6 +2,7 @@
 #include "local/starts.hpp"
 
 #include "local/failure.hpp"
+#include "local/process.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,6 +15,15 @@
 
 namespace holdfast::local {
 namespace {
+
+std::string line_of(const std::string& words) {
+  const auto boot = kernel_boot_id();
+  return (boot.empty() ? "" : boot + " ") + words + "\n";
+}
+
+bool is_of_another_boot(const std::string& line, const std::string& boot) {
+  return !boot.empty() && line.find(' ') == boot.size() && !line.starts_with(boot);
+}
 
 // nullopt if there is none.
 std::optional<std::string> read_record(const place& where) {
@@ -43,7 +53,7 @@ bool has_been_used(const place& where) {
 
 std::string record_so_far(const place& where) {
   if (auto text = read_record(where)) return *text;
-  return has_been_used(where) ? "started before this record was lost\n" : "";
+  return has_been_used(where) ? line_of("started before this record was lost") : "";
 }
 
 // As a whole, so that no crash and no full disk leaves half of it.
@@ -64,7 +74,7 @@ void write_record(const place& where, const std::string& text) {
 }  // namespace
 
 void record_start(const place& where) {
-  write_record(where, record_so_far(where) + "started by process " + std::to_string(::getpid()) + "\n");
+  write_record(where, record_so_far(where) + line_of("started by process " + std::to_string(::getpid())));
 }
 
 void keep_record(const place& where) {
@@ -72,9 +82,11 @@ void keep_record(const place& where) {
 }
 
 bool is_first_run(const std::string& directory) {
+  const auto boot = kernel_boot_id();
   std::ifstream record{place{directory}.starts_file()};
   int starts = 0;
-  for (std::string line; std::getline(record, line);) ++starts;
+  for (std::string line; std::getline(record, line);)
+    if (!is_of_another_boot(line, boot)) ++starts;
   return starts == 1;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record of a local server's starts: a line for each, by which its first run is told from one that may have
-// forgotten locks. Its own file, because exclusion after a restart rests on it (docs/decisions/0012-quarantine.md).
+// forgotten locks. Its own file, because exclusion after a restart rests on it (docs/decisions/0012-quarantine.md and
+// 0027-a-boot-is-new.md).
+//
+//   BOOT started ...    counts while that boot lasts: when it has ended, so has every process that held a lock
+//   anything else       counts for ever: BOOT could not be told, or an older version wrote it
 #pragma once
 
 #include "local/directory.hpp"
@@ -15,8 +19,8 @@ void record_start(const place& where);
 // Before a server ends and takes its socket along, perhaps the last that tells of it. Under the directory's lock.
 void keep_record(const place& where);
 
-// Is the server of this directory, to which a connection stands already, in its first run ever? Then it cannot have
-// forgotten a lock. The order matters: whoever starts another one writes its line before.
+// Is the server of this directory, to which a connection stands already, the first of this boot? Then it cannot have
+// forgotten a lock whose holder lives. The order matters: whoever starts another one writes its line before.
 bool is_first_run(const std::string& directory);
 
 }  // namespace holdfast::local

@@ -2,6 +2,8 @@
 // Which starts count, and that a first one is told from a restart.
 #include "local/starts.hpp"
 
+#include "local/private_mounts.hpp"
+#include "local/process.hpp"
 #include "local/scratch_directory.hpp"
 
 #include <gtest/gtest.h>
@@ -10,6 +12,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace holdfast::local {
@@ -56,6 +59,63 @@ TEST(local_starts, stop_where_nothing_was_started_leaves_the_first_start_to_come
   find_or_make(scratch.server());
   stop_local(scratch.server());
   EXPECT_TRUE(is_first_start(scratch));
+}
+
+std::string record(const scratch_directory& scratch) {
+  std::ostringstream text;
+  text << std::ifstream{scratch.server() + "/starts"}.rdbuf();
+  return text.str();
+}
+
+// As if the machine had been booted since.
+void boot_anew(const scratch_directory& scratch) {
+  auto text = record(scratch);
+  const auto boot = kernel_boot_id();
+  for (auto at = text.find(boot); at != text.npos; at = text.find(boot, at))
+    text.replace(at, boot.size(), "00000000-0000-4000-8000-000000000000");
+  std::ofstream{scratch.server() + "/starts"} << text;
+}
+
+// Whoever held a lock before the machine was booted has ended with it.
+TEST(local_starts, one_in_a_new_boot_is_a_first_one_and_the_next_is_not) {
+  const scratch_directory scratch;
+  for (int boot = 0; boot < 2; ++boot) {
+    EXPECT_TRUE(is_first_start(scratch)) << boot;
+    stop_local(scratch.server());
+    EXPECT_TRUE(starts(scratch)) << boot;
+    EXPECT_FALSE(is_first_run(scratch.server())) << boot;
+    stop_local(scratch.server());
+    boot_anew(scratch);
+  }
+}
+
+TEST(local_starts, one_of_which_nobody_knows_the_boot_counts_in_each) {
+  for (const auto* line : {"started by process 17\n", "started before this record was lost\n", "0000", "\n"}) {
+    const scratch_directory scratch;
+    find_or_make(scratch.server());
+    std::ofstream{scratch.server() + "/starts"} << line << "\n";
+    EXPECT_TRUE(starts(scratch)) << line;
+    EXPECT_FALSE(is_first_run(scratch.server())) << line;
+  }
+}
+
+// A container of systemd-nspawn or LXC has a boot id of its own, and shares the directory with holders outside.
+TEST(local_starts, one_in_a_container_with_a_boot_of_its_own_counts_outside_and_those_outside_count_there) {
+  const scratch_directory scratch;
+  const auto own = scratch.path() + "/boot_id";
+  std::ofstream{own} << "11111111-0000-4000-8000-000000000000\n";
+  const auto in_container = [&](auto work) {
+    return with_private_mounts([&] { return cover("/proc/sys/kernel/random/boot_id", own.c_str()) && work(); });
+  };
+  const auto was_first = in_container([&] { return is_first_start(scratch); });
+  if (!was_first) GTEST_SKIP() << "only root can mount";
+  EXPECT_TRUE(*was_first);
+  stop_local(scratch.server());
+  EXPECT_TRUE(starts(scratch));
+  EXPECT_FALSE(is_first_run(scratch.server()));
+  stop_local(scratch.server());
+  boot_anew(scratch);
+  EXPECT_TRUE(*in_container([&] { return starts(scratch) && !is_first_run(scratch.server()); }));
 }
 
 }  // namespace
