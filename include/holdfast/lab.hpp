@@ -32,7 +32,7 @@ struct lab_options {
   // replicas: how many of them, 1 to 8 (0: 2). quorum: how many servers, odd, 1 to 9 (0: 5). Otherwise 0.
   int count = 0;
 
-  // Made if it is missing, else empty and ours. Unset: a fresh one in XDG_RUNTIME_DIR, TMPDIR or /tmp.
+  // Made if it is missing, else empty and ours. Unset: a fresh one in TMPDIR, XDG_RUNTIME_DIR or /tmp.
   std::string directory{};
 
   // Append-only files, so that a killed node has its keys again after restart_lab_node(). Off: nothing is written.
@@ -62,7 +62,7 @@ struct lab {
 HOLDFAST_EXPORT lab start_lab(lab_kind kind, const lab_options& options = {});
 
 // Ends the lab of `directory` and removes what it made there. `nodes` of the result are those that still ran. A
-// directory that is missing or empty has no lab to end, which is not an error; one with other contents is.
+// directory that is empty has no lab to end, which is not an error; one that is missing or has other contents is.
 HOLDFAST_EXPORT lab stop_lab(std::string_view directory);
 
 // For tests: hurting one node of a lab, named by its address. Each returns when it has come about.

@@ -71,7 +71,7 @@ bool is_fit_for_fresh_directories(const char* path) {
 
 lab_place make_fresh() {
   std::string base = "/tmp";
-  for (const char* name : {"TMPDIR", "XDG_RUNTIME_DIR"})
+  for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"})  // The last one that will do; TMPDIR was set on purpose.
     if (const char* path = std::getenv(name); is_fit_for_fresh_directories(path)) base = path;
   auto pattern = base + "/holdfast-lab-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail_with_errno(base, "No directory can be made there.", errno);
@@ -95,7 +95,8 @@ lab_place make_lab_place(std::string_view directory) {
 
 std::optional<lab_place> find_lab_place(std::string_view directory) {
   lab_place place{absolute(directory), false};
-  if (!is_there_and_ours(place.directory)) return std::nullopt;
+  if (!is_there_and_ours(place.directory))
+    fail(place.directory, "Nothing is there: its lab has been ended, or it is another directory.");
   if (has_record(place)) return place;
   if (is_empty(place)) return std::nullopt;
   fail(place.directory, "It is not the directory of a lab: it has no file `lab`. Nothing in it was touched.");

@@ -27,7 +27,7 @@ struct lab_place {
 // errc::local_server for one that is in use, not empty, or not to be trusted.
 lab_place make_lab_place(std::string_view directory);
 
-// Of an existing lab. nullopt when nothing is there, or an empty directory; throws for one that is something else.
+// Of an existing lab. nullopt for an empty directory; throws for one that is missing or something else.
 std::optional<lab_place> find_lab_place(std::string_view directory);
 
 // The record is replaced as a whole. nullopt when there is none; throws for one that is damaged.

@@ -52,7 +52,7 @@ class Lab(CommandTest):
     def setUp(self):
         super().setUp()
         del self.environment["HOLDFAST_URI"]
-        self.environment["XDG_RUNTIME_DIR"] = self.path("run")
+        self.environment["TMPDIR"] = self.path("run")
         os.mkdir(self.path("run"), 0o700)
         self.made = []
         self.addCleanup(self.stop_all)  # Runs before the directory is removed.
@@ -228,15 +228,33 @@ class Topologies(Lab):
 
 
 class Ends(Lab):
-    def test_stop_ends_exactly_these_and_can_be_called_twice(self):
+    def test_stop_ends_exactly_these(self):
         kept, ended = self.lab("single"), self.lab("quorum", "3")
         stopped = self.finish("lab", "stop", ended["directory"], "--json")
         document = json.loads(stopped.out)
         self.assertEqual((stopped.status, document["nodes"], document["running"]), (0, ended["nodes"], False))
         self.assert_ended(ended)
         self.assertEqual(ask(kept["nodes"][0]["address"], "PING"), "PONG")
-        again = self.finish("lab", "stop", ended["directory"])
-        self.assertEqual((again.status, again.out), (0, f"no lab in {ended['directory']}\n"))
+
+    # Of a name that was mistyped the lab would run on.
+    def test_stop_of_a_directory_that_is_missing_is_an_error_and_of_an_empty_one_is_not(self):
+        err = self.refused("stop", self.path("no-such-lab"), status=69)
+        self.assertIn("error[E18]", err)
+        self.assertIn("Nothing is there", err)
+        os.mkdir(self.path("mine"), 0o700)
+        lab = self.lab("single", "--directory", self.path("mine"))
+        self.assertEqual(self.finish("lab", "stop", lab["directory"]).status, 0)
+        again = self.finish("lab", "stop", lab["directory"])
+        self.assertEqual((again.status, again.out), (0, f"no lab in {lab['directory']}\n"))
+
+    def test_directory_is_made_in_tmpdir_before_the_runtime_directory(self):
+        os.mkdir(self.path("runtime"), 0o700)
+        for environment, expected in (({"XDG_RUNTIME_DIR": self.path("runtime")}, "run"),
+                                      ({"XDG_RUNTIME_DIR": self.path("runtime"), "TMPDIR": ""}, "runtime")):
+            with self.subTest(expected):
+                lab = json.loads(self.finish("lab", "single", "--json", **environment).out)
+                self.made.append(lab["directory"])
+                self.assertEqual(os.path.dirname(lab["directory"]), self.path(expected))
 
     def test_stop_ends_a_stopped_process_too(self):
         lab = self.lab("single")

@@ -15,7 +15,7 @@ class Replace(CommandTest):
     def setUp(self):
         super().setUp()
         del self.environment["HOLDFAST_URI"]
-        self.environment["XDG_RUNTIME_DIR"] = self.path("run")
+        self.environment["TMPDIR"] = self.path("run")
         os.mkdir(self.path("run"), 0o700)
         self.lab = lab = json.loads(self.finish("lab", "quorum", "5", "--json").out)
         self.addCleanup(self.finish, "lab", "stop", lab["directory"])
