@@ -71,12 +71,37 @@ void adopt_files(const place& where) {
   fs::remove_all(old, ec);  // What cannot be removed is in nobody's way.
 }
 
+// An ordinary file where the socket will be, which refuses all who connect. redis-server removes it to bind its own: a
+// server that has ended with this still there has served nobody.
+void put_placeholder(const place& where) {
+  const auto path = where.socket();
+  ::unlink(path.c_str());  // Of a server that died.
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, where.file_mode());
+  if (fd < 0) fail_with_errno(path, "Its socket cannot be made.", errno);
+  ::close(fd);
+}
+
+bool take_placeholder(const place& where) {
+  struct stat seen {};
+  return ::lstat(where.socket().c_str(), &seen) == 0 && S_ISREG(seen.st_mode) && ::unlink(where.socket().c_str()) == 0;
+}
+
+int launch_recorded(const recorded_start& start, const std::string& program, const place& where) {
+  try {
+    put_placeholder(where);
+    return launch(program, where);
+  } catch (...) {  // It was not run.
+    take_placeholder(where);
+    start.take_back();
+    throw;
+  }
+}
+
 local_status launch_and_wait(const place& where, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   if (where.shared) adopt_files(where);
-  record_start(where);
-  ::unlink(where.socket().c_str());  // Of a server that died.
-  const int pid = launch(program, where);
+  const recorded_start start{where};
+  const int pid = launch_recorded(start, program, where);
   const process_handle server{pid};
   for (;;) {
     const auto seen = ping(where.socket(), give_up_at);
@@ -87,6 +112,7 @@ local_status launch_and_wait(const place& where, time_point give_up_at) {
     }
     if (seen.what == presence::foreign) fail_not_ours(where, seen);
     if (server.ended_within(1ms)) {
+      if (take_placeholder(where)) start.take_back();
       fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.",
            last_line(where.log_file()));
     }

@@ -4,6 +4,8 @@
 #include "local/failure.hpp"
 #include "local/process.hpp"
 
+#include <holdfast/error.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,8 +75,16 @@ void write_record(const place& where, const std::string& text) {
 
 }  // namespace
 
-void record_start(const place& where) {
-  write_record(where, record_so_far(where) + line_of("started by process " + std::to_string(::getpid())));
+recorded_start::recorded_start(const place& where) : where_{where}, before_{record_so_far(where)} {
+  write_record(where, before_ + line_of("started by process " + std::to_string(::getpid())));
+}
+
+// Not by removing the file, though there may have been none: it would seem to be lost, beside the log of this start.
+void recorded_start::take_back() const {
+  try {
+    write_record(where_, before_);
+  } catch (const error&) {
+  }
 }
 
 void keep_record(const place& where) {

@@ -13,8 +13,19 @@
 
 namespace holdfast::local {
 
-// Before there is a server, so that no server is without its line. Under the directory's lock.
-void record_start(const place& where);
+// The line of a start, written before there is a server, so that no server is without one. Whoever makes it holds the
+// directory's lock as long as it lives.
+class recorded_start {
+public:
+  explicit recorded_start(const place& where);
+
+  // Only for a server of which it is certain that it has served nobody. Should this fail, the line stays.
+  void take_back() const;
+
+private:
+  place where_;
+  std::string before_;
+};
 
 // Before a server ends and takes its socket along, perhaps the last that tells of it. Under the directory's lock.
 void keep_record(const place& where);

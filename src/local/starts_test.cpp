@@ -7,9 +7,11 @@
 #include "local/scratch_directory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <holdfast/error.hpp>
 #include <holdfast/local.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -17,6 +19,23 @@
 
 namespace holdfast::local {
 namespace {
+
+// A program in the place of redis-server for as long as this lives.
+class other_server {
+public:
+  other_server(const scratch_directory& scratch, const std::string& text) : path_{std::getenv("PATH")} {
+    const auto program = scratch.path() + "/redis-server";
+    std::ofstream{program} << text;
+    ::chmod(program.c_str(), 0755);
+    ::setenv("PATH", (scratch.path() + ":" + path_).c_str(), 1);
+  }
+  ~other_server() { ::setenv("PATH", path_.c_str(), 1); }
+  other_server(const other_server&) = delete;
+  other_server& operator=(const other_server&) = delete;
+
+private:
+  std::string path_;
+};
 
 bool starts(const scratch_directory& scratch) {
   try {
@@ -27,6 +46,59 @@ bool starts(const scratch_directory& scratch) {
 }
 
 bool is_first_start(const scratch_directory& scratch) { return starts(scratch) && is_first_run(scratch.server()); }
+
+// The first command on a new machine fails for want of redis-server; what is installed then is a first server.
+TEST(local_starts, one_without_an_installed_server_does_not_count) {
+  const scratch_directory scratch;
+  const auto is_refused =
+      with_private_mounts([&] { return cover("/usr/bin/redis-server", "/dev/null") && !starts(scratch); });
+  if (!is_refused) GTEST_SKIP() << "only root can hide redis-server";
+  EXPECT_TRUE(*is_refused);
+  EXPECT_TRUE(is_first_start(scratch));
+}
+
+TEST(local_starts, one_that_could_not_be_run_does_not_count) {
+  const scratch_directory scratch;
+  {
+    const other_server none{scratch, "#!/no/such/interpreter\n"};
+    EXPECT_FALSE(starts(scratch));
+    EXPECT_FALSE(starts(scratch));
+  }
+  EXPECT_TRUE(is_first_start(scratch));
+}
+
+// A wrong option, a missing library: it has granted nothing.
+TEST(local_starts, one_that_ended_before_it_listened_does_not_count) {
+  const scratch_directory scratch;
+  {
+    const other_server ends{scratch, "#!/bin/sh\necho no\nexit 1\n"};
+    EXPECT_FALSE(starts(scratch));
+  }
+  EXPECT_TRUE(is_first_start(scratch));
+}
+
+// Between its end and its start somebody may have been granted a lock, whatever we saw of it.
+TEST(local_starts, one_that_listened_before_it_ended_counts) {
+  const scratch_directory scratch;
+  {
+    const other_server ends{scratch, "#!/bin/sh\nrm \"$4\"\nexit 1\n"};
+    EXPECT_FALSE(starts(scratch));
+  }
+  EXPECT_TRUE(starts(scratch));
+  EXPECT_FALSE(is_first_run(scratch.server()));
+}
+
+TEST(local_starts, one_that_failed_takes_back_no_other) {
+  const scratch_directory scratch;
+  EXPECT_TRUE(starts(scratch));
+  stop_local(scratch.server());
+  {
+    const other_server none{scratch, "#!/no/such/interpreter\n"};
+    EXPECT_FALSE(starts(scratch));
+  }
+  EXPECT_TRUE(starts(scratch));
+  EXPECT_FALSE(is_first_run(scratch.server()));
+}
 
 // /var/tmp is cleaned of what was not touched for a month: the record may go while a server runs and grants.
 TEST(local_starts, one_without_a_record_is_no_first_one_where_anything_of_a_server_is_left) {
