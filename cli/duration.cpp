@@ -51,7 +51,7 @@ failure take_decimal(std::string_view& text, decimal& out) {
     text.remove_prefix(1);
     ++digits;
   }
-  if (digits == 0) return failure::malformed;
+  if (digits == 0 && (text.size() < 2 || text.front() != '.')) return failure::malformed;
   if (text.empty() || text.front() != '.') return failure::none;
   text.remove_prefix(1);
   if (text.empty() || !is_digit(text.front())) return failure::malformed;

@@ -10,7 +10,7 @@
 
 namespace holdfast::cli {
 
-// Reads "90" and "0.2" (seconds, as flock does), "500ms", "1.5s", "2m", "1h30m", "1d", "PT15M". Finer than a
+// Reads "90", "0.2" and ".2" (seconds, as flock does), "500ms", "1.5s", "2m", "1h30m", "1d", "PT15M". Finer than a
 // millisecond is rounded up, so that nothing but a zero becomes zero. On failure gives nullopt and writes one
 // sentence that names the text to `why`.
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text, std::string& why);

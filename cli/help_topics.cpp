@@ -9,7 +9,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::array topics{
-    help_text{"durations", R"(Durations: a plain number is seconds, as in flock: 90, 0.2
+    help_text{"durations", R"(Durations: a plain number is seconds, as in flock: 90, 0.2, .2
 With units, from the largest down: 500ms, 1.5s, 2m, 1h30m, 1d. ISO 8601: PT15M, PT1H30M, P1D.
 Finer than a millisecond is rounded up. Negative, empty and endless ones are refused.
 )"},

@@ -22,7 +22,7 @@ constexpr unsigned all = servers | labs | bits(command::local);
 
 constexpr std::array options{
     option_row{option::nonblock, 'n', "nonblock", nullptr, takers | waits,
-               "do not wait: exit 75 when somebody else holds it"},
+               "do not wait, whatever -w says: exit 75 when somebody else holds it"},
     option_row{option::nonblock, 0, "nb", nullptr, takers | waits, nullptr},
     option_row{option::wait, 'w', "wait", "DUR", takers | waits,
                "wait at most so long; without it, for as long as it takes"},

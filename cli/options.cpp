@@ -32,18 +32,28 @@ std::string spelt(const option_row& row) {
   return row.name ? fmt::format("--{}", row.name) : fmt::format("-{}", row.letter);
 }
 
+// An option in the place of a value: between them stood a variable that was empty. "-1" is a value, and a wrong one.
+void refuse_option(const option_row& row, std::string_view value) {
+  if (value.size() < 2 || value[0] != '-' || value[1] == '.' || (value[1] >= '0' && value[1] <= '9')) return;
+  throw usage_error{fmt::format("{} needs a value, and '{}' stands in its place", spelt(row), visible(value)),
+                    "was a variable empty?"};
+}
+
 milliseconds duration_value(const option_row& row, const char* value) {
+  refuse_option(row, value);
   std::string why;
   const auto span = parse_duration(value, why);
   if (!span) throw usage_error{fmt::format("{}: {}", spelt(row), why)};
   return *span;
 }
 
-int number_value(const option_row& row, std::string_view value, int largest) {
+int number_value(const option_row& row, std::string_view value, int largest, int smallest = 0) {
+  refuse_option(row, value);
   int parsed = 0;
   const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), parsed);
   if (ec != std::errc{} || end != value.data() + value.size() || parsed < 0 || parsed > largest)
-    throw usage_error{fmt::format("{}: '{}' is not a whole number from 0 to {}", spelt(row), visible(value), largest)};
+    throw usage_error{
+        fmt::format("{}: '{}' is not a whole number from {} to {}", spelt(row), visible(value), smallest, largest)};
   return parsed;
 }
 
@@ -88,6 +98,16 @@ const char* named_value(const option_row& row, const char* value) {
   return value;
 }
 
+// flock's -u takes no value and unlocks. The value is not shown: it may be what a password in a URI was torn from.
+void check_uri(std::string_view value) {
+  if (value.starts_with('/') || value.starts_with('.'))
+    throw usage_error{"--uri: a path is no server, and a lock needs no file: its name is any word",
+                      "a socket is redis+unix:///PATH, our own server local:/DIRECTORY; flock's -u is holdfast break"};
+  if (value.find(':') == value.npos)
+    throw usage_error{"--uri: a server is named by a URI, and this one has no scheme",
+                      "redis://HOST:PORT; flock's -u is holdfast break"};
+}
+
 bool apply_taking(settings& s, const option_row& row, const char* value) {
   switch (row.id) {
     case option::nonblock: s.try_once = true; return true;
@@ -99,7 +119,7 @@ bool apply_taking(settings& s, const option_row& row, const char* value) {
     case option::shared: choose(s, taking_mode::reading); return true;
     case option::limit:
       choose(s, taking_mode::permit);
-      s.limit = number_value(row, value, largest_limit);
+      s.limit = number_value(row, value, largest_limit, 1);
       if (s.limit == 0) throw usage_error{"--limit: 0 would let nobody in", "1 or more"};
       return true;
     case option::no_fork:
@@ -137,6 +157,7 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::help: s.wants_help = true; break;
     case option::uri:
       s.uri = named_value(row, value);
+      check_uri(value);
       s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
       break;
     case option::with:
@@ -208,6 +229,9 @@ private:
   void refuse_unless_exact(std::string_view typed) const {
     typed = typed.substr(0, typed.find('='));
     if (std::find(names_.begin(), names_.end(), typed) != names_.end()) return;
+    if (typed == "unlock")
+      throw usage_error{fmt::format("'{}' has no option '--unlock': a lock ends with its command", word_of(which_)),
+                        "somebody's hold is ended with holdfast break"};
     for (const auto name : names_)
       if (!typed.empty() && name.starts_with(typed))
         throw usage_error{
