@@ -104,6 +104,9 @@ struct pieces {
   std::string colon_words{}, tried{}, remains{};
 };
 
+// "the nodes" and the like are said as they are; what was typed is quoted.
+std::string quoted_part(const std::string& part) { return part.starts_with("the ") ? part : fmt::format("'{}'", part); }
+
 struct sentences {
   std::string text;
   std::string why;
@@ -119,7 +122,8 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       return {fmt::format("'{}' is not a lock's name",
                           shortened(p.bare_subject.empty() ? visible(context.lock) : p.bare_subject)),
               p.why.empty() ? "names are 1 to 512 bytes of UTF-8 without control characters" : p.why,
-              context.plain || is_too_long ? "another name, of 1 to 512 bytes" : "--plain takes any bytes"};
+              context.plain || is_too_long ? "another name, of 1 to 512 bytes"
+                                           : "another name, the same for all who share the lock"};
     case errc::fence_too_far:
       return {fmt::format("--min-fence {} is more than a year ahead of the clock of {}", context.min_fence.to_string(),
                           p.server),
@@ -132,7 +136,11 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
               : p.subject.starts_with("ready_within") ? "holdfast help lab"
                                                       : "holdfast help run"};
     case errc::invalid_uri:
-      return {fmt::format("'{}' is not a server that we know how to reach{}", p.subject, p.colon_words), "",
+      // The part that is wrong, or that it cannot be taken apart.
+      return {p.subject.starts_with("a URI of") || p.subject == "an empty URI"
+                  ? fmt::format("{} is not a server that we know how to reach", p.subject)
+                  : fmt::format("in the server's URI, {} cannot be understood", quoted_part(p.subject)),
+              "",
               "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+sentinel://S1,S2,S3/NAME, redis+cluster://A,B,C, "
               "redis+quorum://A,B,C, redis+unix:///PATH?db=N, local: or local:/DIRECTORY"};
     case errc::no_server: return {"no server was named", "", "export HOLDFAST_URI=redis://HOST:PORT, or --uri"};
@@ -224,6 +232,18 @@ sentences for_local(const pieces& p) {
           fmt::format("what `why` says; or {}", elsewhere)};
 }
 
+// The command that is missing, if the server named it: "... to run the 'evalsha' command".
+std::string way_out_of_denial(const pieces& p) {
+  constexpr const char* rule = "docs/acl.md has the one ACL rule that locks need";
+  constexpr std::string_view before = "to run the '";
+  const auto at = p.words.find(before);
+  if (at == p.words.npos || !p.subject.starts_with("user '")) return rule;
+  const auto begin = at + before.size();
+  const auto end = p.words.find_first_not_of("abcdefghijklmnopqrstuvwxyz|", begin);
+  if (end == p.words.npos || end == begin || p.words[end] != '\'') return rule;
+  return fmt::format("ACL SETUSER {} +{}; {}", shell_quoted(p.bare_subject), p.words.substr(begin, end - begin), rule);
+}
+
 sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {
   switch (cause) {
     case errc::no_password:
@@ -235,10 +255,13 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
               p.words, "check user and password: HOLDFAST_URI, REDISCLI_AUTH or --password-file"};
     case errc::no_permission:
       return {fmt::format("{} does not permit {}{}", p.server, p.subject.empty() ? "that" : p.subject, p.colon_words),
-              "", "docs/acl.md has the one ACL rule that locks need"};
+              "", way_out_of_denial(p)};
     case errc::wrong_database:
       return {fmt::format("database {} does not exist on {}{}", p.subject, p.server, p.colon_words),
-              "locks in different databases do not see each other", "the same /N on every client, normally none"};
+              "locks in different databases do not see each other",
+              p.words.find("cluster mode") == p.words.npos
+                  ? "the same /N on every client, normally none; a server has 0 to 15 unless it was told otherwise"
+                  : "remove the /N: a cluster has database 0 only"};
     case errc::not_a_primary:
       return {fmt::format("{} is a replica; locks must be taken on the primary", p.server), p.words,
               "name the primary, or look why it was demoted"};
@@ -254,7 +277,8 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
                   "key '{}' exists on {} but is not a holdfast lock{}",
                   p.subject.empty() ? visible(fmt::format("{}{{{}}}", context.prefix, context.lock)) : p.bare_subject,
                   p.server, p.colon_words),
-              "some other program uses that key", "another name, or another --prefix"};
+              p.why.empty() ? "some other program uses that key" : fmt::format("{}, of some other program", p.why),
+              "another name, or another --prefix"};
     case errc::wrong_server:
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
               "a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is redis://"};

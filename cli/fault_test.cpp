@@ -182,9 +182,43 @@ TEST(E07, names_a_way_out_that_is_one) {
   const auto fix = [](std::string_view lock, bool plain) {
     return describe(holdfast::error{errc::invalid_name}, {.lock = lock, .plain = plain}).fix;
   };
-  EXPECT_EQ(fix("a\nb", false), "--plain takes any bytes");
+  EXPECT_EQ(fix("a\nb", false), "another name, the same for all who share the lock");  // --plain is another lock.
   EXPECT_EQ(fix(std::string(2000, 'n'), false), "another name, of 1 to 512 bytes");
   EXPECT_EQ(fix(std::string(2000, 'n'), true), "another name, of 1 to 512 bytes");
+}
+
+TEST(E03, of_a_cluster_says_that_it_has_one_database) {
+  const auto fix = [](const char* words) {
+    return describe(holdfast::error{errc::wrong_database, {.server_text = words, .subject = "3"}}).fix;
+  };
+  EXPECT_EQ(fix("ERR SELECT is not allowed in cluster mode"), "remove the /N: a cluster has database 0 only");
+  EXPECT_THAT(fix("ERR DB index is out of range"), HasSubstr("0 to 15"));
+}
+
+TEST(E04, names_the_command_that_is_missing) {
+  const auto fix = [](const char* words) {
+    return describe(holdfast::error{errc::no_permission, {.server_text = words, .subject = "user 'worker'"}}).fix;
+  };
+  EXPECT_EQ(fix("NOPERM this user has no permissions to run the 'script|load' command"),
+            "ACL SETUSER worker +script|load; docs/acl.md has the one ACL rule that locks need");
+  for (const auto* words : {"NOPERM this user has no permissions to access one of the keys used as arguments",
+                            "NOPERM to run the 'x; rm' command", "NOPERM to run the 'x", "NOPERM to run the '"})
+    EXPECT_EQ(fix(words), "docs/acl.md has the one ACL rule that locks need") << words;
+}
+
+TEST(E14, says_what_the_key_is_instead) {
+  const auto text = shown(errc::wrong_kind, {.subject = "key 'hf:{nightly}'", .why = "it is a list"});
+  EXPECT_THAT(text, HasSubstr("it is a list, of some other program"));
+}
+
+// With -u "rediss://u:...@h/xx" of a script nobody saw which part was meant.
+TEST(E17, of_a_uri_says_which_part_is_wrong) {
+  const auto of = [](const char* subject) {
+    return describe(holdfast::error{errc::invalid_uri, {.subject = subject}}).text;
+  };
+  EXPECT_EQ(of("xx"), "in the server's URI, 'xx' cannot be understood");
+  EXPECT_EQ(of("the host"), "in the server's URI, the host cannot be understood");
+  EXPECT_EQ(of("a URI of 11 bytes"), "a URI of 11 bytes is not a server that we know how to reach");
 }
 
 // H70: a hostile server or name must not move the cursor.

@@ -90,8 +90,8 @@ constexpr std::array codes{
     help_text{"E06",
               "the server is a replica; locks must be taken on the primary.\nName the primary. Exit status 78.\n"},
     help_text{"E07",
-              "that is no name for a lock: 1 to 512 bytes of UTF-8 without control characters.\nWith --plain any bytes "
-              "are good. Exit status 64.\n"},
+              "that is no name for a lock: 1 to 512 bytes of UTF-8 without control characters.\nAnother name, the "
+              "same for all. (--plain takes any bytes, and is another key.) Exit status 64.\n"},
     help_text{
         "E08",
         "an option is out of its range: a ttl is 100ms to --max-ttl (60s), a wait at most a year.\nExit status 64.\n"},

@@ -47,7 +47,8 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
       what.why = fmt::format("renewals at {} failed: {}", visible(endpoint), how.trouble.message());
       what.fix = "holdfast doctor";
     } else if (s.renews) {
-      what.why = fmt::format("{} stopped answering, or this machine was asleep", visible(endpoint));
+      what.why =
+          fmt::format("{} stopped answering, or this machine was asleep, or this process suspended", visible(endpoint));
     }
   } else if (how.reason == errc::lease_taken) {
     cause = "somebody else holds it now";

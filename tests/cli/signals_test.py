@@ -151,6 +151,7 @@ class WhileRunning(CommandTest):
         running.signal(signal.SIGCONT)
         self.assertEqual(running.wait(10), 79)
         self.assertFalse(is_alive(running.child))
+        self.assertIn("or this process suspended", running.err)
 
 
 class Shell:
