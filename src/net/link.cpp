@@ -63,7 +63,6 @@ void link::close() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   phase_ = phase::closed;
-  resolver_.reset();
   addresses_.clear();
   tls_.reset();
   wire_.clear();
@@ -79,7 +78,7 @@ link::progress link::fail(errc code, std::string text, bool is_final, bool refus
 
 link::progress link::open() {
   HOLDFAST_ASSERT(is_closed());
-  resolver_ = std::make_unique<resolver>(where_);
+  if (!resolver_ || !resolver_->is_good_for(where_, boottime_now())) resolver_ = std::make_unique<resolver>(where_);
   phase_ = phase::resolving;
   return advance();
 }

@@ -36,6 +36,7 @@ public:
   progress open();
   // While opening: what poll_for() asked for has happened.
   progress advance();
+  // A look-up that is under way goes on, for the next open().
   void close();
 
   bool is_open() const { return phase_ == phase::open; }

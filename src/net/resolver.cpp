@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/resolver.hpp"
 
+#include "net/clock.hpp"
 #include "net/cluster_watch.hpp"
 #include "net/quiet_thread.hpp"
 #include "net/sentinel_watch.hpp"
@@ -24,14 +25,23 @@ namespace asio = boost::asio;
 struct resolver::shared {
   int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   std::mutex mutex{};
+  engine::named_primary::term_number term = 0;  // Where others name it: of whom they named.
   std::optional<resolved> answer{};
+  time_point answered_at{};
 
   ~shared() { ::close(fd); }
+
+  void look_up_of(engine::named_primary::term_number whom) {
+    const std::lock_guard lock{mutex};
+    term = whom;
+  }
 
   void set(resolved what) {
     {
       const std::lock_guard lock{mutex};
       answer = std::move(what);
+      answer->term = term;
+      answered_at = boottime_now();
     }
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
@@ -91,18 +101,15 @@ resolved of_path(const std::string& path) {
 template <class Shared>
 void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
                   engine::named_primary::term_number term) {
-  const auto set = [term](Shared& to, resolved what) {
-    what.term = term;
-    to.set(std::move(what));
-  };
+  into->look_up_of(term);
   auto literal = literal_of(where);
-  if (!literal.addresses.empty()) return set(*into, std::move(literal));
+  if (!literal.addresses.empty()) return into->set(std::move(literal));
   try {
-    start_quietly([into, where, set] { set(*into, look_up(where, asio::ip::resolver_base::flags{})); }).detach();
+    start_quietly([into, where] { into->set(look_up(where, asio::ip::resolver_base::flags{})); }).detach();
   } catch (const std::system_error& e) {
     resolved result;
     result.failure = std::string{"no thread for the look-up: "} + e.what();
-    set(*into, std::move(result));
+    into->set(std::move(result));
   }
 }
 
@@ -165,6 +172,16 @@ int resolver::wake_fd() const { return shared_->fd; }
 std::optional<resolved> resolver::take() {
   const std::lock_guard lock{shared_->mutex};
   return std::exchange(shared_->answer, std::nullopt);
+}
+
+bool resolver::is_good_for(const endpoint& where, time_point now) const {
+  const std::lock_guard lock{shared_->mutex};
+  if (shared_->answer && shared_->answer->addresses.empty()) return false;  // Perhaps it is better now.
+  if (shared_->answer && now - shared_->answered_at > answer_lasts) return false;
+  if (shared_->term == 0) return true;
+  if (const auto* named = std::get_if<named_address>(&where.where)) return (*named)->primary()->term() == shared_->term;
+  const auto* node = std::get_if<cluster_node_address>(&where.where);
+  return !node || node->named->term() == shared_->term;
 }
 
 }  // namespace holdfast::net

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host name to addresses without blocking the one who asks: getaddrinfo(3) has no time limit of its own, so it runs in
-// a thread that nobody waits for, and a name server that is silent costs the caller only its deadline (H22).
+// a thread that nobody waits for, and a name server that is silent costs the caller only its deadline (H22). What takes
+// longer than that is not begun again: whoever asks next has the same look-up.
 #pragma once
 
+#include "base/time.hpp"
 #include "engine/named_primary.hpp"
 #include "net/endpoint.hpp"
 
@@ -10,6 +12,7 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +36,7 @@ struct resolved {
   engine::named_primary::term_number term = 0;  // Where others name it: of which primary.
 };
 
-// One look-up. Addresses are never kept: a server that moved is found with the next connection (H23).
+// One look-up. Addresses are never kept for another connection: a server that moved is found with the next (H23).
 class resolver {
 public:
   // Literals, localhost and Unix paths are answered at once. Path too long: a failure.
@@ -46,6 +49,11 @@ public:
   int wake_fd() const;
   // The answer, once.
   std::optional<resolved> take();
+
+  // Is it worth more than a new look-up there? It is under way, or has come to addresses not long ago, and those who
+  // name the primary name the same still.
+  bool is_good_for(const endpoint& where, time_point now) const;
+  static constexpr std::chrono::minutes answer_lasts{1};
 
 private:
   struct shared;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/resolver.hpp"
 
+#include "net/clock.hpp"
+#include "net/cluster_watch.hpp"
+#include "net/name_service_testing.hpp"
+
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +13,8 @@
 #include <sys/un.h>
 
 #include <array>
+#include <chrono>
+#include <memory>
 
 namespace holdfast::net {
 namespace {
@@ -97,6 +103,36 @@ TEST(resolver, says_why_a_name_has_no_address) {
   ASSERT_TRUE(answer.has_value());
   EXPECT_THAT(answer->addresses, IsEmpty());
   EXPECT_THAT(answer->failure, Not(IsEmpty()));
+}
+
+TEST(resolver, is_good_for_a_minute_after_it_was_answered_H23) {
+  const auto where = tcp("192.0.2.7");
+  const auto before = boottime_now();
+  const resolver look_up{where};
+  EXPECT_TRUE(look_up.is_good_for(where, before + std::chrono::seconds{59}));
+  EXPECT_FALSE(look_up.is_good_for(where, boottime_now() + std::chrono::seconds{61}));
+}
+
+TEST(resolver, is_good_for_nothing_when_there_was_no_address) {
+  const auto where = path_of("/" + std::string(107, 'p'));
+  EXPECT_FALSE(resolver{where}.is_good_for(where, boottime_now()));
+}
+
+// Else whoever was named before, by a name that hangs, would stand in the way of who is named now.
+TEST(resolver, is_good_while_the_same_primary_is_named) {
+  made_up_name hangs{"hangs.test"};
+  const auto now = boottime_now();
+  const auto named = std::make_shared<engine::named_primary>(std::chrono::minutes{1});
+  named->name("one", now, now);
+  const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
+  const endpoint where{cluster_node_address{watch, {"hangs.test", "6380"}, named}};
+  {
+    const resolver look_up{where};
+    EXPECT_TRUE(look_up.is_good_for(where, now + std::chrono::hours{1})) << "it is under way";
+    named->name("another", now, now);
+    EXPECT_FALSE(look_up.is_good_for(where, now));
+  }
+  watch->close(true);
 }
 
 }  // namespace
