@@ -5,8 +5,6 @@
 #include "net/clock.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,27 +19,6 @@ namespace holdfast::net {
 namespace {
 
 std::string system_text(int error) { return std::generic_category().message(error); }
-
-// Who said no. Not where others name the primary: that it is down is why they will name another.
-bool is_refusal(int error, engine::named_primary::term_number term) {
-  if (term != 0) return false;
-  return error == ECONNREFUSED || error == ENOENT || error == EACCES || error == EHOSTUNREACH || error == ENETUNREACH;
-}
-
-void tune(int fd, int family) {
-  if (family != AF_INET && family != AF_INET6) return;
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // A peer that vanished without a word is found out also when nobody asks (H15). Open requests are watched by the
-  // channel, much faster.
-  const int idle_s = 15;
-  const int every_s = 5;
-  const int times = 3;
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
-}
 
 // How long a reader looks again before it sleeps.
 constexpr auto brief = std::chrono::microseconds{50};
@@ -60,10 +37,14 @@ link::link(endpoint where) : where_{std::move(where)} {}
 link::~link() { close(); }
 
 void link::close() {
+  if (phase_ == phase::connecting) attempts_.on_silence();
+  reset();
+}
+
+void link::reset() {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   phase_ = phase::closed;
-  addresses_.clear();
   tls_.reset();
   wire_.clear();
   handshake_wants_write_ = false;
@@ -71,7 +52,7 @@ void link::close() {
 }
 
 link::progress link::fail(errc code, std::string text, bool is_final, bool refusal) {
-  close();
+  reset();
   failure_ = {code, std::move(text), is_final, refusal};
   return progress::failed;
 }
@@ -109,49 +90,38 @@ link::progress link::on_resolved() {
     return fail(answer->code, answer->failure, answer->is_final,
                 answer->is_refusal || answer->code == errc::cannot_resolve);
   }
-  addresses_ = std::move(answer->addresses);
+  attempts_.begin(std::move(answer->addresses));
   host_ = std::move(answer->host);
   term_ = answer->term;
-  next_address_ = 0;
   return connect_next();
 }
 
 // One address after the other; a refused one costs nothing, a silent one the channel's connect timeout.
 link::progress link::connect_next() {
-  int error = 0;
-  while (next_address_ < addresses_.size()) {
-    const socket_address& address = addresses_[next_address_++];
-    fd_ = ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd_ < 0) return fail(errc::cannot_connect, system_text(errno), false, false);
-    tune(fd_, address.family());
-    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address.bytes), address.size) == 0) return on_connected();
-    error = errno;
-    if (error == EINPROGRESS) {
-      phase_ = phase::connecting;
-      return progress::pending;
-    }
-    ::close(std::exchange(fd_, -1));
+  fd_ = attempts_.connect_next();
+  if (fd_ < 0) {
+    // Where others name the primary, that it is down is why they will name another.
+    const bool is_refusal = term_ == 0 && attempts_.is_refusal();
+    return fail(errc::cannot_connect, system_text(attempts_.error()), false, is_refusal);
   }
-  // EAGAIN from a Unix socket: its backlog is full; that passes.
-  return fail(errc::cannot_connect, system_text(error), false, is_refusal(error, term_));
+  phase_ = phase::connecting;
+  return on_connected();
 }
 
 link::progress link::on_connected() {
-  if (phase_ == phase::connecting) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error == 0) {
-      // poll may wake for other reasons: ask whether there is a peer.
-      sockaddr_storage peer{};
-      socklen_t peer_size = sizeof peer;
-      if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return progress::pending;
-    } else {
-      ::close(std::exchange(fd_, -1));
-      if (next_address_ < addresses_.size()) return connect_next();
-      return fail(errc::cannot_connect, system_text(error), false, is_refusal(error, term_));
-    }
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) {
+    attempts_.on_error(error);
+    ::close(std::exchange(fd_, -1));
+    return connect_next();
   }
+  // poll may wake for other reasons: ask whether there is a peer.
+  sockaddr_storage peer{};
+  socklen_t peer_size = sizeof peer;
+  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return progress::pending;
+  attempts_.on_connected();
   if (!where_.uses_tls) {
     let_reads_wait(fd_);
     phase_ = phase::open;

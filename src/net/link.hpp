@@ -7,6 +7,7 @@
 
 #include "engine/greeting.hpp"
 #include "engine/named_primary.hpp"
+#include "net/address_attempts.hpp"
 #include "net/endpoint.hpp"
 #include "net/resolver.hpp"
 #include "net/spin_habit.hpp"
@@ -19,7 +20,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace holdfast::net {
 
@@ -36,7 +36,7 @@ public:
   progress open();
   // While opening: what poll_for() asked for has happened.
   progress advance();
-  // A look-up that is under way goes on, for the next open().
+  // The next open() goes on with a look-up that is under way, and tries an address that was silent until now last.
   void close();
 
   bool is_open() const { return phase_ == phase::open; }
@@ -70,6 +70,7 @@ public:
 private:
   enum class phase { closed, resolving, connecting, shaking_hands, open };
 
+  void reset();
   progress fail(errc code, std::string text, bool is_final, bool is_refusal);
   progress on_resolved();
   progress connect_next();
@@ -83,8 +84,7 @@ private:
   int fd_ = -1;
   bool handshake_wants_write_ = false;
   std::unique_ptr<resolver> resolver_;
-  std::vector<socket_address> addresses_;
-  std::size_t next_address_ = 0;
+  address_attempts attempts_;
   std::string host_{};
   engine::named_primary::term_number term_ = 0;
   std::unique_ptr<tls_session> tls_;

@@ -4,10 +4,15 @@
 #include "net/name_service_testing.hpp"
 #include "support/stream_address.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
 
 namespace holdfast::net {
@@ -21,6 +26,12 @@ link::progress went_on(link& by, link::progress so_far) {
     so_far = by.advance();
   }
   return so_far;
+}
+
+// Is it still the name that is waited for? For ten seconds.
+bool is_looked_up(const link& by) {
+  pollfd wanted = by.poll_for(false);
+  return wanted.events == POLLIN && ::poll(&wanted, 1, 10'000) == 1;
 }
 
 class opening_link : public testing::Test {
@@ -58,6 +69,46 @@ TEST_F(opening_link, looks_up_anew_for_another_connection) {
     one.close();
     EXPECT_EQ(moves.asked(), times);
   }
+}
+
+// Listens at an address of the loopback and says nothing to anybody: its backlog is full.
+class silent_address {
+public:
+  silent_address(const char* address, int port) {
+    in_.sin_family = AF_INET;
+    in_.sin_port = htons(static_cast<std::uint16_t>(port));
+    inet_pton(AF_INET, address, &in_.sin_addr);
+    EXPECT_EQ(::bind(listener_, where(), sizeof in_), 0);
+    EXPECT_EQ(::listen(listener_, 0), 0);
+    for (const int fd : callers_) (void)::connect(fd, where(), sizeof in_);
+  }
+  ~silent_address() {
+    for (const int fd : callers_) ::close(fd);
+    ::close(listener_);
+  }
+  silent_address(const silent_address&) = delete;
+  silent_address& operator=(const silent_address&) = delete;
+
+private:
+  static int make_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+  const sockaddr* where() const { return reinterpret_cast<const sockaddr*>(&in_); }
+
+  sockaddr_in in_{};
+  int listener_ = make_socket();
+  std::array<int, 3> callers_{make_socket(), make_socket(), make_socket()};
+};
+
+// IPv6 that a firewall drops, or a first machine that is off: whoever begins with the silent address each time never
+// comes to the one that answers.
+TEST_F(opening_link, tries_another_address_after_one_that_was_silent) {
+  made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  const silent_address first{"127.0.0.2", test::port_of(listener_)};
+  link one{at("two.test")};
+  ASSERT_EQ(one.open(), link::progress::pending);
+  while (is_looked_up(one)) ASSERT_EQ(one.advance(), link::progress::pending);
+  one.close();
+  EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
 }
 
 }  // namespace

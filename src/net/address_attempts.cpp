@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/address_attempts.hpp"
+
+#include "base/assert.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace holdfast::net {
+
+namespace {
+
+void tune(int fd, int family) {
+  if (family != AF_INET && family != AF_INET6) return;
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // A peer that vanished without a word is found out also when nobody asks (H15). Open requests are watched by the
+  // channel, much faster.
+  const int idle_s = 15;
+  const int every_s = 5;
+  const int times = 3;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+}
+
+bool is_in(const std::vector<socket_address>& all, const socket_address& one) {
+  return std::any_of(all.begin(), all.end(), [&](const auto& other) {
+    return other.size == one.size && std::memcmp(&other.bytes, &one.bytes, one.size) == 0;
+  });
+}
+
+void take_out(std::vector<socket_address>& all, const socket_address& one) {
+  std::erase_if(all, [&](const auto& other) { return is_in({other}, one); });
+}
+
+}  // namespace
+
+void address_attempts::begin(std::vector<socket_address> found) {
+  addresses_ = std::move(found);
+  next_ = 0;
+  error_ = 0;
+  std::erase_if(silent_, [&](const auto& one) { return !is_in(addresses_, one); });
+  for (const auto& one : silent_) take_out(addresses_, one);
+  addresses_.insert(addresses_.end(), silent_.begin(), silent_.end());
+}
+
+int address_attempts::connect_next() {
+  while (next_ < addresses_.size()) {
+    const socket_address& to = addresses_[next_++];
+    const int fd = ::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+      on_error(errno);
+      return -1;
+    }
+    tune(fd, to.family());
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) == 0 || errno == EINPROGRESS) return fd;
+    on_error(errno);
+    ::close(fd);
+  }
+  return -1;
+}
+
+void address_attempts::on_error(int error) { error_ = error; }
+
+void address_attempts::on_silence() {
+  HOLDFAST_ASSERT(next_ > 0);
+  take_out(silent_, last());
+  silent_.push_back(last());
+}
+
+void address_attempts::on_connected() {
+  HOLDFAST_ASSERT(next_ > 0);
+  take_out(silent_, last());
+}
+
+// EAGAIN from a Unix socket is none: its backlog is full; that passes.
+bool address_attempts::is_refusal() const {
+  return error_ == ECONNREFUSED || error_ == ENOENT || error_ == EACCES || error_ == EHOSTUNREACH ||
+         error_ == ENETUNREACH;
+}
+
+}  // namespace holdfast::net

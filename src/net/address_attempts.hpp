@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The addresses of one host, tried one after the other: in which order, and what to say when none of them will do.
+#pragma once
+
+#include "net/resolver.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace holdfast::net {
+
+class address_attempts {
+public:
+  // Of a new look-up. Whoever was silent the last time is tried last: nobody behind him had his turn.
+  void begin(std::vector<socket_address> found);
+
+  // A non-blocking socket that connects to the next of them, or is connected. -1: there is none left, see error().
+  int connect_next();
+  // What came of that one.
+  void on_error(int error);
+  void on_silence();
+  void on_connected();
+
+  int error() const { return error_; }
+  bool is_refusal() const;  // Somebody definitely said no.
+
+private:
+  const socket_address& last() const { return addresses_[next_ - 1]; }
+
+  std::vector<socket_address> addresses_{};
+  std::size_t next_ = 0;
+  int error_ = 0;
+  std::vector<socket_address> silent_{};  // Of `addresses_`; who was so most lately is last.
+};
+
+}  // namespace holdfast::net

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/address_attempts.hpp"
+
+#include "support/scratch_directory.hpp"
+#include "support/stream_address.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace holdfast::net {
+namespace {
+
+// A host with several addresses; paths stand for them.
+class a_host : public testing::Test {
+protected:
+  ~a_host() override {
+    for (const auto& [name, fd] : listeners_) ::close(fd);
+  }
+
+  void there_is(const std::string& name) { listeners_[name] = test::listen_at(place_ / name); }
+
+  std::vector<socket_address> with(const std::vector<std::string>& names) const {
+    std::vector<socket_address> all;
+    for (const auto& one : names) {
+      sockaddr_un un{};
+      un.sun_family = AF_UNIX;
+      std::strncpy(un.sun_path, (place_ / one).c_str(), sizeof un.sun_path - 1);
+      socket_address& address = all.emplace_back();
+      std::memcpy(&address.bytes, &un, sizeof un);
+      address.size = sizeof un;
+    }
+    return all;
+  }
+
+  // Whom it comes to next. Empty: nobody.
+  std::string next() {
+    const int fd = attempts_.connect_next();
+    if (fd < 0) return {};
+    sockaddr_un un{};
+    socklen_t size = sizeof un;
+    EXPECT_EQ(::getpeername(fd, reinterpret_cast<sockaddr*>(&un), &size), 0);
+    ::close(fd);
+    return std::string{un.sun_path}.substr(place_.path().size() + 1);
+  }
+
+  test::scratch_directory place_;
+  std::map<std::string, int> listeners_;
+  address_attempts attempts_;
+};
+
+TEST_F(a_host, is_tried_at_its_addresses_in_their_order) {
+  there_is("b");
+  there_is("c");
+  attempts_.begin(with({"a", "b", "c"}));
+  EXPECT_EQ(next(), "b") << "nobody listens at the first one";
+  EXPECT_EQ(next(), "c");
+  EXPECT_EQ(next(), "");
+}
+
+TEST_F(a_host, is_tried_last_where_it_was_silent) {
+  for (const auto* one : {"a", "b", "c"}) there_is(one);
+  for (const auto* expected : {"a", "b", "c", "a"}) {
+    attempts_.begin(with({"a", "b", "c"}));
+    EXPECT_EQ(next(), expected);
+    attempts_.on_silence();
+  }
+}
+
+TEST_F(a_host, is_tried_where_it_answered_the_last_time) {
+  for (const auto* one : {"a", "b", "c"}) there_is(one);
+  attempts_.begin(with({"a", "b", "c"}));
+  EXPECT_EQ(next(), "a");
+  attempts_.on_silence();
+  for (int i = 0; i < 2; ++i) {
+    attempts_.begin(with({"a", "b"}));
+    EXPECT_EQ(next(), "b");
+    attempts_.on_connected();
+  }
+}
+
+TEST_F(a_host, is_forgiven_a_silence_when_it_answers) {
+  there_is("a");
+  there_is("b");
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "a");
+  attempts_.on_silence();
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "b");
+  EXPECT_EQ(next(), "a");
+  attempts_.on_connected();
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "a");
+}
+
+}  // namespace
+}  // namespace holdfast::net
