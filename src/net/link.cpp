@@ -57,6 +57,11 @@ link::progress link::fail(errc code, std::string text, bool is_final, bool refus
   return progress::failed;
 }
 
+// A plain Redis may do so, and so does a proxy whose Redis is being started: that passes.
+link::progress link::fail_handshake(const std::string& text) {
+  return fail(errc::tls_failed, text + " during the handshake", false, false);
+}
+
 link::progress link::open() {
   HOLDFAST_ASSERT(is_closed());
   if (!resolver_ || !resolver_->is_good_for(where_, boottime_now())) resolver_ = std::make_unique<resolver>(where_);
@@ -74,11 +79,8 @@ link::progress link::advance() {
   }
   std::array<char, 16 * 1024> buffer;
   const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (n == 0) return fail(errc::tls_failed, "the server closed the connection during the handshake", true, false);
-  if (n < 0) {
-    const int error = errno;
-    if (error != EAGAIN && error != EINTR) return fail(errc::tls_failed, system_text(error), true, false);
-  }
+  if (n == 0) return fail_handshake("the server closed the connection");
+  if (n < 0 && errno != EAGAIN && errno != EINTR) return fail_handshake(system_text(errno));
   return shake_hands({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
 }
 
@@ -140,7 +142,7 @@ link::progress link::shake_hands(std::string_view bytes) {
   tls_->take_wire(wire_);  // Also an alert that says why we refuse.
   const written sent = send_from(wire_);
   if (!why.empty()) return fail(errc::tls_failed, why, true, false);
-  if (sent == written::failed) return fail(errc::tls_failed, system_text(errno), true, false);
+  if (sent == written::failed) return fail_handshake(system_text(errno));
   handshake_wants_write_ = sent == written::some;
   if (!is_done || handshake_wants_write_) return progress::pending;
   phase_ = phase::open;

@@ -72,6 +72,7 @@ private:
 
   void reset();
   progress fail(errc code, std::string text, bool is_final, bool is_refusal);
+  progress fail_handshake(const std::string& text);
   progress on_resolved();
   progress connect_next();
   progress on_connected();

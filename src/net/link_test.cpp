@@ -69,5 +69,48 @@ TEST_F(open_link, reads_nothing_where_nothing_was_said) {
   EXPECT_EQ(heard, "");
 }
 
+class link_shaking_hands : public testing::Test {
+protected:
+  link_shaking_hands() {
+    EXPECT_EQ(link_.open(), link::progress::pending) << link_.failure().text;
+    peer_ = test::accept_from(listener_);
+  }
+  ~link_shaking_hands() override {
+    ::close(peer_);
+    ::close(listener_);
+  }
+
+  test::scratch_directory place_;
+  int listener_ = test::listen_at(place_ / "s");
+  link link_{endpoint{.where = unix_address{place_ / "s"}, .uses_tls = true}};
+  int peer_ = -1;
+};
+
+// As a TLS proxy whose Redis is being started; who waits for a lock goes on waiting.
+TEST_F(link_shaking_hands, may_be_cut_off_for_now) {
+  ::shutdown(peer_, SHUT_RDWR);
+  EXPECT_EQ(link_.advance(), link::progress::failed);
+  EXPECT_EQ(link_.failure().code, errc::tls_failed);
+  EXPECT_EQ(link_.failure().text, "the server closed the connection during the handshake");
+  EXPECT_FALSE(link_.failure().is_final);
+}
+
+TEST_F(link_shaking_hands, may_be_reset_for_now) {
+  ::close(peer_);  // What it has not read makes it a reset.
+  EXPECT_EQ(link_.advance(), link::progress::failed);
+  EXPECT_EQ(link_.failure().code, errc::tls_failed);
+  EXPECT_EQ(link_.failure().text, "Connection reset by peer during the handshake");
+  EXPECT_FALSE(link_.failure().is_final);
+}
+
+TEST_F(link_shaking_hands, with_a_plain_redis_fails_for_good) {
+  const std::string plain = "-ERR unknown command\r\n";
+  ASSERT_GT(::send(peer_, plain.data(), plain.size(), 0), 0);
+  ::shutdown(peer_, SHUT_WR);
+  EXPECT_EQ(link_.advance(), link::progress::failed);
+  EXPECT_EQ(link_.failure().code, errc::tls_failed);
+  EXPECT_TRUE(link_.failure().is_final);
+}
+
 }  // namespace
 }  // namespace holdfast::net

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS: who is trusted, and what a wrong certificate or a wrong port says (H22, H75).
 #include "integration/fixture.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/scripted_server.hpp"
 #include "support/tls_material.hpp"
 
@@ -9,6 +10,7 @@
 #include <holdfast/asio.hpp>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -131,6 +133,31 @@ TEST_F(tls, missing_authority_file_is_named_before_connecting) {
   });
   ASSERT_TRUE(failure);
   EXPECT_NE(std::string{failure->what()}.find("/no/such/file.pem"), std::string::npos) << failure->what();
+}
+
+// A proxy that ends connections while the Redis behind it is started again: who may wait gets the lock then.
+TEST_F(tls, handshake_that_is_cut_off_is_begun_again) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  fault_proxy proxy{server.tls_port()};
+  proxy.set(direction::to_server, {.pass_only = 0, .at_the_end = fault::then::fin});
+  client locks{"rediss://localhost:" + std::to_string(proxy.port()) + trusting(certificate::good)};
+  std::jthread start_again{[&] {
+    EXPECT_TRUE(eventually([&] { return proxy.connections() >= 4; }));
+    proxy.heal();
+  }};
+  std::error_code ec;
+  EXPECT_TRUE(locks.acquire("x", {.wait = 30s}, ec)) << ec.message();
+}
+
+// E13: one that closes at once, as a plain port may, is named for that and not for its silence.
+TEST_F(tls, against_a_port_that_closes_fails_in_time) {
+  redis_server server{{.tcp = true}};
+  fault_proxy proxy{server.port()};
+  proxy.set(direction::to_server, {.pass_only = 0, .at_the_end = fault::then::fin});
+  const auto began = boottime();
+  const auto code = try_at("rediss://127.0.0.1:" + std::to_string(proxy.port()), 500ms);
+  EXPECT_LT(boottime() - began, 500ms + slack);
+  EXPECT_EQ(code, errc::tls_failed) << code.message();
 }
 
 // The peer accepts and stays silent in the middle of the handshake (H22).
