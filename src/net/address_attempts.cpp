@@ -59,7 +59,7 @@ int address_attempts::connect_next() {
     const int fd = ::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
       on_error(errno);
-      return -1;
+      continue;
     }
     tune(fd, to.family());
     if (::connect(fd, reinterpret_cast<const sockaddr*>(&to.bytes), to.size) == 0 || errno == EINPROGRESS) return fd;
@@ -69,7 +69,12 @@ int address_attempts::connect_next() {
   return -1;
 }
 
-void address_attempts::on_error(int error) { error_ = error; }
+// That this machine has no such family, or no address of it, says less than what came of another address: `localhost`
+// has two, also where there is no IPv6.
+void address_attempts::on_error(int error) {
+  if (error_ != 0 && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL)) return;
+  error_ = error;
+}
 
 void address_attempts::on_silence() {
   HOLDFAST_ASSERT(next_ > 0);

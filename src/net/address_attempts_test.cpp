@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <string>
@@ -40,6 +41,14 @@ protected:
     return all;
   }
 
+  // Of a family that no machine knows.
+  static socket_address strange() {
+    socket_address one;
+    one.bytes.ss_family = AF_MAX;
+    one.size = sizeof one.bytes;
+    return one;
+  }
+
   // Whom it comes to next. Empty: nobody.
   std::string next() {
     const int fd = attempts_.connect_next();
@@ -63,6 +72,21 @@ TEST_F(a_host, is_tried_at_its_addresses_in_their_order) {
   EXPECT_EQ(next(), "b") << "nobody listens at the first one";
   EXPECT_EQ(next(), "c");
   EXPECT_EQ(next(), "");
+}
+
+// `localhost` where there is no IPv6, and no server: three refusals end a call that has never had contact.
+TEST_F(a_host, says_what_came_of_an_address_that_this_machine_can_ask) {
+  there_is("b");
+  auto with_strange = with({"a", "b"});
+  with_strange.insert(with_strange.begin() + 1, strange());
+  attempts_.begin(with_strange);
+  EXPECT_EQ(next(), "b") << "behind an address of a family that this machine does not know";
+  EXPECT_EQ(attempts_.error(), ENOENT);
+  EXPECT_TRUE(attempts_.is_refusal());
+  attempts_.begin({strange()});
+  EXPECT_EQ(next(), "");
+  EXPECT_EQ(attempts_.error(), EAFNOSUPPORT);
+  EXPECT_FALSE(attempts_.is_refusal());
 }
 
 TEST_F(a_host, is_tried_last_where_it_was_silent) {

@@ -89,8 +89,7 @@ link::progress link::on_resolved() {
   if (!answer) return progress::pending;
   resolver_.reset();
   if (answer->addresses.empty()) {
-    return fail(answer->code, answer->failure, answer->is_final,
-                answer->is_refusal || answer->code == errc::cannot_resolve);
+    return fail(answer->code, answer->failure, answer->is_final, answer->is_refusal);
   }
   attempts_.begin(std::move(answer->addresses));
   host_ = std::move(answer->host);

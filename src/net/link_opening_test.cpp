@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace holdfast::net {
 namespace {
@@ -68,6 +70,20 @@ TEST_F(opening_link, looks_up_anew_for_another_connection) {
     EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
     one.close();
     EXPECT_EQ(moves.asked(), times);
+  }
+}
+
+// Who waits for a lock goes on: `holdfast run -w 5m` of a machine that starts, whose name servers do not answer yet.
+TEST_F(opening_link, takes_only_a_definite_answer_for_a_refusal) {
+  for (const auto& [error, is_refusal] :
+       {std::pair{EAI_NONAME, true}, {EAI_FAIL, true}, {EAI_AGAIN, false}, {EAI_MEMORY, false}}) {
+    made_up_name none{"none.test"};
+    none.fails_with(error);
+    link one{at("none.test")};
+    EXPECT_EQ(went_on(one, one.open()), link::progress::failed) << error;
+    EXPECT_EQ(one.failure().code, errc::cannot_resolve) << error;
+    EXPECT_EQ(one.failure().is_refusal, is_refusal) << one.failure().text;
+    EXPECT_FALSE(one.failure().is_final) << error;
   }
 }
 

@@ -65,6 +65,9 @@ resolved look_up(const tcp_address& where, asio::ip::resolver_base::flags how) {
   }
   if (ec) result.failure = ec.message();
   if (!ec && result.addresses.empty()) result.failure = "the name has no address";
+  // A name server that is not there yet, as while a machine starts, has said nothing about the name.
+  const bool is_of_this_machine = ec && ec.category() == asio::error::get_system_category();
+  result.is_refusal = ec != asio::error::host_not_found_try_again && !is_of_this_machine;
   return result;
 }
 
@@ -85,6 +88,7 @@ resolved of_path(const std::string& path) {
   if (path.size() >= sizeof un.sun_path) {
     resolved result;
     result.failure = "the socket path has " + std::to_string(path.size()) + " bytes; the system allows 107";
+    result.is_refusal = true;
     return result;
   }
   un.sun_family = AF_UNIX;
