@@ -129,38 +129,6 @@ TEST_F(scarce, memory_for_an_end_leaves_no_lease_that_is_renewed_for_ever) {
       << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
 }
 
-// Each acquire fails at another allocation. Wherever that is, nothing is renewed that nobody has.
-TEST_F(scarce, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
-  constexpr int steps = 40;
-  client_options how;
-  how.timeout = 500ms;
-  auto locks = make_client(how);
-  (void)locks.acquire("warm", {.ttl = 1s}).release();
-  int failures = 0;
-  for (int i = 0; i < steps; ++i) {
-    const auto name = "a" + std::to_string(i);
-    const std::vector<std::string> several{"b" + std::to_string(i), "c" + std::to_string(i)};
-    for (const bool is_set : {false, true}) {
-      allocations_left = i;
-      try {
-        if (is_set) {
-          const auto set = locks.acquire_all(several, {.ttl = 1s});
-        } else {
-          const auto one = locks.acquire(name, {.ttl = 1s});
-        }
-      } catch (const std::bad_alloc&) {
-        ++failures;
-      } catch (const error&) {
-        ++failures;
-      }
-      allocations_left = -1;
-    }
-  }
-  EXPECT_GT(failures, 10) << "or this tests nothing";
-  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
-      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
-}
-
 // Who stands behind others in this process is given the lease without the server, and has no memory for it.
 TEST_F(scarce, memory_for_a_hand_over_leaves_no_lease_that_nobody_has) {
   constexpr int steps = 12;
@@ -273,6 +241,40 @@ void with_ever_more_memory(client& locks, const Call& call, const OnFailure& on_
     }
   }
   FAIL() << "it never has enough";
+}
+
+// Each acquire fails at another allocation. Wherever that is, nothing is renewed that nobody has.
+TEST_F(scarce, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
+  client_options how;
+  how.timeout = 500ms;
+  auto locks = make_client(how);
+  int failures_behind_the_grant = 0;
+  const auto count = [&](int i) {
+    failures_behind_the_grant += server_("EXISTS", "hf:{x" + std::to_string(i) + "}:fence").number == 1 ? 1 : 0;
+  };
+  with_ever_more_memory(
+      locks, [&](int i) { (void)locks.acquire("x" + std::to_string(i), {.ttl = 1s}); }, count);
+  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
+      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
+}
+
+TEST_F(scarce, memory_for_a_set_leaves_no_lease_that_nobody_has) {
+  client_options how;
+  how.timeout = 500ms;
+  auto locks = make_client(how);
+  int failures_behind_a_grant = 0;
+  with_ever_more_memory(
+      locks,
+      [&](int i) {
+        (void)locks.acquire_all({"b" + std::to_string(i), "c" + std::to_string(i)}, {.ttl = 1s});
+      },
+      [&](int i) {
+        failures_behind_a_grant += server_("EXISTS", "hf:{c" + std::to_string(i) + "}:fence").number == 1 ? 1 : 0;
+      });
+  EXPECT_GT(failures_behind_a_grant, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
+      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
 }
 
 class scarce_quorum : public with_quorum {};
