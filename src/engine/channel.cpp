@@ -111,10 +111,12 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
     return;
   }
   if (!answered.from) return;
-  if (answered.is == slot::sort::durable) {
-    return kept_.push_back({answered.from, answered.sent_at, now, reply, answered.number});
-  }
   --answered.from->open_requests_;
+  if (answered.is == slot::sort::durable) {
+    kept_.push_back({answered.from, answered.sent_at, now, reply, answered.number});
+    ++answered.from->open_requests_;  // Not before: without memory it is nowhere.
+    return;
+  }
   answered.from->on_reply(now, answered.sent_at, reply);
 }
 

@@ -4,6 +4,7 @@
 #include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
 #include "integration/quorum_fixture.hpp"
+#include "support/lab.hpp"
 
 #include <holdfast/quorum.hpp>
 
@@ -275,6 +276,25 @@ TEST_F(scarce, memory_for_a_set_leaves_no_lease_that_nobody_has) {
   EXPECT_GT(failures_behind_a_grant, 0) << "or this tests nothing";
   EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
       << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
+}
+
+// The answer is kept until the replicas' confirmation is there, and there is no memory to keep it.
+TEST_F(scarce, memory_for_an_acquire_that_replicas_confirm_leaves_no_lease_that_nobody_has) {
+  const lab_topology lab{lab_kind::replicas, {.count = 1}};
+  client{lab.uri()}.declare_nothing_forgotten();
+  client_options how;
+  how.timeout = 500ms;
+  how.durability = {.replicas = 1, .timeout = 250ms};
+  client locks{lab.uri(), how};
+  const auto primary = lab.nodes("primary");
+  int failures_behind_the_grant = 0;
+  with_ever_more_memory(
+      locks, [&](int i) { (void)locks.acquire("x" + std::to_string(i), {.ttl = 1s}); },
+      [&](int i) {
+        failures_behind_the_grant += keys_on(primary, "hf:{x" + std::to_string(i) + "}:fence") > 0 ? 1 : 0;
+      });
+  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return keys_on(primary, "hf:{*}") == 0; }, 5s)) << "still renewed";
 }
 
 class scarce_quorum : public with_quorum {};
