@@ -62,17 +62,28 @@ bool load_files(asio::ssl::context& context, const tls_files& files, std::string
   return !ec;
 }
 
-void expect_host(SSL* ssl, const std::string& host) {
+// False: whose certificate it must be was not taken note of, and any would do.
+bool expect_host(SSL* ssl, const std::string& host) {
   boost::system::error_code not_an_address;
   asio::ip::make_address(host, not_an_address);
   X509_VERIFY_PARAM* verify = SSL_get0_param(ssl);
-  if (not_an_address) {
-    SSL_set_tlsext_host_name(ssl, host.c_str());
-    X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    X509_VERIFY_PARAM_set1_host(verify, host.data(), host.size());
-  } else {
-    X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str());
+  if (!not_an_address) return X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) == 1;
+  X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  return !host.empty() && SSL_set_tlsext_host_name(ssl, host.c_str()) == 1 &&
+         X509_VERIFY_PARAM_set1_host(verify, host.data(), host.size()) == 1;
+}
+
+// Both sides of the session are memory.
+bool open_wire(SSL* ssl, BIO*& from_wire, BIO*& to_wire) {
+  from_wire = BIO_new(BIO_s_mem());
+  to_wire = BIO_new(BIO_s_mem());
+  if (from_wire && to_wire) {
+    SSL_set_bio(ssl, from_wire, to_wire);
+    return true;
   }
+  BIO_free(from_wire);
+  BIO_free(to_wire);
+  return false;
 }
 
 }  // namespace
@@ -80,18 +91,25 @@ void expect_host(SSL* ssl, const std::string& host) {
 tls_session::tls_session(std::unique_ptr<hidden> h) : hidden_{std::move(h)} {}
 tls_session::~tls_session() = default;
 
-std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why) {
+std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why) try {
   auto h = std::make_unique<hidden>();
   if (!load_files(h->context, files, why)) return nullptr;
-  SSL_CTX_set_min_proto_version(h->context.native_handle(), TLS1_2_VERSION);
   h->ssl = SSL_new(h->context.native_handle());
-  h->from_wire = BIO_new(BIO_s_mem());
-  h->to_wire = BIO_new(BIO_s_mem());
-  SSL_set_bio(h->ssl, h->from_wire, h->to_wire);
+  if (!h->ssl || !open_wire(h->ssl, h->from_wire, h->to_wire) ||
+      SSL_set_min_proto_version(h->ssl, TLS1_2_VERSION) != 1) {
+    why = "no TLS session can be made: " + last_openssl_error();
+    return nullptr;
+  }
   SSL_set_connect_state(h->ssl);
   SSL_set_verify(h->ssl, SSL_VERIFY_PEER, nullptr);
-  expect_host(h->ssl, host);
+  if (!expect_host(h->ssl, host)) {
+    why = "no certificate can be checked for the host name that was given: " + last_openssl_error();
+    return nullptr;
+  }
   return std::unique_ptr<tls_session>{new tls_session{std::move(h)}};
+} catch (const boost::system::system_error& e) {  // Of the context.
+  why = std::string{"no TLS session can be made: "} + e.what();
+  return nullptr;
 }
 
 bool tls_session::shake_hands(std::string_view bytes, std::string& why) {

@@ -17,7 +17,8 @@ namespace holdfast::net {
 class tls_session {
 public:
   // Verifies the chain and the host name (or IP literal), sends SNI for names, TLS 1.2 or newer.
-  // On bad files gives null and sets `why`.
+  // On bad files, on a host name that OpenSSL cannot check (it is empty, too long, has a NUL) and without memory gives
+  // null and sets `why`.
   static std::unique_ptr<tls_session> make(const tls_files& files, const std::string& host, std::string& why);
   ~tls_session();
   tls_session(const tls_session&) = delete;

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace holdfast::net {
 namespace {
 
@@ -20,6 +22,15 @@ TEST(tls_session, names_the_certificate_that_it_cannot_use) {
   std::string why;
   EXPECT_EQ(tls_session::make({.cacert = "", .cert = "/no/such/me.pem", .key = ""}, "db1", why), nullptr);
   EXPECT_THAT(why, HasSubstr("'/no/such/me.pem'"));
+}
+
+// OpenSSL takes no note of such names, and a certificate of anybody would do.
+TEST(tls_session, is_not_made_for_a_host_whose_certificate_could_not_be_checked) {
+  for (const auto& host : {std::string{"db1\0.evil.test", 14}, std::string(300, 'h'), std::string{}}) {
+    std::string why;
+    EXPECT_EQ(tls_session::make({}, host, why), nullptr) << host;
+    EXPECT_THAT(why, HasSubstr("host name")) << host;
+  }
 }
 
 TEST(tls_session, speaks_first) {
