@@ -227,6 +227,25 @@ protected:
   }
 };
 
+// Else what a seed of the simulator plays would depend on where they lie in memory.
+TEST_F(two_keepers, what_moves_arrives_in_the_order_in_which_it_came) {
+  std::vector<std::shared_ptr<held_lease>> leases;
+  std::vector<std::string> came;
+  for (int i = 0; i < 30; ++i) {
+    if (i % 3 == 0)
+      keeps.release_later(
+          server.now,
+          {keeper_testing::keys_of(i), keeper_testing::somebody, keeper_testing::token, {}, {}, server.now + 10s});
+    else
+      leases.push_back(held(i));
+    came.push_back(keeper_testing::keys_of(i).holder);
+  }
+  std::vector<std::string> left;
+  for (const auto& one : keeps.take_away(server.now, [](const auto&) { return true; }))
+    left.push_back(one.keys().holder);
+  EXPECT_EQ(left, came);
+}
+
 TEST_F(two_keepers, a_lease_that_moves_is_renewed_there_at_once) {
   const auto lease = renewing();
   server.say(refusal("MOVED 77 10.0.0.2:7000"));

@@ -6,29 +6,30 @@
 #include "engine/renewing.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace holdfast::engine {
 
 std::vector<keeper::departing> keeper::take_away(time_point now,
                                                  const std::function<bool(const script::lock_keys&)>& which) {
+  // In the order in which they came, because what is sent for them must not depend on where they lie in memory.
+  std::vector<std::pair<std::uint64_t, departing>> found;
+  const auto take_from = [&](auto& all, const auto& is_one) {
+    for (auto one = all.begin(); one != all.end();) {
+      if (!is_one(*one->second)) {
+        ++one;
+        continue;
+      }
+      found.emplace_back(one->second->number, one->second->depart(now));
+      one = all.erase(one);
+    }
+  };
+  take_from(leases_, [&](const renewing& one) { return one.is_about(which); });
+  take_from(releases_, [&](const releasing& one) { return which(one.keys()); });
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<departing> out;
-  for (auto kept = leases_.begin(); kept != leases_.end();) {
-    if (!kept->second->is_about(which)) {
-      ++kept;
-      continue;
-    }
-    out.push_back(kept->second->depart(now));
-    kept = leases_.erase(kept);
-  }
-  for (auto background = releases_.begin(); background != releases_.end();) {
-    if (!which(background->second->keys())) {
-      ++background;
-      continue;
-    }
-    out.push_back(background->second->depart(now));
-    background = releases_.erase(background);
-  }
+  for (auto& [number, leaving] : found) out.push_back(std::move(leaving));
   std::erase_if(ghosts_, [&](const ghost& one) {
     if (!which(one.keys)) return false;
     departing leaving;

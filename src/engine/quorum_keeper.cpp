@@ -80,11 +80,19 @@ void quorum_keeper::release_later(time_point now, std::size_t node, keeper::back
   servers_[node]->flow.release_later(now, std::move(what));
 }
 
+// In which they came, because what is sent for them must not depend on where they lie in memory.
+std::vector<quorum_keeper::kept*> quorum_keeper::in_order() const {
+  std::vector<kept*> all;
+  for (const auto& [lease, whole] : leases_) all.push_back(whole.get());
+  std::sort(all.begin(), all.end(), [](const kept* a, const kept* b) { return a->number < b->number; });
+  return all;
+}
+
 void quorum_keeper::on_wake(time_point now) {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     servers_[i]->flow.on_wake(now);
     if (!servers_[i]->is_wanted || !wire(i).is_ready()) continue;
-    for (auto& [lease, whole] : leases_) whole->mend_on(i);
+    for (kept* whole : in_order()) whole->mend_on(i);
   }
   while (agenda_.next() <= now) {
     kept& due = agenda_.first();

@@ -90,6 +90,7 @@ private:
   class wish;
 
   void look_at(kept& whole, time_point at);
+  std::vector<kept*> in_order() const;
 
   settings how_;
   base::random_source* rng_;
@@ -97,6 +98,7 @@ private:
   agenda<kept> agenda_;
   std::vector<std::unique_ptr<server>> servers_;
   std::unordered_map<const held_lease*, std::unique_ptr<kept>> leases_;
+  std::uint64_t last_number_ = 0;
 };
 
 }  // namespace holdfast::engine

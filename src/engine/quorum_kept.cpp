@@ -55,7 +55,8 @@ void quorum_keeper::wish::on_one(errc how) noexcept {
 
 quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label,
                           std::vector<quorum_vote> votes, renewal mode, const script::part& what)
-    : of_{&of},
+    : number{++of.last_number_},
+      of_{&of},
       lease_{std::move(lease)},
       label_{std::move(label)},
       part_{what},

@@ -140,6 +140,7 @@ public:
   void go_on_as(std::shared_ptr<held_lease> next) { lease_ = std::move(next); }
   std::vector<fencing_token> narrow(const script::part& to);
   agenda<kept>::place place{};
+  const std::uint64_t number;
 
 private:
   friend class repair;

@@ -94,6 +94,22 @@ TEST_F(quorum_mend_test, it_is_asked_for_as_soon_as_there_is_a_connection_B57) {
   EXPECT_THAT(asked(2), IsEmpty());
 }
 
+// Else what a seed of the simulator plays would depend on where they lie in memory.
+TEST_F(quorum_mend_test, they_are_asked_for_in_the_order_in_which_the_leases_came) {
+  std::vector<std::shared_ptr<held_lease>> leases;
+  std::vector<std::string> came;
+  for (int i = 0; i < 20; ++i) {
+    leases.push_back(held({0, 1}, renewal::automatic, keeper_testing::keys_of(i)));
+    came.push_back(keeper_testing::keys_of(i).holder);
+  }
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(1ms);
+  std::vector<std::string> asked_for;
+  for (const auto& one : servers[2].take()) asked_for.push_back(one.at(3));
+  EXPECT_EQ(asked_for, came);
+}
+
 // With 100,000 leases that would be a core's work for as long as a server is away.
 TEST_F(quorum_mend_test, nobody_looks_for_a_server_that_is_away_between_the_renewals) {
   const auto lease = renewing({0, 1});
