@@ -78,7 +78,8 @@ TEST(lab, node_that_is_none_cannot_be_hurt) {
   lab_topology lab{lab_kind::single};
   const lab_node other{.address = "127.0.0.1:1"};
   EXPECT_THAT(refusal([&] { lab.kill(other); }), HasSubstr("127.0.0.1:1"));
-  EXPECT_THAT(refusal([&] { kill_lab_node(lab.directory() + "-other", lab.nodes()[0].address); }), HasSubstr("No lab"));
+  EXPECT_THAT(refusal([&] { kill_lab_node(lab.directory() + "-other", lab.nodes()[0].address); }),
+              HasSubstr("Nothing is there"));
   EXPECT_EQ(::kill(lab.nodes()[0].pid, 0), 0);
 }
 
