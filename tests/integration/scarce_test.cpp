@@ -244,38 +244,35 @@ void with_ever_more_memory(client& locks, const Call& call, const OnFailure& on_
   FAIL() << "it never has enough";
 }
 
-// Each acquire fails at another allocation. Wherever that is, nothing is renewed that nobody has.
+// Each acquire fails at another allocation. Wherever that is, nothing is renewed that nobody has. `keys(pattern)`: how
+// many the servers have, where a grant leaves more than `few` of a lock's last tokens.
+template <class Acquire, class Keys>
+void expect_no_lease_that_nobody_has(client& locks, const Acquire& acquire, const Keys& keys, std::size_t few = 0) {
+  const auto name = [](int i) { return "x" + std::to_string(i); };
+  int failures_behind_the_grant = 0;
+  with_ever_more_memory(
+      locks, [&](int i) { acquire(name(i)); },
+      [&](int i) { failures_behind_the_grant += keys("hf:{" + name(i) + "}:fence") > few ? 1 : 0; });
+  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return keys("hf:{*}") == 0; }, 5s)) << "still renewed";
+}
+
 TEST_F(scarce, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
   client_options how;
   how.timeout = 500ms;
   auto locks = make_client(how);
-  int failures_behind_the_grant = 0;
-  const auto count = [&](int i) {
-    failures_behind_the_grant += server_("EXISTS", "hf:{x" + std::to_string(i) + "}:fence").number == 1 ? 1 : 0;
-  };
-  with_ever_more_memory(
-      locks, [&](int i) { (void)locks.acquire("x" + std::to_string(i), {.ttl = 1s}); }, count);
-  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
-  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
-      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
+  const auto keys = [&](const std::string& pattern) { return server_("KEYS", pattern).items.size(); };
+  expect_no_lease_that_nobody_has(
+      locks, [&](const std::string& name) { (void)locks.acquire(name, {.ttl = 1s}); }, keys);
 }
 
 TEST_F(scarce, memory_for_a_set_leaves_no_lease_that_nobody_has) {
   client_options how;
   how.timeout = 500ms;
   auto locks = make_client(how);
-  int failures_behind_a_grant = 0;
-  with_ever_more_memory(
-      locks,
-      [&](int i) {
-        (void)locks.acquire_all({"b" + std::to_string(i), "c" + std::to_string(i)}, {.ttl = 1s});
-      },
-      [&](int i) {
-        failures_behind_a_grant += server_("EXISTS", "hf:{c" + std::to_string(i) + "}:fence").number == 1 ? 1 : 0;
-      });
-  EXPECT_GT(failures_behind_a_grant, 0) << "or this tests nothing";
-  EXPECT_TRUE(eventually([&] { return server_("KEYS", "hf:{*}").items.empty(); }, 5s))
-      << "still renewed: " << testing::PrintToString(server_("KEYS", "hf:{*}"));
+  const auto both = [&](const std::string& name) { (void)locks.acquire_all({"also " + name, name}, {.ttl = 1s}); };
+  const auto keys = [&](const std::string& pattern) { return server_("KEYS", pattern).items.size(); };
+  expect_no_lease_that_nobody_has(locks, both, keys);
 }
 
 // The answer is kept until the replicas' confirmation is there, and there is no memory to keep it.
@@ -286,29 +283,18 @@ TEST_F(scarce, memory_for_an_acquire_that_replicas_confirm_leaves_no_lease_that_
   how.timeout = 500ms;
   how.durability = {.replicas = 1, .timeout = 250ms};
   client locks{lab.uri(), how};
-  const auto primary = lab.nodes("primary");
-  int failures_behind_the_grant = 0;
-  with_ever_more_memory(
-      locks, [&](int i) { (void)locks.acquire("x" + std::to_string(i), {.ttl = 1s}); },
-      [&](int i) {
-        failures_behind_the_grant += keys_on(primary, "hf:{x" + std::to_string(i) + "}:fence") > 0 ? 1 : 0;
-      });
-  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
-  EXPECT_TRUE(eventually([&] { return keys_on(primary, "hf:{*}") == 0; }, 5s)) << "still renewed";
+  const auto keys = [primary = lab.nodes("primary")](const std::string& pattern) { return keys_on(primary, pattern); };
+  expect_no_lease_that_nobody_has(
+      locks, [&](const std::string& name) { (void)locks.acquire(name, {.ttl = 1s}); }, keys);
 }
 
 class scarce_quorum : public with_quorum {};
 
 TEST_F(scarce_quorum, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
   auto locks = make(500ms);
-  int failures_behind_the_grant = 0;
-  with_ever_more_memory(
-      locks, [&](int i) { (void)locks.acquire("x" + std::to_string(i), {.ttl = 1s}); },
-      [&](int i) {
-        failures_behind_the_grant += keys_on(nodes_, "hf:{x" + std::to_string(i) + "}:fence") > 1 ? 1 : 0;
-      });
-  EXPECT_GT(failures_behind_the_grant, 0) << "or this tests nothing";
-  EXPECT_TRUE(eventually([&] { return keys_on(nodes_, "hf:{*}") == 0; }, 5s)) << "still renewed";
+  const auto keys = [&](const std::string& pattern) { return keys_on(nodes_, pattern); };
+  expect_no_lease_that_nobody_has(
+      locks, [&](const std::string& name) { (void)locks.acquire(name, {.ttl = 1s}); }, keys, 1);
 }
 
 }  // namespace
