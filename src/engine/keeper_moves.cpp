@@ -29,6 +29,7 @@ std::vector<keeper::departing> keeper::take_away(time_point now,
   take_from(releases_, [&](const releasing& one) { return which(one.keys()); });
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<departing> out;
+  out.reserve(found.size());
   for (auto& [number, leaving] : found) out.push_back(std::move(leaving));
   std::erase_if(ghosts_, [&](const ghost& one) {
     if (!which(one.keys)) return false;
