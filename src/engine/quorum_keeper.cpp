@@ -80,7 +80,7 @@ void quorum_keeper::release_later(time_point now, std::size_t node, keeper::back
   servers_[node]->flow.release_later(now, std::move(what));
 }
 
-// In which they came, because what is sent for them must not depend on where they lie in memory.
+// In the order in which they came, because what is sent for them must not depend on where they lie in memory.
 std::vector<quorum_keeper::kept*> quorum_keeper::in_order() const {
   std::vector<kept*> all;
   for (const auto& [lease, whole] : leases_) all.push_back(whole.get());

@@ -32,14 +32,16 @@ void tune(int fd, int family) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
 }
 
+bool is_same(const socket_address& a, const socket_address& b) {
+  return a.size == b.size && std::memcmp(&a.bytes, &b.bytes, a.size) == 0;
+}
+
 bool is_in(const std::vector<socket_address>& all, const socket_address& one) {
-  return std::any_of(all.begin(), all.end(), [&](const auto& other) {
-    return other.size == one.size && std::memcmp(&other.bytes, &one.bytes, one.size) == 0;
-  });
+  return std::any_of(all.begin(), all.end(), [&](const auto& other) { return is_same(other, one); });
 }
 
 void take_out(std::vector<socket_address>& all, const socket_address& one) {
-  std::erase_if(all, [&](const auto& other) { return is_in({other}, one); });
+  std::erase_if(all, [&](const auto& other) { return is_same(other, one); });
 }
 
 }  // namespace
@@ -51,6 +53,7 @@ void address_attempts::begin(std::vector<socket_address> found) {
   std::erase_if(silent_, [&](const auto& one) { return !is_in(addresses_, one); });
   for (const auto& one : silent_) take_out(addresses_, one);
   addresses_.insert(addresses_.end(), silent_.begin(), silent_.end());
+  silent_.reserve(addresses_.size());  // So that on_silence() needs no memory.
 }
 
 int address_attempts::connect_next() {

@@ -34,7 +34,7 @@ void let_reads_wait(int fd) {
 
 link::link(endpoint where) : where_{std::move(where)} {}
 
-link::~link() { close(); }
+link::~link() { reset(); }
 
 void link::close() {
   if (phase_ == phase::connecting) attempts_.on_silence();
