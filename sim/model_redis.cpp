@@ -46,6 +46,7 @@ resp::value model_redis::run(words_t words, bool in_script) {
       row{"SCRIPT", -2, false, false, &model_redis::script},
       row{"HELLO", -1, false, false, &model_redis::hello},
       row{"INFO", -1, false, false, &model_redis::info},
+      row{"CLUSTER", -2, false, false, &model_redis::cluster},
       row{"SELECT", 2, false, false, &model_redis::select},
       row{"REPLICAOF", 3, false, false, &model_redis::replicaof},
       row{"ZADD", -4, true, true, &model_redis::zadd},
@@ -295,6 +296,13 @@ resp::value model_redis::info(words_t words) {
            "\r\nmaster_replid2:" + second_id_ + "\r\n";
   }
   return resp::server_error{"ERR the model knows no INFO but INFO server and INFO replication"};
+}
+
+// Who serves which slot is asked of the world (cluster/slot_views.hpp).
+resp::value model_redis::cluster(words_t words) {
+  if (node_id_.empty()) return resp::server_error{"ERR This instance has cluster support disabled"};
+  if (words.size() == 2 && upper(words[1]) == "MYID") return node_id_;
+  return resp::server_error{"ERR the model knows no CLUSTER but CLUSTER MYID"};
 }
 
 resp::value model_redis::select(words_t words) {

@@ -79,6 +79,8 @@ public:
   void set_serves(std::function<bool(const std::string& channel)> serves) { serves_ = std::move(serves); }
   // It is a node of a cluster: who listens may do it at another one.
   void set_bus(bool has) { has_bus_ = has; }
+  // And it has this id there.
+  void set_node_id(std::string id) { node_id_ = std::move(id); }
   // What was said since the last call on channels that somebody listens to, as far as it knows.
   std::vector<message> take_messages() { return std::exchange(said_, {}); }
 
@@ -150,6 +152,7 @@ private:
   resp::value script(words_t words);
   resp::value hello(words_t words);
   resp::value info(words_t words);
+  resp::value cluster(words_t words);
   resp::value select(words_t words);
   resp::value replicaof(words_t words);
 
@@ -193,6 +196,7 @@ private:
   std::uint64_t writes_ = 0;
   bool is_replica_ = false;
   bool has_bus_ = false;
+  std::string node_id_{};  // Empty: it is of no cluster.
   bool memory_full_ = false;
   bool script_wrote_ = false;  // Redis checks memory only before a script's first write.
 };

@@ -41,6 +41,7 @@ node& process::node_at(const engine::cluster_primary& who) {
   s.named = std::make_shared<engine::named_primary>(core::usable(what_.max_ttl, rho));
   s.epoch_tag = std::make_shared<std::atomic<int>>(0);
   for (auto* of : {&s.commands, &s.keeper}) {
+    of->node_id = who.id;
     of->primary = s.named;
     of->epoch.tag = s.epoch_tag;
     of->redirected = [this] { map_watch_->look(); };

@@ -49,6 +49,8 @@ int slot_views::view_of(int who) {
   return static_cast<int>(known_.size()) - 1;
 }
 
+std::string slot_views::id_of(int server) { return fmt::format("node {}", server); }
+
 engine::cluster_address slot_views::address_of(int server) { return {fmt::format("10.0.0.{}", server), "6379"}; }
 
 int slot_views::server_of(const engine::cluster_address& where) {
@@ -58,7 +60,7 @@ int slot_views::server_of(const engine::cluster_address& where) {
 engine::slots_answer slot_views::answer_of(const view& what) const {
   engine::slots_answer out;
   for (const int primary : what.primaries) {
-    out.primaries.push_back({fmt::format("node {}", primary), address_of(primary), 0});
+    out.primaries.push_back({id_of(primary), address_of(primary), 0});
   }
   for (int slot = 0; slot < slots; ++slot) {
     const auto at = static_cast<std::size_t>(slot);

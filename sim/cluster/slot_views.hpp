@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,7 @@ public:
   map named_by(const votes& all);
   map merged(const map& before, const map& round);
 
+  static std::string id_of(int server);
   static engine::cluster_address address_of(int server);
   static int server_of(const engine::cluster_address& where);
 

@@ -47,6 +47,7 @@ server_set::server_set(event_queue& events, const plan& what, const std::shared_
     const auto which = static_cast<std::uint64_t>(i);
     server.attach(nets_.emplace_back(events, server, seeded_random::of(what.seed, 'n', which), i * ids_of_one));
     if (what.has_scripts) server.redis().learn_scripts();
+    if (what.shards > 1) server.redis().set_node_id(slot_views::id_of(i));
     auto& made = links_.emplace_back();
     made.least = rng_.any_size(50us, 5ms);
     made.jitter = rng_.any_size(10us, 2 * made.least);

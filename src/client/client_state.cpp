@@ -68,12 +68,14 @@ std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift
                                          const std::function<void(command_connection::ended_calls)>& conclude) {
   if (!from.server.cluster) return nullptr;
   const auto make = [commands = channel_settings(from, nullptr), keeper = keeper_settings(from, nullptr), drift, tell,
-                     conclude, ear = ear_name(from.options.prefix)](auto where, auto as, auto tag, auto redirected) {
+                     conclude,
+                     ear = ear_name(from.options.prefix)](net::endpoint where, const cluster_nodes::role& as) {
     node_settings one{std::move(where), commands, keeper, drift, ear};
     for (auto* s : {&one.commands, &one.keeper}) {
-      s->primary = as;
-      s->epoch.tag = tag;
-      s->redirected = redirected;
+      s->node_id = as.id;
+      s->primary = as.named;
+      s->epoch.tag = as.epoch_tag;
+      s->redirected = as.redirected;
     }
     return std::make_shared<node>(one, net::system_random(), tell, conclude);
   };

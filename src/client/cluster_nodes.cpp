@@ -27,7 +27,7 @@ cluster_nodes::cluster_nodes(const net::cluster_seeds& seeds, duration worth, ma
       watch_{std::make_shared<net::cluster_watch>(seeds, worth)} {
   auto where = security_;
   where.where = net::cluster_node_address{watch_, {}, nullptr};
-  lobby_ = make_node_(std::move(where), nullptr, nullptr, nullptr);
+  lobby_ = make_node_(std::move(where), {});
 }
 
 const std::shared_ptr<node>& cluster_nodes::node_for(std::string_view key) const {
@@ -91,9 +91,10 @@ cluster_nodes::member& cluster_nodes::member_of(const engine::cluster_primary& w
   made->epoch_tag = std::make_shared<std::atomic<int>>(0);
   auto where = security_;
   where.where = net::cluster_node_address{watch_, made->where, made->named};
-  made->at = make_node_(std::move(where), made->named, made->epoch_tag, [watch = std::weak_ptr{watch_}] {
+  const auto look = [watch = std::weak_ptr{watch_}] {
     if (const auto w = watch.lock()) w->look();
-  });
+  };
+  made->at = make_node_(std::move(where), {made->id, made->named, made->epoch_tag, look});
   const std::lock_guard held{mutex_};
   members_.push_back(std::move(made));
   return *members_.back();

@@ -25,10 +25,14 @@ namespace detail {
 
 class cluster_nodes : public std::enable_shared_from_this<cluster_nodes> {
 public:
-  // Makes a node out of these; the rest of what it needs is the client's to know.
-  using maker = std::function<std::shared_ptr<node>(
-      net::endpoint where, std::shared_ptr<const engine::named_primary> as,
-      std::shared_ptr<const std::atomic<int>> epoch_tag, std::function<void()> redirected)>;
+  // What a node is in its cluster; the rest of what it needs is the client's to know. Of the lobby: nothing.
+  struct role {
+    std::string id{};
+    std::shared_ptr<const engine::named_primary> named{};
+    std::shared_ptr<const std::atomic<int>> epoch_tag{};
+    std::function<void()> redirected{};
+  };
+  using maker = std::function<std::shared_ptr<node>(net::endpoint where, const role& as)>;
 
   // `worth`: of being named a primary, see engine/named_primary.hpp.
   static std::shared_ptr<cluster_nodes> make(const net::cluster_seeds& seeds, duration worth, maker make_node);

@@ -47,8 +47,10 @@ void channel::on_connected(time_point now, named_primary::term_number term) {
   text_sent_.fill(0);
   reader_ = resp::reader{};
   epoch_.begin();
-  greeting_.begin(output_, settings_.who, settings_.database, settings_.loads_scripts, &epoch_, now,
-                  settings_.durable.replicas > 0 && !epoch_.may_be_unknown());
+  greeting_.begin(output_,
+                  {settings_.who, settings_.database, settings_.loads_scripts,
+                   settings_.durable.replicas > 0 && !epoch_.may_be_unknown(), settings_.node_id},
+                  &epoch_, now);
 }
 
 void channel::on_bytes(time_point now, std::string_view bytes) {

@@ -99,7 +99,9 @@ public:
     epoch_watch::settings epoch{};
     durability durable{};  // One over which nothing is granted (epoch.may_be_unknown) comes up without WAIT, too.
     std::shared_ptr<const named_primary> primary{};  // Null: one server, which is what it is.
-    // Of a node of a cluster: who serves what should be asked again. Must not call back. Empty: it is none.
+    // Of a node of a cluster: its id there; and who serves what should be asked again. Must not call back. Empty: it is
+    // none.
+    std::string node_id{};
     std::function<void()> redirected{};
   };
 

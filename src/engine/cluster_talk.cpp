@@ -22,8 +22,7 @@ cluster_answer cluster_talk::read(const resp::value& reply) const {
   cluster_answer out;
   if (const auto* error = reply.as_error()) {
     const auto what = script::classify(error->text);
-    const bool is_single = error->text.starts_with("ERR This instance has cluster support disabled") ||
-                           error->text.starts_with("ERR unknown command");
+    const bool is_single = script::is_of_no_cluster(error->text) || error->text.starts_with("ERR unknown command");
     out.failure = is_single ? "it is no cluster node: " + error->text : error->text;
     if (is_single) out.code = errc::wrong_server;
     const bool is_login =

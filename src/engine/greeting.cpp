@@ -57,26 +57,27 @@ connection_failure no_epoch(const resp::value& reply) {
   return failure;
 }
 
-void greeting::begin(std::string& out, const credentials& who, int database, bool loads_scripts, epoch_watch* epoch,
-                     time_point now, bool needs_wait) {
+void greeting::begin(std::string& out, const settings& how, epoch_watch* epoch, time_point now) {
   *this = greeting{};
   begun_at_ = now;
   if (epoch && epoch->is_on()) epoch_ = epoch;
-  database_ = database;
-  loads_scripts_ = loads_scripts;
-  needs_wait_ = needs_wait;
+  database_ = how.database;
+  loads_scripts_ = how.loads_scripts;
+  needs_wait_ = how.needs_wait;
+  node_id_ = how.node_id;
 
   std::vector<std::string_view> hello{"HELLO", "2"};
-  const std::string_view user = who.user.empty() ? std::string_view{"default"} : who.user;
-  if (!who.password.empty()) hello.insert(hello.end(), {"AUTH", user, who.password});
+  const std::string_view user = how.who.user.empty() ? std::string_view{"default"} : how.who.user;
+  if (!how.who.password.empty()) hello.insert(hello.end(), {"AUTH", user, how.who.password});
   resp::append_request(out, hello);
-  const std::string number = std::to_string(database);
-  if (database != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});
+  const std::string number = std::to_string(database_);
+  if (database_ != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});
   resp::append_request(out, std::array<std::string_view, 1>{"TIME"});
   resp::append_request(out, std::array<std::string_view, 2>{"INFO", "server"});
+  if (!node_id_.empty()) resp::append_request(out, std::array<std::string_view, 2>{"CLUSTER", "MYID"});
   if (epoch_) epoch_->ask(out, now);
   if (needs_wait_) append_wait(out, 0, std::chrono::milliseconds{1});  // For none: it answers at once.
-  if (!loads_scripts) return;
+  if (!loads_scripts_) return;
   for (const auto& source : script::usual()) {
     resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
   }
@@ -86,6 +87,11 @@ std::optional<connection_failure> greeting::on_reply(time_point now, const resp:
   HOLDFAST_ASSERT(!is_done());
   if (step_ == step::epoch) {
     auto failure = on_epoch(now, reply);
+    if (!failure) advance();
+    return failure;
+  }
+  if (step_ == step::node) {
+    auto failure = on_node(reply);
     if (!failure) advance();
     return failure;
   }
@@ -108,6 +114,7 @@ std::optional<connection_failure> greeting::on_reply(time_point now, const resp:
       if (!reply.as_integer()) failure = nonsense("WAIT");
       break;
     case step::scripts: failure = on_script(reply); break;
+    case step::node:
     case step::epoch:
     case step::done: break;
   }
@@ -120,7 +127,8 @@ void greeting::advance() {
     case step::hello: step_ = database_ != 0 ? step::select : step::time; break;
     case step::select: step_ = step::time; break;
     case step::time: step_ = step::info; break;
-    case step::info: step_ = epoch_ ? step::epoch : after_epoch(); break;
+    case step::info: step_ = after_info(); break;
+    case step::node: step_ = after_node(); break;
     case step::epoch: step_ = after_epoch(); break;
     case step::wait: step_ = after_wait(); break;
     case step::scripts:
@@ -172,6 +180,24 @@ std::optional<connection_failure> greeting::on_info(const resp::value& reply) {
   if (!text) return nonsense("INFO");
   run_id_ = resp::info_field(*text, "run_id");
   return std::nullopt;
+}
+
+// Whoever names it may not have heard yet of what became of its address, so this is not final. Where the question is
+// denied, or is not known (a proxy), nothing can be said against it.
+std::optional<connection_failure> greeting::on_node(const resp::value& reply) const {
+  const auto another = [&](const std::string& what) {
+    return connection_failure{errc::wrong_server, what + ", and the cluster has its node " + node_id_ + " here", false,
+                              false};
+  };
+  if (const auto* error = reply.as_error()) {
+    if (script::is_of_no_cluster(error->text)) return another("this server is of no cluster");
+    auto failure = refused(error->text);
+    return failure.is_final ? std::nullopt : std::optional{std::move(failure)};
+  }
+  const auto* id = reply.as_bulk();
+  if (!id) return nonsense("CLUSTER MYID");
+  if (*id == node_id_) return std::nullopt;
+  return another("this is node " + *id);
 }
 
 // Without an answer nothing that is granted here would count: better no connection, and the reason.

@@ -21,7 +21,7 @@ constexpr server_time s0{500'000h + 42us};
 struct outcome_of {
   outcome_of(int database, std::size_t at, const std::string& instead) {
     std::string out;
-    g.begin(out, {}, database, true);
+    g.begin(out, {.database = database});
     auto replies = greeting_replies(s0, database != 0);
     if (at < replies.size()) replies[at] = instead;
     for (; steps < replies.size(); ++steps) {
@@ -40,7 +40,7 @@ constexpr std::size_t info_with_select = 3;
 
 TEST(greeting, says_everything_in_one_write) {
   std::string out;
-  greeting{}.begin(out, {}, 15, true);
+  greeting{}.begin(out, {.database = 15});
   const auto said = requests_in(out);
   ASSERT_EQ(said.size(), steps_with_select);
   EXPECT_EQ(said[0], (words{"HELLO", "2"}));
@@ -56,7 +56,7 @@ TEST(greeting, says_everything_in_one_write) {
 TEST(greeting, loads_no_scripts_when_told_so) {
   std::string out;
   greeting g;
-  g.begin(out, {}, 0, false);
+  g.begin(out, {.loads_scripts = false});
   EXPECT_EQ(requests_in(out).size(), 3u);
   EXPECT_FALSE(g.on_reply({}, parsed(hello("master", "standalone", "7.0.15"))));
   EXPECT_FALSE(g.is_done());
@@ -67,16 +67,16 @@ TEST(greeting, loads_no_scripts_when_told_so) {
 
 TEST(greeting, selects_nothing_for_database_0) {
   std::string out;
-  greeting{}.begin(out, {}, 0, true);
+  greeting{}.begin(out, {});
   EXPECT_EQ(requests_in(out)[1], (words{"TIME"}));
 }
 
 TEST(greeting, gives_the_password_to_the_default_user_or_to_the_named_one) {
   std::string out;
-  greeting{}.begin(out, {"", "secret"}, 0, true);
+  greeting{}.begin(out, {.who = {"", "secret"}});
   EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "default", "secret"}));
   out.clear();
-  greeting{}.begin(out, {"ann", "secret"}, 0, true);
+  greeting{}.begin(out, {.who = {"ann", "secret"}});
   EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "ann", "secret"}));
 }
 
@@ -106,7 +106,7 @@ TEST(greeting, begins_anew_on_each_connection) {
   greeting g;
   for (int i = 0; i < 2; ++i) {
     std::string out;
-    g.begin(out, {}, 0, true);
+    g.begin(out, {});
     EXPECT_FALSE(g.is_done());
     for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply({}, parsed(reply)));
     EXPECT_TRUE(g.is_done());
@@ -203,6 +203,54 @@ TEST(greeting, versions_from_6_2_on_are_welcome) {
 
 TEST(greeting, a_cluster_node_is_welcome) {
   EXPECT_FALSE((outcome_of{0, 0, hello("master", "cluster", "7.0.15")}.failure));
+}
+
+// ---- Which node of a cluster it is ----
+
+// What comes of it when CLUSTER MYID, in the place of "aa11", is answered so.
+struct node_outcome {
+  explicit node_outcome(const std::string& answer) {
+    std::string out;
+    g.begin(out, {.node_id = "aa11"});
+    EXPECT_EQ(requests_in(out)[3], (words{"CLUSTER", "MYID"}));
+    auto replies = greeting_replies(s0);
+    replies.insert(replies.begin() + 3, answer);
+    for (const auto& reply : replies) {
+      failure = g.on_reply({}, parsed(reply));
+      if (failure) return;
+    }
+  }
+  greeting g;
+  std::optional<connection_failure> failure;
+};
+
+TEST(greeting, of_the_node_that_is_named_here_goes_on) {
+  const node_outcome same{bulk("aa11")};
+  EXPECT_FALSE(same.failure);
+  EXPECT_TRUE(same.g.is_done());
+}
+
+// Who names it may not have heard of it yet, so that is not the end.
+TEST(greeting, of_another_server_at_the_nodes_address_ends_it_and_is_not_final) {
+  for (const auto& other : {bulk("aa112"), bulk(""), refusal("ERR This instance has cluster support disabled")}) {
+    const node_outcome failed{other};
+    ASSERT_TRUE(failed.failure) << other;
+    EXPECT_EQ(failed.failure->code, errc::wrong_server);
+    EXPECT_FALSE(failed.failure->is_final);
+    EXPECT_NE(failed.failure->text.find("aa11"), std::string::npos);
+  }
+  EXPECT_EQ(node_outcome{bulk("bb22")}.failure->text, "this is node bb22, and the cluster has its node aa11 here");
+}
+
+TEST(greeting, of_a_node_that_does_not_say_which_it_is_goes_on) {
+  for (const auto* text : {"NOPERM this user has no permissions to run the 'cluster|myid' command",
+                           "ERR unknown command 'CLUSTER', with args beginning with: 'MYID' ",
+                           "ERR unknown subcommand 'MYID'. Try CLUSTER HELP."}) {
+    EXPECT_FALSE(node_outcome{refusal(text)}.failure) << text;
+  }
+  EXPECT_EQ(node_outcome{refusal("LOADING Redis is loading the dataset in memory")}.failure->code,
+            errc::server_loading);
+  EXPECT_EQ(node_outcome{integer(1)}.failure->code, errc::unexpected_reply);
 }
 
 // B58: redsync hashed with SHA-256 for a while, and every call was NOSCRIPT.

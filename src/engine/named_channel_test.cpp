@@ -99,6 +99,28 @@ TEST_F(named, a_channel_that_only_renews_ends_when_half_of_what_its_naming_is_wo
   EXPECT_EQ(wire.last_failure().code, errc::no_primary);
 }
 
+TEST_F(named, a_channel_that_meets_another_server_than_its_node_wants_to_know_who_serves_what) {
+  int looks = 0;
+  auto of_a_node = naming(primary);
+  of_a_node.node_id = "aa11";
+  of_a_node.redirected = [&] { ++looks; };
+  channel_testing::channel_news listens;
+  channel wire{of_a_node, rng, listens};
+  peer server{wire};
+  name(server);
+  wire.set_demand(true);
+  auto replies = greeting_replies(server.clock);
+  replies.insert(replies.begin() + 3, bulk("bb22"));
+  wire.on_connecting(server.now);
+  wire.on_connected(server.now, server.term);
+  for (std::size_t i = 0; i < 4; ++i) server.say(replies[i]);
+  EXPECT_TRUE(wire.is_closed());
+  EXPECT_EQ(wire.last_failure().code, errc::wrong_server);
+  EXPECT_FALSE(wire.last_failure().is_final) << "its cluster may name another one soon";
+  EXPECT_EQ(looks, 1);
+  EXPECT_THAT(listens.news, ElementsAre("failed wrong_server"));
+}
+
 // A server that is gone does not refuse a connection, it says nothing.
 TEST_F(a_named_channel, ends_while_it_connects_when_another_is_named) {
   wire.on_connecting(server.now);

@@ -96,4 +96,8 @@ classified classify(std::string_view text) {
   return unknown;
 }
 
+bool is_of_no_cluster(std::string_view text) {
+  return text.starts_with("ERR This instance has cluster support disabled");
+}
+
 }  // namespace holdfast::script

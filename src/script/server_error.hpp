@@ -27,4 +27,7 @@ struct classified {
 // and 6.2's "ERR Error running script ...: @user_script: ...").
 classified classify(std::string_view text);
 
+// The answer to CLUSTER of a server that is no node of any cluster.
+bool is_of_no_cluster(std::string_view text);
+
 }  // namespace holdfast::script

@@ -124,6 +124,11 @@ INSTANTIATE_TEST_SUITE_P(
         seen{"ERR Error running script (call to f_1f8f): @user_script:1: attempt to index a nil value",
              errc::server_refused, give_up}));
 
+TEST(server_error, of_a_server_that_is_of_no_cluster) {
+  EXPECT_TRUE(is_of_no_cluster("ERR This instance has cluster support disabled"));
+  EXPECT_FALSE(is_of_no_cluster("ERR unknown command 'CLUSTER', with args beginning with: 'MYID' "));
+}
+
 }  // namespace
 
 }  // namespace holdfast::script

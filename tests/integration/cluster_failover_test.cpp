@@ -24,7 +24,6 @@ TEST_F(on_a_cluster, a_lease_that_was_replicated_survives_a_failover_H25) {
   auto held = locks.acquire("x", {.ttl = long_enough, .renew = renewal::none});
   const auto old = home_of("x");
   const auto next = replica_of(old);
-  ask(next, {"READONLY"});
   ASSERT_TRUE(eventually([&] { return ask_number(next, {"DBSIZE"}) == ask_number(old, {"DBSIZE"}); }, long_enough));
   lab_.kill(old);
   ASSERT_TRUE(becomes_primary(next));
@@ -87,6 +86,26 @@ TEST_F(on_a_cluster, an_old_primary_that_wakes_grants_nothing_P22) {
 }
 
 // An isolated primary renews for ever; whoever cannot be told that it is not the primary any more must stop (P22).
+// Its address has become another server's, on which somebody has a lock of that name: neither its no nor its yes
+// counts.
+TEST_F(on_a_cluster, a_server_that_has_got_a_nodes_address_is_not_taken_for_the_node) {
+  auto locks = make(2s);
+  const auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
+  const auto home = home_of("x");
+  lab_.kill(home);
+  redis_server other{{.at_port = std::stoi(home.address.substr(home.address.find(':') + 1))}};
+  client of_another_kind{other.tcp_uri()};
+  auto theirs = of_another_kind.acquire("x");
+  EXPECT_EQ(code_of([&] { held.renew(); }), errc::wrong_server);
+  EXPECT_TRUE(held.valid());
+  theirs.release();
+  auto newcomer = make(1s);
+  const auto e = error_of([&] { (void)newcomer.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::wrong_server);
+  EXPECT_THAT(e->detail().server_text, HasSubstr("of no cluster"));
+}
+
 TEST_F(on_a_cluster, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = 2s});

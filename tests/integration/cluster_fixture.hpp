@@ -40,7 +40,10 @@ protected:
 
   virtual std::vector<lab_node> primaries() { return lab_.nodes("primary"); }
   static std::string id_of(const lab_node& node) { return ask(node, {"CLUSTER", "MYID"}); }
-  static bool has(const lab_node& node, const std::string& key) { return !ask(node, {"GET", key.c_str()}).empty(); }
+  // A lock of ours; an answer may also be MOVED.
+  static bool has(const lab_node& node, const std::string& key) {
+    return ask(node, {"GET", key.c_str()}).starts_with("v1|");
+  }
   // Where the key of a plain lock is. By what the nodes say themselves: the others answer MOVED.
   static bool serves(const lab_node& node, const std::string& key) {
     const auto answer = ask(node, {"TYPE", key.c_str()});

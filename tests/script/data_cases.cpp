@@ -53,6 +53,7 @@ std::vector<script_case> hash_and_channel_cases() {
                                    text("id"), number(1, 1'000'000), text("mode"), text("standalone"), text("role"),
                                    text("master"), text("modules"), nothing})),
         does({"HELLO", "9"}, error("NOPROTO unsupported protocol version")), does({"INFO", "server"}, anything),
+        does({"CLUSTER", "MYID"}, error("ERR This instance has cluster support disabled")),
         does({"SELECT", "0"}, status("OK")), does({"SELECT", "x"}, error("ERR")),
         does({"SELECT", "99"}, error("ERR DB index is out of range"))}},
       {"a_hash_gives_what_was_set_and_goes_with_its_last_field",

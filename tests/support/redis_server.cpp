@@ -49,7 +49,7 @@ redis_server::redis_server(redis_options options)
     : options_{std::move(options)}, socket_{scratch_ / "redis.sock"}, listens_at_{socket_}, admin_{std::string{}} {
   // Somebody else may take the port between our look and the server's bind; then another one will do.
   for (int attempt = 0; attempt < 5; ++attempt) {
-    if (options_.tcp) port_ = free_port();
+    port_ = options_.tcp ? free_port() : options_.at_port;
     if (!options_.tls_directory.empty()) tls_port_ = free_port();
     if (!launch()) continue;
     if (options_.is_declared) declare_nothing_forgotten();

@@ -14,6 +14,7 @@ namespace holdfast::test {
 
 struct redis_options {
   bool tcp = false;                        // Also listen on 127.0.0.1, a free port.
+  int at_port = 0;                         // Listen on this port of 127.0.0.1.
   std::string tls_directory{};             // Not empty: tls.pem and tls.key there, a free TLS port (tls_material.hpp).
   std::string password{};                  // requirepass.
   std::vector<std::string> config{};       // Lines of redis.conf.
