@@ -246,6 +246,27 @@ TEST_F(two_keepers, what_moves_arrives_in_the_order_in_which_it_came) {
   EXPECT_EQ(left, came);
 }
 
+// Nor what is drawn for each of them.
+TEST_F(two_keepers, what_moves_is_tried_again_then_wherever_it_lies_in_memory) {
+  std::vector<std::shared_ptr<held_lease>> leases;
+  for (int i = 0; i < 30; ++i) {
+    leases.push_back(std::make_shared<held_lease>(keeper_testing::keys_of(i), keeper_testing::somebody,
+                                                  keeper_testing::token, keeper_testing::ttl, server.now + 10s));
+  }
+  const auto times_of = [&] {
+    core::seeded_random same;
+    keeper one{in_cluster([] {}), keeper_testing::drift, same, there_listens};
+    for (const auto& lease : leases) one.keep(lease, server.now, server.now + 10s, renewal::automatic);
+    std::vector<time_point> times;
+    for (auto& leaving : one.take_away(server.now, [](const auto&) { return true; }))
+      times.push_back(leaving.plan->on_wake(server.now, false).wake_at);
+    return times;
+  };
+  const auto times = times_of();
+  std::reverse(leases.begin(), leases.end());
+  EXPECT_EQ(times_of(), times);
+}
+
 TEST_F(two_keepers, a_lease_that_moves_is_renewed_there_at_once) {
   const auto lease = renewing();
   server.say(refusal("MOVED 77 10.0.0.2:7000"));

@@ -13,29 +13,37 @@ namespace holdfast::engine {
 
 std::vector<keeper::departing> keeper::take_away(time_point now,
                                                  const std::function<bool(const script::lock_keys&)>& which) {
-  // In the order in which they came, because what is sent for them must not depend on where they lie in memory.
-  std::vector<std::pair<std::uint64_t, departing>> found;
-  const auto take_from = [&](auto& all, const auto& is_one) {
-    for (auto one = all.begin(); one != all.end();) {
-      if (!is_one(*one->second)) {
-        ++one;
-        continue;
-      }
-      found.emplace_back(one->second->number, one->second->depart(now));
-      one = all.erase(one);
-    }
+  // In the order in which they came, because what is drawn and sent for them must not depend on where they lie in
+  // memory.
+  struct found {
+    std::uint64_t number;
+    const held_lease* lease;
+    const releasing* release;
   };
-  take_from(leases_, [&](const renewing& one) { return one.is_about(which); });
-  take_from(releases_, [&](const releasing& one) { return which(one.keys()); });
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<found> leaving;
+  for (const auto& [key, one] : leases_) {
+    if (one->is_about(which)) leaving.push_back({one->number, key, nullptr});
+  }
+  for (const auto& [key, one] : releases_) {
+    if (which(one->keys())) leaving.push_back({one->number, nullptr, key});
+  }
+  std::sort(leaving.begin(), leaving.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   std::vector<departing> out;
-  out.reserve(found.size());
-  for (auto& [number, leaving] : found) out.push_back(std::move(leaving));
+  out.reserve(leaving.size());
+  for (const auto& one : leaving) {
+    if (one.lease) {
+      out.push_back(leases_.at(one.lease)->depart(now));
+      leases_.erase(one.lease);
+    } else {
+      out.push_back(releases_.at(one.release)->depart(now));
+      releases_.erase(one.release);
+    }
+  }
   std::erase_if(ghosts_, [&](const ghost& one) {
     if (!which(one.keys)) return false;
-    departing leaving;
-    leaving.ghost = one;
-    out.push_back(std::move(leaving));
+    departing with_it;
+    with_it.ghost = one;
+    out.push_back(std::move(with_it));
     return true;
   });
   update_demand();
