@@ -84,8 +84,8 @@ void process::name(const engine::slot_map& map, time_point asked_at) {
     const auto slot_of_tag = [](int tag) { return static_cast<std::size_t>(script::slot_of(std::to_string(tag))); };
     bool serves = false;
     for (std::size_t slot = 0; slot < engine::slot_count && !serves; ++slot) serves = is_its(slot);
-    // What it said counts no more.
-    if (!serves) one->named().name("", asked_at, now());
+    // What it says counts no more.
+    if (!serves) one->named().name_nobody();
     if (!serves || is_its(slot_of_tag(one->epoch_tag()))) continue;
     int tag = 0;
     while (!is_its(slot_of_tag(tag))) ++tag;

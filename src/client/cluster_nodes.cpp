@@ -144,16 +144,17 @@ void cluster_nodes::take(const engine::slot_map& map) {
       if (one->slots > 0 && !is_its(tagged)) *one->epoch_tag = tag_in(is_its);
     }
   }
-  // What it said counts no more, and its connections end.
+  // What it says counts no more, and its connections end.
   for (const auto& one : members_) {
-    if (one->slots == 0) one->named->name("", map.asked_at, net::boottime_now());
+    if (one->slots == 0) one->named->name_nobody();
   }
-  move_on(has_changed);
+  is_move_due_ = is_move_due_ || has_changed;
+  move_on();
 }
 
 // Calls in every round, because one may have begun at a node that had just lost its slot; leases when a slot has moved,
-// because they are put where they belong under moving().
-void cluster_nodes::move_on(bool has_changed) {
+// because they are put where they belong under moving(). What fails is made up for in the next round.
+void cluster_nodes::move_on() {
   const auto serves = [this](const node& at) {
     return [this, &at](int slot) {
       const std::lock_guard held{mutex_};
@@ -162,7 +163,7 @@ void cluster_nodes::move_on(bool has_changed) {
     };
   };
   for (const auto& at : all()) {
-    if (has_changed) {
+    if (is_move_due_) {
       const std::lock_guard held{moving_};
       auto leaving = at->keeper().take_away(
           [&](const script::lock_keys& keys) { return !serves(*at)(script::slot_of(keys.holder)); });
@@ -173,8 +174,11 @@ void cluster_nodes::move_on(bool has_changed) {
       }
     }
     at->commands()->leave_server(serves(*at));
-    if (has_changed) at->look_around();
+    if (is_move_due_) at->look_around();
   }
+  if (!is_move_due_) return;
+  for (const auto& at : all()) at->keeper().start_if_it_keeps();
+  is_move_due_ = false;
 }
 
 }  // namespace detail

@@ -79,7 +79,7 @@ private:
   cluster_nodes(const net::cluster_seeds& seeds, duration worth, maker make_node);
   void take(const engine::slot_map& map);
   member& member_of(const engine::cluster_primary& who);
-  void move_on(bool has_changed);
+  void move_on();
 
   const duration worth_;
   const maker make_node_;
@@ -90,6 +90,7 @@ private:
   std::vector<std::unique_ptr<member>> members_{};
   std::array<member*, engine::slot_count> serves_{};
   std::size_t covered_ = 0;
+  bool is_move_due_ = false;  // The watch's thread's: a slot has moved, and not all that it keeps.
   mutable std::mutex mutex_{};
   mutable std::mutex moving_{};
 };

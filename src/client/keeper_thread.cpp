@@ -103,9 +103,13 @@ std::vector<engine::keeper::departing> keeper_thread::take_away(
 
 void keeper_thread::adopt(engine::keeper::departing what) {
   const std::lock_guard held{line_.mutex()};
-  start();
   keeper_.adopt(boottime_now(), std::move(what));
   wake_if_sooner();
+}
+
+void keeper_thread::start_if_it_keeps() {
+  const std::lock_guard held{line_.mutex()};
+  if (keeper_.wake_at() != never) start();
 }
 
 void keeper_thread::stand_by() {

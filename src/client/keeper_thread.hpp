@@ -44,7 +44,9 @@ public:
   void release_later(engine::keeper::background_release what);
   void on_stray_hint(std::string_view owner, server_time said_at);
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
+  // Its thread is started by start_if_it_keeps(), so that what fails there loses nobody's lease.
   void adopt(engine::keeper::departing what);
+  void start_if_it_keeps();
   void wake() noexcept { wake_.set(); }
   // Starts the thread if need be: before what it may have to keep is asked for, because without a thread a grant would
   // be nobody's.

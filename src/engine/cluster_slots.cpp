@@ -15,15 +15,17 @@ namespace {
 // What Redis advises as the most for a cluster, replicas included. Each that is named gets a connection.
 constexpr std::size_t most_primaries = 1'000;
 
-// [host, port, id, more]. The host may be nil, empty or `?`: the one that was asked.
+// [host, port, id, more]. The host may be nil, empty or `?`: the one that was asked. Port 0: they have lost its
+// address, because another server answers there; by its id it is still one of those whose vote is missing.
 std::optional<cluster_primary> node_of(const resp::value& what, const cluster_address& asked) {
   const auto* parts = what.as_array();
   if (!parts || parts->size() < 3) return std::nullopt;
   const auto* host = (*parts)[0].as_bulk();
   const auto* port = (*parts)[1].as_integer();
   const auto* id = (*parts)[2].as_bulk();
-  if (!id || id->empty() || !port || *port < 1 || *port > 65'535) return std::nullopt;
+  if (!id || id->empty() || !port || *port < 0 || *port > 65'535) return std::nullopt;
   if (!host && !(*parts)[0].is_nil()) return std::nullopt;
+  if (*port == 0) return cluster_primary{*id, {{}, *id}, 0};
   const bool is_known = host && !host->empty() && *host != "?";
   return cluster_primary{*id, {is_known ? *host : asked.host, std::to_string(*port)}, 0};
 }
@@ -70,10 +72,20 @@ std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const 
     for (std::size_t i = 3; i < parts->size(); ++i) {
       const auto replica = node_of((*parts)[i], asked);
       if (!replica) return std::nullopt;
-      out.replicas.push_back(replica->where);
+      out.replicas.push_back(replica->id);
     }
   }
   return out;
+}
+
+bool is_of_cluster(const slots_answer& what, const node_ids& ids) {
+  return std::any_of(what.primaries.begin(), what.primaries.end(), [&](const auto& p) { return ids.contains(p.id); }) ||
+         std::any_of(what.replicas.begin(), what.replicas.end(), [&](const auto& id) { return ids.contains(id); });
+}
+
+std::size_t of_uri(std::span<const slots_vote> votes, const node_ids& ids) {
+  return static_cast<std::size_t>(std::count_if(
+      votes.begin(), votes.end(), [&](const auto& one) { return one.is_of_uri && is_of_cluster(one.what, ids); }));
 }
 
 std::size_t slot_map::covered() const {
@@ -82,11 +94,20 @@ std::size_t slot_map::covered() const {
 
 namespace {
 
-// By what the electors say, of those who are asked.
-std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vector<cluster_address>& electors) {
+node_ids ids_of(const slots_answer& what) {
+  node_ids all{what.replicas.begin(), what.replicas.end()};
+  for (const auto& one : what.primaries) all.insert(one.id);
+  return all;
+}
+
+// By what the electors say, of those who are asked: those whom `naming` names, and who are of its cluster still.
+std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vector<cluster_address>& electors,
+                               const slots_answer& naming) {
   std::vector<const slots_vote*> counted;
+  const auto cluster = ids_of(naming);
   for (const auto& one : votes) {
-    if (std::binary_search(electors.begin(), electors.end(), one.from)) counted.push_back(&one);
+    const bool has_a_vote = std::binary_search(electors.begin(), electors.end(), one.from);
+    if (has_a_vote && is_of_cluster(one.what, cluster)) counted.push_back(&one);
   }
   // The silent ones count against everybody, so nobody needs to be asked what these say.
   if (counted.size() * 2 <= electors.size()) return std::nullopt;
@@ -102,6 +123,7 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vec
   for (std::size_t v = 0; v < counted.size(); ++v) {
     said[v].fill(slot_map::nobody);
     out.asked_at = std::min(out.asked_at, counted[v]->asked_at);
+    out.ids.merge(ids_of(counted[v]->what));
     std::vector<std::uint16_t> index;
     for (const auto& p : counted[v]->what.primaries) {
       // All who voted together name more than there are numbers for.
@@ -144,19 +166,29 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vec
 
 }  // namespace
 
-std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes) {
-  std::optional<slot_map> best;
+std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const node_ids& known) {
+  std::vector<slot_map> clusters;
   // Most of them name the same, and the votes are counted once for that.
   std::set<std::vector<cluster_address>> tried;
   for (const auto& one : votes) {
+    if (!known.empty() && !is_of_cluster(one.what, known)) continue;
     const auto [electors, is_new] = tried.insert(addresses_of(one.what));
     if (!is_new) continue;
-    auto map = agreed(votes, *electors);
-    if (!map || (best && map->covered() <= best->covered())) continue;
-    best = std::move(map);
-    if (best->covered() == slot_count) break;
+    auto map = agreed(votes, *electors, one.what);
+    if (!map) continue;
+    const auto same = std::find_if(clusters.begin(), clusters.end(),
+                                   [&](const slot_map& other) { return is_of_cluster(one.what, other.ids); });
+    if (same == clusters.end()) {
+      clusters.push_back(*std::move(map));
+    } else if (map->covered() > same->covered()) {
+      *same = *std::move(map);
+    }
   }
-  return best;
+  if (clusters.empty()) return std::nullopt;
+  const auto weight = [&](const slot_map& one) { return of_uri(votes, one.ids); };
+  std::sort(clusters.begin(), clusters.end(), [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
+  if (clusters.size() > 1 && weight(clusters[0]) == weight(clusters[1])) return std::nullopt;
+  return std::move(clusters.front());
 }
 
 namespace {
@@ -180,7 +212,10 @@ slot_map merged(const slot_map& before, slot_map round) {
     if (round.owner[slot] != slot_map::nobody || before.primaries.empty()) continue;
     const auto owner = before.owner[slot];
     if (owner == slot_map::nobody) continue;
-    if (!here[owner]) here[owner] = index_in(round, before.primaries[owner]);
+    if (!here[owner]) {
+      here[owner] = index_in(round, before.primaries[owner]);
+      round.ids.insert(before.primaries[owner].id);
+    }
     const std::size_t index = *here[owner];
     if (index == slot_map::nobody) continue;
     round.owner[slot] = static_cast<std::uint16_t>(index);

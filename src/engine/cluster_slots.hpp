@@ -14,7 +14,9 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -25,8 +27,8 @@ namespace holdfast::engine {
 inline constexpr std::size_t slot_count = 16'384;
 
 struct cluster_address {
-  std::string host;
-  std::string port;
+  std::string host;  // Empty: nobody knows it.
+  std::string port;  // Then: the node's id.
   friend bool operator==(const cluster_address&, const cluster_address&) = default;
   friend bool operator<(const cluster_address& one, const cluster_address& other) {
     return std::tie(one.host, one.port) < std::tie(other.host, other.port);
@@ -48,7 +50,7 @@ struct slots_answer {
   };
   std::vector<range> ranges{};
   std::vector<cluster_primary> primaries{};  // That serve something.
-  std::vector<cluster_address> replicas{};
+  std::vector<std::string> replicas{};       // Their ids.
 };
 
 // `asked`: where, for nodes that say "the one that you asked" instead of an address. Empty: it is no such answer, names
@@ -60,7 +62,10 @@ struct slots_vote {
   cluster_address from;
   slots_answer what;
   time_point asked_at;
+  bool is_of_uri = false;  // The URI names him.
 };
+
+using node_ids = std::set<std::string, std::less<>>;
 
 struct slot_map {
   static constexpr std::uint16_t nobody = 0xffff;
@@ -70,14 +75,26 @@ struct slot_map {
   // Which of them a majority has named for each slot that is its own, in the last round,
   std::vector<bool> is_named{};
   time_point asked_at{};  // the first question of which was put then.
+  // Of all nodes of the cluster, replicas too, by what those who voted say.
+  node_ids ids{};
 
   std::size_t covered() const;
 };
 
+// Does it name any of those nodes? The nodes of a cluster change one after the other, so what it was and what it is
+// have some in common. Of another cluster, whose node has got the address of one of ours, none is known.
+bool is_of_cluster(const slots_answer& what, const node_ids& ids);
+// How many nodes of the URI have answered as one of that cluster does.
+std::size_t of_uri(std::span<const slots_vote> votes, const node_ids& ids);
+
 // A primary serves a slot if more than half of all primaries say so, those that are silent included. Which primaries
 // there are is what any of the answers says, as long as more than half of those agree. Empty: none are named by a
 // majority, or those who agree name more than a map has numbers for.
-std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes);
+//
+// `known`: the nodes of the cluster as it was. Answers that name none of them are of another cluster and do not count.
+// Nothing is known in the beginning: should two clusters answer, it is the one of which more nodes of the URI are, and
+// neither when there are as many.
+std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const node_ids& known = {});
 
 // What is known after a round: a slot for which there is no majority stays where it was, and who serves it is not
 // named.

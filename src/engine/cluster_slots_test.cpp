@@ -39,7 +39,7 @@ TEST(parse_cluster_slots, reads_ranges_primaries_and_replicas) {
   EXPECT_EQ(answer->primaries[1].where, (cluster_address{"::1", "7003"}));
   ASSERT_EQ(answer->ranges.size(), 3U);
   EXPECT_EQ(answer->ranges[2].primary, 0U);
-  EXPECT_EQ(answer->replicas, (std::vector<cluster_address>{{"10.0.0.2", "7002"}}));
+  EXPECT_EQ(answer->replicas, std::vector<std::string>{"a2"});
 }
 
 // What has no address of its own is where it was asked: an empty host, none, or a question mark.
@@ -52,12 +52,24 @@ TEST(parse_cluster_slots, takes_no_host_for_the_one_that_was_asked) {
   }
 }
 
+// Another server answers at its address, so they have forgotten it: no host, port 0.
+TEST(parse_cluster_slots, knows_a_node_whose_address_is_lost) {
+  const auto answer =
+      parse_cluster_slots(parsed(list({list({integer(0), integer(99), node("", 0, "a"), node("", 0, "a2")}),
+                                       list({integer(100), integer(200), node("", 0, "b")})})),
+                          asked);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->primaries[0].where, (cluster_address{"", "a"}));
+  EXPECT_NE(answer->primaries[0].where, answer->primaries[1].where) << "each of them has a vote that is missing";
+  EXPECT_EQ(answer->replicas, std::vector<std::string>{"a2"});
+}
+
 TEST(parse_cluster_slots, refuses_what_no_node_says) {
   const auto a = node("10.0.0.1", 7001, "a");
   for (const auto& bad : {bulk("text"), integer(1), list({integer(1)}), list({list({integer(0), integer(99)})}),
                           list({list({integer(5), integer(4), a})}), list({list({integer(0), integer(16384), a})}),
                           list({list({integer(-1), integer(4), a})}), list({list({integer(0), integer(4), bulk("a")})}),
-                          list({list({integer(0), integer(4), node("10.0.0.1", 0, "a")})}),
+                          list({list({integer(0), integer(4), node("10.0.0.1", -1, "a")})}),
                           list({list({integer(0), integer(4), node("10.0.0.1", 7001, "")})}),
                           list({list({integer(0), integer(4), a, bulk("a2")})})}) {
     EXPECT_FALSE(parse_cluster_slots(parsed(bad), asked)) << bad;
@@ -105,6 +117,7 @@ protected:
     for (std::size_t i = 0; i < primaries.size(); ++i) {
       out.primaries.push_back({primaries[i].id, at(primaries[i].number), 1});
       out.ranges.push_back({i * size, i + 1 == primaries.size() ? slot_count - 1 : (i + 1) * size - 1, i});
+      out.replicas.push_back(primaries[i].id + "2");
     }
     return out;
   }
@@ -131,6 +144,49 @@ TEST_F(a_cluster, needs_more_than_half_of_its_primaries_P22) {
   EXPECT_TRUE(named_by_majority(std::vector{vote(1, before), vote(2, before)}));
   const auto four = thirds({{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}});
   EXPECT_FALSE(named_by_majority(std::vector{vote(1, four), vote(2, four)}));
+}
+
+// ---- Another cluster, whose node has got the address of one of ours ----
+
+TEST_F(a_cluster, of_which_none_is_known_any_more_does_not_count) {
+  const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)}).value();
+  EXPECT_EQ(known.ids, (node_ids{"a", "a2", "b", "b2", "c", "c2"}));
+  const auto theirs = thirds({{"x", 1}, {"y", 8}, {"z", 9}});
+  const std::vector theirs_alone{vote(1, theirs), vote(8, theirs), vote(9, theirs)};
+  EXPECT_TRUE(named_by_majority(theirs_alone)) << "in the beginning";
+  EXPECT_FALSE(named_by_majority(theirs_alone, known.ids));
+  const auto map = named_by_majority(std::vector{vote(1, theirs), vote(2, before), vote(3, before)}, known.ids);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(owner_of(*map, 0), "a");
+  EXPECT_EQ(map->ids, known.ids) << "and nobody else is known now";
+  EXPECT_FALSE(named_by_majority(std::vector{vote(1, theirs), vote(2, before)}, known.ids))
+      << "a vote for nobody of ours";
+}
+
+TEST_F(a_cluster, that_failed_over_while_nobody_looked_is_the_same) {
+  const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)}).value();
+  const auto later = thirds({{"a2", 4}, {"d", 5}, {"e", 6}});
+  EXPECT_TRUE(named_by_majority(std::vector{vote(4, later), vote(5, later)}, known.ids));
+}
+
+TEST_F(a_cluster, is_the_one_of_which_more_nodes_of_the_uri_are) {
+  const auto theirs = thirds({{"x", 1}, {"y", 8}, {"z", 9}});
+  std::vector votes{vote(1, theirs), vote(8, theirs), vote(9, theirs), vote(2, before), vote(3, before)};
+  EXPECT_FALSE(named_by_majority(votes)) << "which one?";
+  votes[0].is_of_uri = true;
+  EXPECT_EQ(owner_of(named_by_majority(votes).value(), 0), "x");
+  votes[3].is_of_uri = true;
+  EXPECT_FALSE(named_by_majority(votes)) << "which one?";
+  votes[4].is_of_uri = true;
+  EXPECT_EQ(owner_of(named_by_majority(votes).value(), 0), "a");
+}
+
+TEST_F(a_cluster, keeps_whom_it_knows_of_slots_that_nobody_is_named_for) {
+  const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)}).value();
+  auto round = known;
+  round.ids = {"b"};
+  round.owner[0] = slot_map::nobody;
+  EXPECT_EQ(merged(known, round).ids, (node_ids{"a", "b"}));
 }
 
 // A node that is no primary, of the URI say, is heard for whom it names and has no vote.
@@ -255,6 +311,7 @@ constexpr std::size_t told_slots = 24;  // The first ones, of which anything is 
 struct plain_map {
   std::array<std::string, told_slots> owner;  // By id.
   time_point asked_at = never;
+  std::set<std::string> ids{};
 };
 
 std::string named_for(const slots_answer& what, std::size_t slot) {
@@ -269,29 +326,58 @@ std::size_t covered(const plain_map& map) {
   return told_slots - static_cast<std::size_t>(std::count(map.owner.begin(), map.owner.end(), ""));
 }
 
+bool have_one_in_common(const std::set<std::string>& one, const std::set<std::string>& other) {
+  return std::any_of(one.begin(), one.end(), [&](const auto& id) { return other.contains(id); });
+}
+
+std::set<std::string> named_in(const slots_answer& what) {
+  std::set<std::string> ids;
+  for (const auto& p : what.primaries) ids.insert(p.id);
+  return ids;
+}
+
 // The words of named_by_majority's comment, one after the other.
 std::optional<plain_map> plainly_named(const std::vector<slots_vote>& votes) {
-  std::optional<plain_map> best;
+  std::vector<plain_map> clusters;
   for (const auto& proposal : votes) {
     std::set<cluster_address> electors;
     for (const auto& p : proposal.what.primaries) electors.insert(p.where);
+    const auto named = named_in(proposal.what);
     plain_map map;
+    std::vector<slots_vote> counted;
     for (const auto& one : votes) {
-      if (electors.contains(one.from)) map.asked_at = std::min(map.asked_at, one.asked_at);
+      if (!electors.contains(one.from) || !have_one_in_common(named_in(one.what), named)) continue;
+      counted.push_back(one);
+      map.asked_at = std::min(map.asked_at, one.asked_at);
+      map.ids.merge(named_in(one.what));
     }
     for (std::size_t slot = 0; slot < told_slots; ++slot) {
       std::map<std::string, std::size_t> in_favour;
-      for (const auto& one : votes) {
+      for (const auto& one : counted) {
         const auto who = named_for(one.what, slot);
-        if (electors.contains(one.from) && !who.empty()) ++in_favour[who];
+        if (!who.empty()) ++in_favour[who];
       }
       for (const auto& [who, count] : in_favour) {
         if (count * 2 > electors.size()) map.owner[slot] = who;
       }
     }
-    if (covered(map) > 0 && (!best || covered(map) > covered(*best))) best = map;
+    if (covered(map) == 0) continue;
+    const auto same = std::find_if(clusters.begin(), clusters.end(),
+                                   [&](const plain_map& other) { return have_one_in_common(other.ids, named); });
+    if (same == clusters.end()) {
+      clusters.push_back(map);
+    } else if (covered(map) > covered(*same)) {
+      *same = map;
+    }
   }
-  return best;
+  std::map<std::ptrdiff_t, std::vector<plain_map>> by_uri;
+  for (const auto& one : clusters) {
+    by_uri[std::count_if(votes.begin(), votes.end(), [&](const auto& vote) {
+      return vote.is_of_uri && have_one_in_common(named_in(vote.what), one.ids);
+    })].push_back(one);
+  }
+  if (by_uri.empty() || by_uri.rbegin()->second.size() > 1) return std::nullopt;
+  return by_uri.rbegin()->second.front();
 }
 
 int up_to(int most) { return *rc::gen::inRange(0, most + 1); }
@@ -326,7 +412,8 @@ TEST(named_by_majority_of_a_cluster, is_what_plain_counting_says_P22) {
     std::vector<slots_vote> votes;
     for (int from = 0; from < 6; ++from) {
       if (up_to(3) == 0) continue;
-      votes.push_back({{"10.0.0." + std::to_string(from), "7000"}, any_answer(usual_ends), start + up_to(3) * 1s});
+      votes.push_back(
+          {{"10.0.0." + std::to_string(from), "7000"}, any_answer(usual_ends), start + up_to(3) * 1s, up_to(1) == 1});
     }
     const auto map = named_by_majority(votes);
     const auto plain = plainly_named(votes);

@@ -99,6 +99,19 @@ TEST_F(named, a_channel_that_only_renews_ends_when_half_of_what_its_naming_is_wo
   EXPECT_EQ(wire.last_failure().code, errc::no_primary);
 }
 
+// A call may begin at a node that has just lost its last slot, and a connection with it.
+TEST_F(a_named_channel, to_whom_nobody_names_any_more_ends_and_what_it_grants_does_not_count_P22) {
+  server.connect();
+  primary->name_nobody();
+  EXPECT_TRUE(wire.mind_primary(server.now, server.term));
+  server.term = primary->term();
+  server.pass(1s);
+  server.connect();
+  EXPECT_FALSE(wire.grants_count(server.now));
+  EXPECT_LT(wire.counts_until(), server.now);
+  EXPECT_TRUE(wire.mind_primary(server.now, server.term));
+}
+
 TEST_F(named, a_channel_that_meets_another_server_than_its_node_wants_to_know_who_serves_what) {
   int looks = 0;
   auto of_a_node = naming(primary);

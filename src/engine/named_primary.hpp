@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +62,13 @@ public:
     named_at_.store(asked_at.time_since_epoch().count(), std::memory_order_release);
     return is_other;
   }
+  // It is none any more: what it says counts as little as what it said.
+  void name_nobody() {
+    if (address_.empty()) return;
+    address_.clear();
+    named_at_.store(long_ago, std::memory_order_release);
+    term_.fetch_add(1, std::memory_order_release);
+  }
   const std::string& address() const { return address_; }  // The writer's.
 
   term_number term() const { return term_.load(std::memory_order_acquire); }
@@ -92,6 +100,7 @@ public:
 private:
   static constexpr duration least_grants = std::chrono::milliseconds{200};
   static constexpr duration most_grants = std::chrono::seconds{2};
+  static constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min() / 2;
 
   const duration worth_;
   const duration grants_for_;

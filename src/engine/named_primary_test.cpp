@@ -90,6 +90,26 @@ TEST(named_primary, renews_when_no_grant_of_the_one_before_counts_any_more_P22) 
   EXPECT_EQ(primary.renewals_from(primary.term()), from) << "named again is not named anew";
 }
 
+TEST(named_primary, is_worth_nothing_when_nobody_is_named_P22) {
+  named_primary primary{60s};
+  primary.name_nobody();
+  EXPECT_EQ(primary.term(), 0U) << "nobody ever was";
+  primary.name("a", at(1s), at(1s));
+  const auto of_a = primary.term();
+  primary.name_nobody();
+  for (const auto term : {of_a, primary.term()}) {
+    EXPECT_LE(primary.until(term), time_point{});
+    EXPECT_FALSE(primary.may_grant(term, at(1s)));
+    EXPECT_FALSE(primary.is_fresh(term, at(1s)));
+  }
+  const auto of_nobody = primary.term();
+  primary.name_nobody();
+  EXPECT_EQ(primary.term(), of_nobody);
+  primary.name("a", at(2s), at(2s));
+  EXPECT_GT(primary.term(), of_nobody);
+  EXPECT_TRUE(primary.may_grant(primary.term(), at(2s)));
+}
+
 // It may be another server behind the old address, with other keys.
 TEST(named_primary, is_in_a_new_term_when_it_comes_back) {
   named_primary primary{10s};

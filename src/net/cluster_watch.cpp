@@ -78,11 +78,21 @@ void cluster_watch::run() {
       whom.swap(waiting_);
       is_wanted_ = false;
     }
-    const auto outcome = ask_all();
+    const auto outcome = round();
     if (must_end()) return;
-    if (is_map_confirmed_) tell_of_map_(map_);
     for (const auto& tell : whom) tell(outcome);
     while (!must_end() && boottime_now() < next_round(began_at)) wait(next_round(began_at));
+  }
+}
+
+// Whatever there is not enough of, descriptors for one more node say, there may be in the next round.
+cluster_watch::trouble cluster_watch::round() {
+  try {
+    auto outcome = ask_all();
+    if (is_map_confirmed_ && !must_end()) tell_of_map_(map_);
+    return outcome;
+  } catch (const std::exception& e) {
+    return {errc::cannot_connect, e.what(), false, false};
   }
 }
 
@@ -102,10 +112,12 @@ cluster_watch::trouble cluster_watch::ask_all() {
     const auto all = votes();
     if (all.size() > heard || all_are_done()) {
       heard = all.size();
-      auto round = engine::named_by_majority(all);
-      // Not the first majority that will do: who is still to answer may have moved a slot a moment ago.
+      auto round = engine::named_by_majority(all, map_.ids);
+      // Not the first majority that will do: who is still to answer may have moved a slot a moment ago, or know better
+      // which cluster it is.
       const bool is_whole = round && round->covered() == engine::slot_count;
-      if (round && (is_whole || all_are_done() || boottime_now() >= until)) {
+      const bool is_it = round && (!map_.ids.empty() || engine::of_uri(all, round->ids) * 2 > seeds_.nodes.size());
+      if (round && ((is_whole && is_it) || all_are_done() || boottime_now() >= until)) {
         map_ = engine::merged(map_, std::move(*round));
         is_map_confirmed_ = true;
         forget_strangers();
@@ -119,11 +131,11 @@ cluster_watch::trouble cluster_watch::ask_all() {
 
 void cluster_watch::add_lines(const std::vector<engine::cluster_address>& where) {
   for (const auto& one : where) {
-    auto& entry = lines_[one];
-    if (entry) continue;
+    if (lines_.contains(one)) continue;
     const endpoint there{tcp_address{one.host, one.port}, seeds_.uses_tls, seeds_.tls};
-    entry = std::make_unique<line>(there, engine::cluster_talk{seeds_.who, one});
-    if (!must_end()) entry->ask();
+    auto made = std::make_unique<line>(there, engine::cluster_talk{seeds_.who, one});
+    const auto& added = lines_.emplace(one, std::move(made)).first->second;
+    if (!must_end()) added->ask();
   }
 }
 
@@ -131,16 +143,25 @@ void cluster_watch::add_lines(const std::vector<engine::cluster_address>& where)
 void cluster_watch::ask_whom_they_name() {
   std::vector<engine::cluster_address> named;
   for (const auto& [where, one] : lines_) {
-    if (!one->answer() || !one->answer()->slots) continue;
-    for (const auto& primary : one->answer()->slots->primaries) named.push_back(primary.where);
+    if (!one->answer() || !one->answer()->slots || is_of_another_cluster(*one->answer()->slots)) continue;
+    for (const auto& primary : one->answer()->slots->primaries) {
+      if (!primary.where.host.empty()) named.push_back(primary.where);
+    }
   }
   add_lines(named);
+}
+
+bool cluster_watch::is_of_another_cluster(const engine::slots_answer& what) const {
+  return !map_.ids.empty() && !engine::is_of_cluster(what, map_.ids);
 }
 
 std::vector<engine::slots_vote> cluster_watch::votes() const {
   std::vector<engine::slots_vote> all;
   for (const auto& [where, one] : lines_) {
-    if (one->answer() && one->answer()->slots) all.push_back({where, *one->answer()->slots, one->asked_at()});
+    if (!one->answer() || !one->answer()->slots) continue;
+    const bool is_of_uri = std::any_of(seeds_.nodes.begin(), seeds_.nodes.end(),
+                                       [&](const auto& seed) { return address_of(seed) == where; });
+    all.push_back({where, *one->answer()->slots, one->asked_at(), is_of_uri});
   }
   return all;
 }
@@ -154,7 +175,10 @@ cluster_watch::trouble cluster_watch::why_nobody() const {
   bool is_first = true;
   for (const auto& [where, one] : lines_) {
     const auto& answer = one->answer();
-    const std::string why = !answer ? "no answer" : answer->slots ? "it answers" : answer->failure;
+    std::string why = "no answer";
+    if (answer && !answer->slots) why = answer->failure;
+    if (answer && answer->slots)
+      why = is_of_another_cluster(*answer->slots) ? "it is of another cluster" : "it answers";
     out.text += (out.text.empty() ? "" : "; ") + text_of(tcp_address{where.host, where.port}) + ": " + why;
     const bool has_failed = answer && !answer->slots;
     out.is_final = out.is_final && has_failed && answer->is_final;

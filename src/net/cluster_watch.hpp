@@ -63,9 +63,12 @@ private:
 
   void begin_round(receivers* waiting);
   void run();
+  trouble round();
   trouble ask_all();
   void add_lines(const std::vector<engine::cluster_address>& where);
   void ask_whom_they_name();
+  // Than the one that is known.
+  bool is_of_another_cluster(const engine::slots_answer& what) const;
   std::vector<engine::slots_vote> votes() const;
   bool all_are_done() const;
   trouble why_nobody() const;

@@ -135,8 +135,9 @@ void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_addres
       node.watch->look();
       return look_up_into(into, node.where, node.named->term());
     }
-    node.watch->look([into](const cluster_watch::trouble& why) {
-      const std::string text = why.text.empty() ? "the cluster was not known until now" : why.text;
+    const auto* known = node.named ? "its cluster has lost its address" : "the cluster was not known until now";
+    node.watch->look([into, known](const cluster_watch::trouble& why) {
+      const std::string text = why.text.empty() ? known : why.text;
       into->set(nobody(why.code, text, why.is_final, why.is_refusal));
     });
   } catch (const std::system_error& e) {

@@ -106,6 +106,37 @@ TEST_F(on_a_cluster, a_server_that_has_got_a_nodes_address_is_not_taken_for_the_
   EXPECT_THAT(e->detail().server_text, HasSubstr("of no cluster"));
 }
 
+// It is a whole cluster by itself and answers at once, while the nodes of ours say nothing for a moment. Whoever knows
+// ours is not misled, and who is new is told by those of the URI that speak again.
+TEST_F(on_a_cluster, another_cluster_at_a_nodes_address_is_not_taken_for_it) {
+  auto how = options(3s);
+  how.max_ttl = long_enough;
+  client locks{lab_.uri(), how};
+  const auto held = locks.acquire("x", {.ttl = long_enough});
+  const auto home = home_of("x");
+  const auto gone = another_than(home);
+  lab_.kill(gone);
+  for (const auto& node : lab_.nodes()) {
+    if (node.address != gone.address) lab_.pause(node);
+  }
+  redis_server other{{.at_port = std::stoi(gone.address.substr(gone.address.find(':') + 1)),
+                      .config = {"cluster-enabled yes"},
+                      .is_declared = false}};
+  ASSERT_EQ(other("CLUSTER", "ADDSLOTSRANGE", "0", "16383").text, "OK");
+  ASSERT_TRUE(eventually([&] { return ask(gone, {"CLUSTER", "INFO"}).find("cluster_state:ok") != std::string::npos; }));
+  // For as long as two rounds take in which nobody else answers.
+  const auto e = error_of([&] { (void)locks.try_acquire("y", brief); });
+  for (const auto& node : lab_.nodes()) {
+    if (node.address != gone.address) lab_.resume(node);
+  }
+  ASSERT_TRUE(e) << "another cluster granted it";
+  EXPECT_EQ(ask_number(gone, {"DBSIZE"}), "0") << "nor was anything asked for there";
+  ASSERT_TRUE(eventually([&] { return has(home, "hf:{x}"); }, long_enough)) << "it speaks again";
+  auto newcomer = make();
+  EXPECT_FALSE(newcomer.try_acquire("x", brief)) << "it is held, in the cluster that is meant";
+  EXPECT_TRUE(held.valid());
+}
+
 TEST_F(on_a_cluster, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = 2s});

@@ -3,16 +3,20 @@
 #include "integration/cluster_fixture.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/use_future.hpp>
 #include <holdfast/asio.hpp>
 
 #include <chrono>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 
 namespace holdfast::test {
@@ -236,6 +240,33 @@ TEST_F(on_a_cluster, an_asynchronous_waiter_that_went_with_the_slot_can_be_cance
   EXPECT_EQ(waiting.wait_for(long_enough), std::future_status::ready);
   EXPECT_ANY_THROW(waiting.get());
   EXPECT_TRUE(eventually([&] { return ask_number(to, {"ZCARD", "hf:{x}:line"}) == "0"; }, long_enough));
+}
+
+// Each primary that is heard of takes some descriptors, on a thread that nobody waits for.
+TEST_F(on_a_cluster, who_has_too_few_descriptors_is_told_and_goes_on_when_there_are_more) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const auto in_use = static_cast<rlim_t>(
+      std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, std::filesystem::directory_iterator{}));
+  int refusals = 0;
+  for (rlim_t spare = 8; spare <= 40; spare += 4) {
+    const rlimit few{in_use + spare, usual.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::optional<client> locks;
+    bool is_refused = false;
+    try {
+      locks.emplace(lab_.uri(), options(1s));
+      (void)locks->try_acquire("x", brief);
+    } catch (const std::system_error&) {
+      is_refused = true;
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+    refusals += is_refused ? 1 : 0;
+    if (!locks) continue;
+    EXPECT_TRUE(eventually([&] { return !error_of([&] { locks->acquire("x", brief).release(); }); }, long_enough))
+        << spare;
+  }
+  EXPECT_GT(refusals, 1);
 }
 
 TEST(a_cluster_uri, of_a_single_server_is_an_error_at_once) {
