@@ -2,10 +2,10 @@
 #include "local/launch.hpp"
 
 #include "local/failure.hpp"
+#include "local/server_lock.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ struct program {
   std::string path_variable;
   int log_fd = -1;
   int null_fd = -1;
-  int kept_fd = -1;
+  const char* locked_directory = nullptr;
   mode_t umask_bits = 0077;
 };
 
@@ -58,10 +58,11 @@ std::vector<std::string> arguments(const std::string& executable, const place& w
           ""};
 }
 
-// What the child says through a pipe: its pid, then nothing (exec closes the pipe) or an errno.
+// What the child says through a pipe: its pid, then nothing (exec closes the pipe) or an errno, and what failed.
 struct report {
   int pid;
   int error_number;
+  bool is_of_lock;
 };
 
 // A descriptor that is there already keeps its FD_CLOEXEC over dup2: so it is when we run with stdio closed.
@@ -74,7 +75,7 @@ void put(int fd, int place) {
 }
 
 [[noreturn]] void become_server(const program& what, int report_fd) {
-  const report started{::getpid(), 0};
+  const report started{::getpid(), 0, false};
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -83,15 +84,17 @@ void put(int fd, int place) {
   put(what.null_fd, 0);
   put(what.log_fd, 1);
   put(what.log_fd, 2);
-  // The report goes to 3, its directory to 4, and everything above is closed, so the daemon keeps no file, socket or
-  // lock of ours.
+  // The report goes to 3 and everything above is closed, so the daemon keeps no file, socket or lock of ours.
   if (report_fd != 3) ::dup2(report_fd, 3);
   ::fcntl(3, F_SETFD, FD_CLOEXEC);
-  if (what.kept_fd >= 0) put(what.kept_fd, 4);
-  ::close_range(what.kept_fd >= 0 ? 5 : 4, ~0u, 0);
+  ::close_range(4, ~0u, 0);
   [[maybe_unused]] auto told = ::write(3, &started, sizeof started);
-  ::execve(what.argv[0], what.argv.data(), what.environment.data());
-  const report failed{started.pid, errno};
+  report failed{started.pid, 0, true};
+  if (what.locked_directory != nullptr) failed.error_number = lock_for_life(what.locked_directory);
+  if (failed.error_number == 0) {
+    ::execve(what.argv[0], what.argv.data(), what.environment.data());
+    failed = {started.pid, errno, false};
+  }
   told = ::write(3, &failed, sizeof failed);
   ::_exit(127);
 }
@@ -100,21 +103,21 @@ void put(int fd, int place) {
 // adopted by init; SIGHUP of our terminal and our own end do not reach it.
 report start_daemon(const program& what) {
   std::array<int, 2> pipe_ends{};
-  if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return {0, errno};
+  if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return {0, errno, false};
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();
     const pid_t daemon = ::fork();
     if (daemon == 0) become_server(what, pipe_ends[1]);
     if (daemon < 0) {
-      const report failed{0, errno};
+      const report failed{0, errno, false};
       [[maybe_unused]] const auto told = ::write(pipe_ends[1], &failed, sizeof failed);
     }
     ::_exit(0);
   }
   const int fork_error = errno;
   ::close(pipe_ends[1]);
-  report last{0, child < 0 ? fork_error : EIO};
+  report last{0, child < 0 ? fork_error : EIO, false};
   report next{};
   while (child > 0) {
     const auto count = ::read(pipe_ends[0], &next, sizeof next);
@@ -126,16 +129,6 @@ report start_daemon(const program& what) {
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return last;
-}
-
-// systemd-tmpfiles, which deletes what was not touched for long, leaves a directory alone on which somebody has a
-// shared flock. Where there can be none, that is no reason not to start.
-int lock_shared(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return -1;
-  const int kept = ::flock(fd, LOCK_SH | LOCK_NB) == 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 5) : -1;  // Above all that move.
-  ::close(fd);
-  return kept;
 }
 
 bool is_program(const std::string& path) {
@@ -189,11 +182,13 @@ int launch(const daemon_plan& plan) {
     fail_with_errno(plan.log_file, "The server's log cannot be opened.", error_number);
   }
   ::fchmod(what.log_fd, mode);
-  if (!plan.kept_directory.empty()) what.kept_fd = lock_shared(plan.kept_directory);
+  if (!plan.locked_directory.empty()) what.locked_directory = plan.locked_directory.c_str();
   const auto result = start_daemon(what);
-  if (what.kept_fd >= 0) ::close(what.kept_fd);
   ::close(what.log_fd);
   ::close(what.null_fd);
+  if (result.is_of_lock && result.error_number == EWOULDBLOCK) throw directory_taken{};
+  if (result.is_of_lock && result.error_number != 0)
+    fail_with_errno(plan.locked_directory, "No server is run in it: it cannot be locked.", result.error_number);
   if (result.error_number != 0) fail_with_errno(plan.words.front(), "It cannot be run.", result.error_number);
   return result.pid;
 }
@@ -202,7 +197,7 @@ int launch(const std::string& program, const place& where) {
   return launch({.words = arguments(program, where),
                  .log_file = where.log_file(),
                  .shared = where.shared,
-                 .kept_directory = where.directory});
+                 .locked_directory = where.directory});
 }
 
 std::string last_line(const std::string& log_file) {

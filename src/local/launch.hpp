@@ -21,11 +21,14 @@ struct daemon_plan {
   std::vector<std::string> words{};  // The path of the program and its arguments.
   std::string log_file{};            // Where its output is appended.
   bool shared = false;               // Its files are 0660, else 0600.
-  std::string kept_directory{};      // Marked as in use while the daemon lives, against cleaners. Empty: none.
+  std::string locked_directory{};    // By the daemon while it lives: server_lock.hpp. Empty: none.
 };
 
+// The directory is locked: nothing was run.
+struct directory_taken {};
+
 // Returns the daemon's pid once it is running the program, which may still end at once for reasons of its own: they
-// are in the log. Throws error with errc::local_server if it cannot be run.
+// are in the log. Throws directory_taken, and error with errc::local_server if it cannot be run.
 int launch(const daemon_plan& plan);
 
 // The same for the local server of `where`; `program` is redis-server's path.

@@ -17,10 +17,11 @@ namespace {
 
 // Calls launch() in a process in which those of 0, 1 and 2 are closed whose bit is set; the daemon says on stderr which
 // of the three it has, and of 4, its directory's lock.
-std::string words_of_daemon(const std::string& log_file, int closed) {
+std::string words_of_daemon(const std::string& directory, int closed) {
+  const auto log_file = directory + "/log";
   const daemon_plan plan{.words = {"/bin/sh", "-c", "cd /proc/self/fd; echo has $(ls -d 0 1 2 4) >&2"},
                          .log_file = log_file,
-                         .kept_directory = "/"};
+                         .locked_directory = directory};
   const pid_t child = ::fork();
   if (child == 0) {
     for (int fd = 0; fd < 3; ++fd)
@@ -44,7 +45,7 @@ std::string words_of_daemon(const std::string& log_file, int closed) {
 TEST(launch, gives_the_daemon_its_log_whatever_of_ours_is_closed) {
   for (int closed = 0; closed < 8; ++closed) {
     const scratch_directory scratch;
-    EXPECT_EQ(words_of_daemon(scratch.path() + "/log", closed), "has 0 1 2 4") << "closed: bits " << closed;
+    EXPECT_EQ(words_of_daemon(scratch.path(), closed), "has 0 1 2 4") << "closed: bits " << closed;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "local/launch.hpp"
 #include "local/probe.hpp"
 #include "local/process.hpp"
+#include "local/server_lock.hpp"
 #include "local/starts.hpp"
 
 #include <fcntl.h>
@@ -20,8 +21,10 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace holdfast::local {
 namespace {
@@ -72,7 +75,8 @@ void adopt_files(const place& where) {
 }
 
 // An ordinary file where the socket will be, which refuses all who connect. redis-server removes it to bind its own: a
-// server that has ended with this still there has served nobody.
+// server that has ended with this still there has served nobody. Only while no server can be: what is unlinked here
+// must be nobody's socket.
 void put_placeholder(const place& where) {
   const auto path = where.socket();
   ::unlink(path.c_str());  // Of a server that died.
@@ -82,27 +86,38 @@ void put_placeholder(const place& where) {
 }
 
 bool take_placeholder(const place& where) {
+  const auto no_server = server_lock::try_take(where.directory);
   struct stat seen {};
-  return ::lstat(where.socket().c_str(), &seen) == 0 && S_ISREG(seen.st_mode) && ::unlink(where.socket().c_str()) == 0;
+  return no_server && ::lstat(where.socket().c_str(), &seen) == 0 && S_ISREG(seen.st_mode) &&
+         ::unlink(where.socket().c_str()) == 0;
 }
 
-int launch_recorded(const recorded_start& start, const std::string& program, const place& where) {
+// nullopt if another server was quicker. Between the lock's release and the server's taking it for itself another may
+// take it; then ours is not run.
+std::optional<int> launch_recorded(const recorded_start& start, const std::string& program, const place& where,
+                                   std::optional<server_lock> no_server) {
   try {
     put_placeholder(where);
+    no_server.reset();
     return launch(program, where);
+  } catch (const directory_taken&) {  // The placeholder is the other's now.
+    start.take_back();
+    return std::nullopt;
   } catch (...) {  // It was not run.
+    no_server.reset();
     take_placeholder(where);
     start.take_back();
     throw;
   }
 }
 
-local_status launch_and_wait(const place& where, time_point give_up_at) {
+std::optional<local_status> launch_and_wait(const place& where, server_lock no_server, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   if (where.shared) adopt_files(where);
   const recorded_start start{where};
-  const int pid = launch_recorded(start, program, where);
-  const process_handle server{pid};
+  const auto pid = launch_recorded(start, program, where, std::move(no_server));
+  if (!pid) return std::nullopt;
+  const process_handle server{*pid};
   for (;;) {
     const auto seen = ping(where.socket(), give_up_at);
     if (seen.what == presence::running) {
@@ -117,7 +132,7 @@ local_status launch_and_wait(const place& where, time_point give_up_at) {
            last_line(where.log_file()));
     }
     if (boottime_now() >= give_up_at) {
-      fail(where.log_file(), "redis-server (process " + std::to_string(pid) + ") was started and does not answer.",
+      fail(where.log_file(), "redis-server (process " + std::to_string(*pid) + ") was started and does not answer.",
            last_line(where.log_file()));
     }
   }
@@ -133,6 +148,28 @@ answer ping_until_loaded(const place& where, time_point give_up_at) {
   return seen;
 }
 
+struct found {
+  answer seen;
+  std::optional<server_lock> no_server;  // Nobody listens, and no server is: not one that is about to, either.
+};
+
+// Of one whose starter has ended nothing shows but the lock, until it listens.
+found look_for_server(const place& where, duration patience_for_answer, time_point give_up_at) {
+  for (;;) {
+    found now{ping_until_loaded(where, boottime_now() + patience_for_answer), std::nullopt};
+    if (now.seen.what != presence::absent && now.seen.what != presence::refusing) return now;
+    now.no_server = server_lock::try_take(where.directory);
+    if (now.no_server) return now;
+    if (boottime_now() >= give_up_at) {
+      fail(where.directory,
+           "A server of it runs that does not listen at its socket, which somebody may have removed: `pkill -f "
+           "'unixsocket.*" +
+               where.socket() + "'` ends it. Or another program has locked the directory.");
+    }
+    pause_for(5ms);
+  }
+}
+
 }  // namespace
 
 local_status start(std::string_view directory) {
@@ -145,17 +182,12 @@ local_status start(std::string_view directory) {
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
   // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
   // answers.
-  const auto seen =
-      ping_until_loaded(where, boottime_now() + (before.what == presence::silent ? silence_again : silence));
-  switch (seen.what) {
-    case presence::running: return status_of(where, seen);
-    case presence::refusing:
-    case presence::absent: break;
-    case presence::loading:
-    case presence::silent:
-    case presence::foreign: fail_not_ours(where, seen);
+  for (;;) {
+    auto now = look_for_server(where, before.what == presence::silent ? silence_again : silence, give_up_at);
+    if (now.seen.what == presence::running) return status_of(where, now.seen);
+    if (!now.no_server) fail_not_ours(where, now.seen);
+    if (auto started = launch_and_wait(where, std::move(*now.no_server), give_up_at)) return *started;
   }
-  return launch_and_wait(where, give_up_at);
 }
 
 local_status stop(std::string_view directory) {
@@ -163,7 +195,7 @@ local_status stop(std::string_view directory) {
   if (!where.exists) return status_of(where, {});
   const auto give_up_at = boottime_now() + patience;
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
-  const auto seen = ping(where.socket(), boottime_now() + silence);
+  const auto [seen, no_server] = look_for_server(where, silence, give_up_at);
   switch (seen.what) {
     case presence::absent: return status_of(where, seen);
     case presence::silent:

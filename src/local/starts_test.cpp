@@ -2,16 +2,15 @@
 // Which starts count, and that a first one is told from a restart.
 #include "local/starts.hpp"
 
+#include "local/other_server.hpp"
 #include "local/private_mounts.hpp"
 #include "local/process.hpp"
 #include "local/scratch_directory.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <holdfast/error.hpp>
 #include <holdfast/local.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,23 +18,6 @@
 
 namespace holdfast::local {
 namespace {
-
-// A program in the place of redis-server for as long as this lives.
-class other_server {
-public:
-  other_server(const scratch_directory& scratch, const std::string& text) : path_{std::getenv("PATH")} {
-    const auto program = scratch.path() + "/redis-server";
-    std::ofstream{program} << text;
-    ::chmod(program.c_str(), 0755);
-    ::setenv("PATH", (scratch.path() + ":" + path_).c_str(), 1);
-  }
-  ~other_server() { ::setenv("PATH", path_.c_str(), 1); }
-  other_server(const other_server&) = delete;
-  other_server& operator=(const other_server&) = delete;
-
-private:
-  std::string path_;
-};
 
 bool starts(const scratch_directory& scratch) {
   try {
