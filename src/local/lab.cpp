@@ -67,7 +67,10 @@ struct chosen_node : opened_lab {
     member = &*found;
   }
 
-  process_handle process() const { return {record->boot == boot_id() ? member->pid : 0, member->started}; }
+  process_handle process() const {
+    if (member->pid == 0 || record->boot != boot_id()) return process_handle::none();
+    return {member->pid, member->started};
+  }
 
   void signal(int number) const {
     if (!process().signal(number)) fail(member->address(), fmt::format("Its process {} does not run.", member->pid));

@@ -129,12 +129,12 @@ std::optional<lab_record> load(const lab_place& place) {
 std::vector<lab_member> end_all(const lab_record& lab) {
   std::vector<lab_member> ended;
   if (lab.boot != boot_id()) return ended;  // Whatever has these pids now, it is nothing of ours.
-  std::vector<process_handle> processes;
+  std::vector<process_handle> processes;    // All of them, before the first is hurt: one may be out of sight.
   for (const auto& member : lab.members) {
-    processes.emplace_back(member.pid, member.started);
+    processes.push_back(member.pid == 0 ? process_handle::none() : process_handle{member.pid, member.started});
     if (processes.back().running()) ended.push_back(member);
-    processes.back().signal(SIGKILL);
   }
+  for (const auto& process : processes) process.signal(SIGKILL);
   for (std::size_t i = 0; i < processes.size(); ++i)
     if (!processes[i].ended_within(10s))
       fail(lab.members[i].address(),

@@ -35,7 +35,7 @@ void save(const lab_place& place, const lab_record& lab);
 std::optional<lab_record> load(const lab_place& place);
 
 // Sends KILL to the processes that are still those of the record, and to no others, and waits for their end. Returns
-// the members that ran.
+// the members that ran. Throws error with errc::local_server if that of one cannot be told.
 std::vector<lab_member> end_all(const lab_record& lab);
 
 // What a lab has made in there; the directory itself only if that was made for it and has nothing else in it.

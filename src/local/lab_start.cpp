@@ -91,6 +91,19 @@ private:
   std::string salt_ = random_salt();
 };
 
+// Nothing is left, or, if it cannot be ended, everything: the words for that go behind those for what went wrong
+// before.
+std::string undo(const lab_place& place, const lab_record& record) {
+  try {
+    end_all(record);
+  } catch (const error& e) {
+    return fmt::format(" And what was started is still there ({}: {}): `holdfast lab stop {}`.", e.detail().subject,
+                       e.detail().server_text, place.directory);
+  }
+  remove_all(place, record);
+  return {};
+}
+
 void check_ready_within(std::chrono::milliseconds span) {
   if (span >= 0ms && span <= detail::longest_wait) return;
   throw error{errc::invalid_option,
@@ -103,6 +116,7 @@ void check_ready_within(std::chrono::milliseconds span) {
 void launch_member(const lab_place& place, const std::string& server, lab_record& lab, lab_member& member) {
   daemon_plan plan{.words = {server, place.config_of(member)}, .log_file = place.log_of(member)};
   if (member.role == lab_role::sentinel) plan.words.emplace_back("--sentinel");
+  check_that_processes_can_be_watched();
   member.pid = launch(plan);
   member.started = started_at(member.pid);
   save(place, lab);
@@ -138,9 +152,12 @@ lab start(lab_kind kind, const lab_options& options, const port_source& ports) {
         if (attempt == 5) fail("127.0.0.1", "Its ports were taken by other programs, five times in a row.");
       }
     }
+  } catch (const error& e) {
+    auto detail = e.detail();
+    detail.why += undo(place, record);
+    throw error(e.code(), std::move(detail));
   } catch (...) {
-    end_all(record);
-    remove_all(place, record);
+    undo(place, record);
     throw;
   }
 }

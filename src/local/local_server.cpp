@@ -113,6 +113,7 @@ std::optional<int> launch_recorded(const recorded_start& start, const std::strin
 
 std::optional<local_status> launch_and_wait(const place& where, server_lock no_server, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
+  check_that_processes_can_be_watched();
   if (where.shared) adopt_files(where);
   const recorded_start start{where};
   const auto pid = launch_recorded(start, program, where, std::move(no_server));
@@ -170,6 +171,14 @@ found look_for_server(const place& where, duration patience_for_answer, time_poi
   }
 }
 
+bool is_left_by_server(const place& where, time_point give_up_at) {
+  while (!server_lock::try_take(where.directory)) {
+    if (boottime_now() >= give_up_at) return false;
+    pause_for(1ms);
+  }
+  return true;
+}
+
 }  // namespace
 
 local_status start(std::string_view directory) {
@@ -208,11 +217,12 @@ local_status stop(std::string_view directory) {
     ::unlink(where.socket().c_str());
     return status_of(where, seen);
   }
-  const process_handle server{seen.pid};
+  const auto server = seen.pid == 0 ? process_handle::none() : process_handle{seen.pid};
   const auto told = shut_down(where.socket(), give_up_at);
   if (told.what == presence::foreign) fail(where.socket(), "The server refuses to end.", told.words);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now());
-  if (!server.ended_within(std::max(left, std::chrono::milliseconds{0}))) {
+  // Of one in another container there is no number, but its lock.
+  if (!server.ended_within(std::max(left, 0ms)) || (seen.pid == 0 && !is_left_by_server(where, give_up_at))) {
     fail(where.socket(), "The server (process " + std::to_string(seen.pid) + ") was told to end and did not.");
   }
   return status_of(where, {});

@@ -1,36 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/process.hpp"
 
+#include "local/clock.hpp"
+#include "local/failure.hpp"
+
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 namespace holdfast::local {
 namespace {
 
 constexpr const char* boot_id_file = "/proc/sys/kernel/random/boot_id";
 
+std::string name_of(int pid) { return "process " + std::to_string(pid); }
+
+// What is said of a process is believed by those who start another one in its place or remove its files: so "it has
+// ended" is nothing that may be supposed.
+[[noreturn]] void fail_to_see(const std::string& subject, const std::string& by, int error_number) {
+  const auto way_out = error_number == EMFILE || error_number == ENFILE
+                           ? "more descriptors are needed (ulimit -n)."
+                           : "outside of this sandbox or container it can, on Linux 5.3 or later.";
+  fail_with_errno(subject, "Whether it runs cannot be told by " + by + "; " + way_out, error_number);
+}
+
+// A short file of /proc; nullopt with errno if it cannot be read.
+std::optional<std::string> text_of(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::string text;
+  std::array<char, 1024> bytes;
+  ssize_t count = 0;
+  while ((count = ::read(fd, bytes.data(), bytes.size())) > 0 || (count < 0 && errno == EINTR))
+    text.append(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  const int error_number = errno;
+  ::close(fd);
+  errno = error_number;
+  return count == 0 ? std::optional{std::move(text)} : std::nullopt;
+}
+
 // Field `number` of /proc/PID/stat, counted as proc(5) does, from 3 on: the second is a name and may hold anything, but
-// its closing parenthesis is the last one.
+// its closing parenthesis is the last one. Empty if there is no such file.
 std::string field_of(int pid, int number) {
   if (pid <= 0) return {};
-  std::ifstream stat{"/proc/" + std::to_string(pid) + "/stat"};
-  std::ostringstream all;
-  all << stat.rdbuf();
-  const auto text = all.str();
-  const auto end = text.rfind(')');
+  const auto path = "/proc/" + std::to_string(pid) + "/stat";
+  const auto text = text_of(path);
+  if (!text && errno != ENOENT && errno != ESRCH) fail_to_see(name_of(pid), path, errno);
+  if (!text) return {};
+  const auto end = text->rfind(')');
   if (end == std::string::npos) return {};
-  std::istringstream words{text.substr(end + 1)};
+  std::istringstream words{text->substr(end + 1)};
   std::string word;
   for (int at = 3; at <= number; ++at) {
     if (!(words >> word)) return {};
   }
   return word;
+}
+
+std::optional<std::string> boot_id_if_readable() {
+  auto id = text_of(boot_id_file);
+  if (id) id->erase(std::min(id->find('\n'), id->size()));
+  return id;
 }
 
 }  // namespace
@@ -46,27 +86,38 @@ char state_of(int pid) {
 }
 
 std::string boot_id() {
-  std::string id;
-  std::ifstream{boot_id_file} >> id;
-  return id;
+  auto id = boot_id_if_readable();
+  if (id && !id->empty()) return std::move(*id);
+  fail_with_errno(boot_id_file, "Whether the machine was booted since cannot be told.", id ? EIO : errno);
 }
 
 std::string kernel_boot_id() {
   struct statfs seen {};
   if (::statfs(boot_id_file, &seen) != 0 || seen.f_type != PROC_SUPER_MAGIC)
     return {};  // Something is mounted over it.
-  return boot_id();
+  return boot_id_if_readable().value_or("");
 }
 
-process_handle::process_handle(int pid) : fd_{pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1} {}
+void check_that_processes_can_be_watched() {
+  const int ours = ::getpid();
+  const process_handle self{ours};
+  if (started_at(ours) == 0) fail_to_see(name_of(ours), "/proc", ENOENT);
+}
+
+process_handle::process_handle(int pid) : fd_{pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1} {
+  if (fd_ >= 0) return;
+  if (pid <= 0) fail_to_see(name_of(pid), "its number, which is of another container", ESRCH);
+  if (errno != ESRCH) fail_to_see(name_of(pid), "pidfd_open(2)", errno);
+}
 
 // First the descriptor, then the question: if the process that is there now is the one that we mean, it was there a
 // moment ago too.
 process_handle::process_handle(int pid, std::uint64_t started) : process_handle{pid} {
-  if (fd_ >= 0 && (started == 0 || started_at(pid) != started)) {
-    ::close(fd_);
-    fd_ = -1;
-  }
+  if (fd_ < 0) return;
+  const auto seen = started_at(pid);
+  if (seen != 0 && seen == started) return;
+  if (seen == 0 && running()) fail_to_see(name_of(pid), "/proc", ENOENT);
+  ::close(std::exchange(fd_, -1));
 }
 
 process_handle::~process_handle() {
@@ -75,13 +126,23 @@ process_handle::~process_handle() {
 
 bool process_handle::ended_within(std::chrono::milliseconds time) const {
   if (fd_ < 0) return true;
-  pollfd watched{fd_, POLLIN, 0};
-  return ::poll(&watched, 1, static_cast<int>(time.count())) > 0;
+  const auto give_up_at = boottime_now() + time;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now()).count();
+    pollfd watched{fd_, POLLIN, 0};
+    const int ended = ::poll(&watched, 1, static_cast<int>(std::clamp<long long>(left, 0, 60'000)));
+    if (ended > 0) return true;
+    if (ended < 0 && errno != EINTR) fail_to_see("a process", "poll(2)", errno);
+    if (ended == 0 && boottime_now() >= give_up_at) return false;
+  }
 }
 
 bool process_handle::signal(int number) const {
   // A zombie takes signals too, and nothing comes of them.
-  return running() && ::syscall(SYS_pidfd_send_signal, fd_, number, nullptr, 0) == 0;
+  if (!running()) return false;
+  if (::syscall(SYS_pidfd_send_signal, fd_, number, nullptr, 0) == 0) return true;
+  if (errno == ESRCH) return false;
+  fail_with_errno("signal " + std::to_string(number), "It cannot be sent to a process of ours.", errno);
 }
 
 }  // namespace holdfast::local

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process by more than its number: numbers are given again, and a signal must never reach a stranger.
+// A process by more than its number: numbers are given again, and a signal must never reach a stranger. What cannot be
+// seen, for want of a descriptor or of a permission, is never taken for an end: all of this throws error with
+// errc::local_server then.
 #pragma once
 
 #include <chrono>
@@ -8,7 +10,7 @@
 
 namespace holdfast::local {
 
-// In clock ticks since boot, as the kernel writes it; 0 if there is no such process.
+// In clock ticks since boot, as the kernel writes it; 0 if /proc shows no such process.
 std::uint64_t started_at(int pid);
 
 // The letter that ps shows ('T': stopped), or 0.
@@ -17,16 +19,24 @@ char state_of(int pid);
 // Differs between two runs of the kernel, which both count ticks and pids from the beginning.
 std::string boot_id();
 
-// The same of the kernel, for all its containers: empty where one has an id of its own (systemd-nspawn, LXC).
+// The same of the kernel, for all its containers: empty where one has an id of its own (systemd-nspawn, LXC), or it
+// cannot be read. Never throws.
 std::string kernel_boot_id();
+
+// Before a process is started: one that could not be watched is better not there.
+void check_that_processes_can_be_watched();
 
 // Holds on to one process, by a descriptor and not by its number: what it is asked and told later cannot mean another.
 class process_handle {
 public:
+  // None, if it has ended. 0 is the number of one in another container, and of none that can be watched.
   explicit process_handle(int pid);
 
-  // Only if it is the one that started then; else, there is none.
+  // Only if it is the one that started then; else, it has ended. 0: it had when it was asked for its start.
   process_handle(int pid, std::uint64_t started);
+
+  // As good as ended.
+  static process_handle none() { return {}; }
 
   ~process_handle();
   process_handle(process_handle&& other) noexcept : fd_{other.fd_} { other.fd_ = -1; }
@@ -42,7 +52,9 @@ public:
   bool signal(int number) const;
 
 private:
-  int fd_;
+  process_handle() = default;
+
+  int fd_ = -1;
 };
 
 }  // namespace holdfast::local

@@ -61,11 +61,9 @@ TEST(process, with_another_start_time_is_left_alone) {
 }
 
 TEST(process, that_is_none_has_ended) {
-  for (const int pid : {0, -1}) {
-    EXPECT_FALSE(process_handle(pid).running());
-    EXPECT_FALSE(process_handle(pid).signal(SIGKILL));
-    EXPECT_EQ(started_at(pid), 0u);
-  }
+  EXPECT_FALSE(process_handle::none().running());
+  EXPECT_FALSE(process_handle::none().signal(SIGKILL));
+  for (const int pid : {0, -1}) EXPECT_EQ(started_at(pid), 0u);
 }
 
 TEST(process, moved_on_is_still_held) {
