@@ -24,6 +24,12 @@ bool is_still_there(int fd, const std::string& file) {
          ours.st_dev == named.st_dev;
 }
 
+// Not by close(2) alone: another thread may have forked, and the child has the same open file. It may never exec.
+void let_go(int fd) {
+  ::flock(fd, LOCK_UN);
+  ::close(fd);
+}
+
 }  // namespace
 
 directory_lock::directory_lock(const std::string& file, mode_t mode, time_point give_up_at) {
@@ -37,7 +43,7 @@ directory_lock::directory_lock(const std::string& file, mode_t mode, time_point 
     const int error_number = errno;
     if (is_locked && is_still_there(fd_, file)) return;
     if (is_locked || (error_number != EWOULDBLOCK && error_number != EINTR)) {
-      ::close(fd_);
+      let_go(fd_);
       fd_ = -1;
       if (!is_locked) fail_with_errno(file, "It cannot be locked.", error_number);
     }
@@ -49,6 +55,6 @@ directory_lock::directory_lock(const std::string& file, mode_t mode, time_point 
   }
 }
 
-directory_lock::~directory_lock() { ::close(fd_); }
+directory_lock::~directory_lock() { let_go(fd_); }
 
 }  // namespace holdfast::local
