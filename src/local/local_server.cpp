@@ -14,6 +14,7 @@
 #include "local/starts.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,17 +43,33 @@ local_status status_of(const place& where, const answer& seen) {
   local_status status;
   status.directory = where.directory;
   status.socket = where.socket();
-  status.running = seen.what == presence::running || seen.what == presence::loading;
+  status.running = seen.what == presence::running || seen.what == presence::loading || seen.what == presence::busy ||
+                   seen.what == presence::crowded;
   status.pid = status.running ? seen.pid : 0;
   return status;
 }
 
-[[noreturn]] void fail_not_ours(const place& where, const answer& seen) {
-  if (seen.what == presence::silent) {
-    const auto pid = seen.pid != 0 ? " (process " + std::to_string(seen.pid) + ")" : std::string{};
-    fail(where.socket(), "The server there" + pid + " accepts connections and does not answer.");
+[[noreturn]] void fail_unusable(const place& where, const answer& seen) {
+  const auto pid = seen.pid != 0 ? " (process " + std::to_string(seen.pid) + ")" : std::string{};
+  const auto server = "The server there" + pid;
+  switch (seen.what) {
+    case presence::silent: fail(where.socket(), server + " accepts connections and does not answer.");
+    case presence::loading:
+      fail(where.socket(), server + " still reads its file, which takes long if that is large; try again.", seen.words);
+    case presence::busy:
+      fail(where.socket(),
+           server + " is busy with a script: `redis-cli -s " + where.socket() +
+               " SCRIPT KILL`, or `holdfast local stop`.",
+           seen.words);
+    case presence::crowded:
+      fail(where.socket(), server + " has as many clients as it takes: end some, or `holdfast local stop`.",
+           seen.words);
+    default: fail(where.socket(), "What listens there is not the local server.", seen.words);
   }
-  fail(where.socket(), "What listens there is not the local server.", seen.words);
+}
+
+bool is_passing(presence what) {
+  return what == presence::loading || what == presence::busy || what == presence::crowded;
 }
 
 // In a shared directory the file may be another member's, who may be gone: redis-server could read it and not
@@ -126,25 +143,28 @@ std::optional<local_status> launch_and_wait(const place& where, server_lock no_s
       status.was_started = true;
       return status;
     }
-    if (seen.what == presence::foreign) fail_not_ours(where, seen);
+    if (seen.what == presence::foreign) fail_unusable(where, seen);
     if (server.ended_within(1ms)) {
       if (take_placeholder(where)) start.take_back();
       fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.",
            last_line(where.log_file()));
     }
     if (boottime_now() >= give_up_at) {
+      if (is_passing(seen.what)) fail_unusable(where, seen);
       fail(where.log_file(), "redis-server (process " + std::to_string(*pid) + ") was started and does not answer.",
            last_line(where.log_file()));
     }
   }
 }
 
-// A server that reads its file answers LOADING; it will run in a moment.
-answer ping_until_loaded(const place& where, time_point give_up_at) {
+// A server that reads its file answers LOADING; it will run in a moment. So it may be with the others.
+answer ping_until_free(const place& where, time_point give_up_at) {
   auto seen = ping(where.socket(), give_up_at);
-  while (seen.what == presence::loading && boottime_now() < give_up_at) {
+  while (is_passing(seen.what) && boottime_now() < give_up_at) {
     pause_for(5ms);
-    seen = ping(where.socket(), give_up_at);
+    auto next = ping(where.socket(), give_up_at);
+    if (next.what == presence::silent) break;  // There was no time left for the answer.
+    seen = std::move(next);
   }
   return seen;
 }
@@ -155,9 +175,10 @@ struct found {
 };
 
 // Of one whose starter has ended nothing shows but the lock, until it listens.
-found look_for_server(const place& where, duration patience_for_answer, time_point give_up_at) {
+template <class Ask>
+found look_for_server(const place& where, Ask ask, time_point give_up_at) {
   for (;;) {
-    found now{ping_until_loaded(where, boottime_now() + patience_for_answer), std::nullopt};
+    found now{ask(), std::nullopt};
     if (now.seen.what != presence::absent && now.seen.what != presence::refusing) return now;
     now.no_server = server_lock::try_take(where.directory);
     if (now.no_server) return now;
@@ -169,6 +190,15 @@ found look_for_server(const place& where, duration patience_for_answer, time_poi
     }
     pause_for(5ms);
   }
+}
+
+// Who has too many clients hears no other, but a signal: the same end. It must be meant for nobody else.
+void tell_to_end(const place& where, const process_handle& server, time_point give_up_at) {
+  const auto told = shut_down(where.socket(), give_up_at);
+  if (told.what == presence::foreign) fail(where.socket(), "The server refuses to end.", told.words);
+  if (told.what != presence::crowded) return;
+  if (!works_in(told.pid, where.directory)) fail_unusable(where, told);
+  server.signal(SIGTERM);
 }
 
 bool is_left_by_server(const place& where, time_point give_up_at) {
@@ -183,18 +213,21 @@ bool is_left_by_server(const place& where, time_point give_up_at) {
 
 local_status start(std::string_view directory) {
   const auto where = find_or_make(directory);
-  const auto before = ping_until_loaded(where, boottime_now() + silence);
+  const auto before = ping_until_free(where, boottime_now() + silence);
   if (before.what == presence::running) return status_of(where, before);
-  if (before.what == presence::foreign) fail_not_ours(where, before);
+  if (before.what == presence::foreign) fail_unusable(where, before);
   const auto give_up_at = boottime_now() + patience;
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
   // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
   // answers.
+  const bool is_known =
+      before.what == presence::silent || before.what == presence::busy || before.what == presence::crowded;
+  const auto ask = [&] { return ping_until_free(where, boottime_now() + (is_known ? silence_again : silence)); };
   for (;;) {
-    auto now = look_for_server(where, before.what == presence::silent ? silence_again : silence, give_up_at);
+    auto now = look_for_server(where, ask, give_up_at);
     if (now.seen.what == presence::running) return status_of(where, now.seen);
-    if (!now.no_server) fail_not_ours(where, now.seen);
+    if (!now.no_server) fail_unusable(where, now.seen);
     if (auto started = launch_and_wait(where, std::move(*now.no_server), give_up_at)) return *started;
   }
 }
@@ -204,13 +237,16 @@ local_status stop(std::string_view directory) {
   if (!where.exists) return status_of(where, {});
   const auto give_up_at = boottime_now() + patience;
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
-  const auto [seen, no_server] = look_for_server(where, silence, give_up_at);
+  const auto ask = [&] { return ping(where.socket(), boottime_now() + silence); };
+  const auto [seen, no_server] = look_for_server(where, ask, give_up_at);
   switch (seen.what) {
     case presence::absent: return status_of(where, seen);
     case presence::silent:
-    case presence::foreign: fail_not_ours(where, seen);
+    case presence::foreign: fail_unusable(where, seen);
     case presence::refusing:
     case presence::running:
+    case presence::busy:
+    case presence::crowded:
     case presence::loading: keep_record(where); break;
   }
   if (seen.what == presence::refusing) {
@@ -218,8 +254,7 @@ local_status stop(std::string_view directory) {
     return status_of(where, seen);
   }
   const auto server = seen.pid == 0 ? process_handle::none() : process_handle{seen.pid};
-  const auto told = shut_down(where.socket(), give_up_at);
-  if (told.what == presence::foreign) fail(where.socket(), "The server refuses to end.", told.words);
+  tell_to_end(where, server, give_up_at);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now());
   // Of one in another container there is no number, but its lock.
   if (!server.ended_within(std::max(left, 0ms)) || (seen.pid == 0 && !is_left_by_server(where, give_up_at))) {
@@ -232,7 +267,7 @@ local_status query(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const auto seen = ping(where.socket(), boottime_now() + silence);
-  if (seen.what == presence::silent || seen.what == presence::foreign) fail_not_ours(where, seen);
+  if (seen.what == presence::silent || seen.what == presence::foreign) fail_unusable(where, seen);
   return status_of(where, seen);
 }
 

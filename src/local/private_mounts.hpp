@@ -24,7 +24,11 @@ std::optional<bool> with_private_mounts(Work work) {
   if (child == 0) {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
       ::_exit(not_permitted);
-    ::_exit(work() ? 0 : 1);
+    try {
+      ::_exit(work() ? 0 : 1);
+    } catch (...) {  // Or the child would go on with the tests.
+      ::_exit(1);
+    }
   }
   int status = -1;
   ::waitpid(child, &status, 0);

@@ -2,6 +2,7 @@
 #include "local/probe.hpp"
 
 #include "local/clock.hpp"
+#include "local/failure.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -23,8 +24,9 @@ public:
   explicit connection(const std::string& path) : fd_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (fd_ < 0 || path.size() >= sizeof address.sun_path) {
-      error_ = fd_ < 0 ? errno : ENAMETOOLONG;
+    if (fd_ < 0) fail_with_errno(path, "It cannot be asked, for want of a socket (ulimit -n).", errno);
+    if (path.size() >= sizeof address.sun_path) {
+      error_ = ENAMETOOLONG;
       return;
     }
     std::memcpy(address.sun_path, path.data(), path.size());
@@ -45,8 +47,9 @@ public:
     return ::getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
   }
 
-  bool send(std::string_view bytes) {
-    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  // Whether it was heard the answer says.
+  void send(std::string_view bytes) {
+    [[maybe_unused]] const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
   // One line without its CRLF; false at the deadline. Empty and true: the peer closed.
@@ -86,6 +89,15 @@ answer not_connected(int error_number) {
   return a;
 }
 
+presence presence_of(std::string_view words) {
+  if (words == "+PONG" || words.starts_with("-MISCONF ")) return presence::running;
+  if (words.empty()) return presence::refusing;  // It ended while we asked.
+  if (words.starts_with("-LOADING ")) return presence::loading;
+  if (words.starts_with("-BUSY ")) return presence::busy;
+  if (words.starts_with("-ERR max number of clients")) return presence::crowded;
+  return presence::foreign;
+}
+
 }  // namespace
 
 answer ping(const std::string& socket_path, time_point give_up_at) {
@@ -94,15 +106,8 @@ answer ping(const std::string& socket_path, time_point give_up_at) {
   answer a;
   a.pid = server.peer_pid();
   a.what = presence::silent;
-  if (!server.send("*1\r\n$4\r\nPING\r\n")) return a;
-  if (!server.receive_line(give_up_at, a.words)) return a;
-  if (a.words == "+PONG") {
-    a.what = presence::running;
-  } else if (a.words.empty()) {
-    a.what = presence::refusing;  // It ended while we asked.
-  } else {
-    a.what = a.words.starts_with("-LOADING") ? presence::loading : presence::foreign;
-  }
+  server.send("*1\r\n$4\r\nPING\r\n");  // One that has too many clients says so and closes, before it is asked.
+  if (server.receive_line(give_up_at, a.words)) a.what = presence_of(a.words);
   return a;
 }
 
@@ -113,9 +118,10 @@ answer shut_down(const std::string& socket_path, time_point give_up_at) {
   a.pid = server.peer_pid();
   a.what = presence::silent;
   // The append-only file is flushed; NOSAVE because there is no snapshot to write beside it.
-  if (!server.send("*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n")) return a;
+  server.send("*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n");
   if (!server.receive_line(give_up_at, a.words)) return a;
-  a.what = a.words.empty() ? presence::refusing : presence::foreign;
+  a.what = presence_of(a.words);
+  if (a.what != presence::refusing && a.what != presence::crowded) a.what = presence::foreign;
   return a;
 }
 

@@ -14,7 +14,9 @@ enum class presence {
   refusing,  // A socket file that nobody listens on: its server died.
   silent,    // Somebody accepts and does not answer, or is too busy to accept.
   loading,   // A Redis that reads its file.
-  running,   // +PONG.
+  busy,      // One that a script keeps from all else.
+  crowded,   // One that has as many clients as it takes.
+  running,   // +PONG; or -MISCONF, while its disk is full: what it holds it still holds.
   foreign,   // It answers, but not like a Redis of ours; `words` says what.
 };
 
@@ -24,9 +26,11 @@ struct answer {
   std::string words;  // The answer, or the system's words.
 };
 
+// Throws error with errc::local_server if we cannot even ask.
 answer ping(const std::string& socket_path, time_point give_up_at);
 
-// Sends SHUTDOWN. The answer is `refusing` when the server closed the connection, as it should.
+// Sends SHUTDOWN. The answer is `refusing` when the server closed the connection, as it should, `crowded` when it did
+// not hear it, and `foreign` when it refuses.
 answer shut_down(const std::string& socket_path, time_point give_up_at);
 
 }  // namespace holdfast::local

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -83,6 +84,13 @@ std::uint64_t started_at(int pid) {
 char state_of(int pid) {
   const auto text = field_of(pid, 3);
   return text.empty() ? '\0' : text.front();
+}
+
+bool works_in(int pid, const std::string& directory) {
+  struct stat its {};
+  struct stat named {};
+  return pid > 0 && ::stat(("/proc/" + std::to_string(pid) + "/cwd").c_str(), &its) == 0 &&
+         ::stat(directory.c_str(), &named) == 0 && its.st_dev == named.st_dev && its.st_ino == named.st_ino;
 }
 
 std::string boot_id() {

@@ -16,6 +16,9 @@ std::uint64_t started_at(int pid);
 // The letter that ps shows ('T': stopped), or 0.
 char state_of(int pid);
 
+// Is that its current directory? False also if it may not be known.
+bool works_in(int pid, const std::string& directory);
+
 // Differs between two runs of the kernel, which both count ticks and pids from the beginning.
 std::string boot_id();
 

@@ -40,7 +40,11 @@ std::optional<bool> in_sandbox(Prepare prepare, Work work) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (!prepare()) ::_exit(not_permitted);
-    ::_exit(work() ? 0 : 1);
+    try {
+      ::_exit(work() ? 0 : 1);
+    } catch (...) {  // Or the child would go on with the tests.
+      ::_exit(1);
+    }
   }
   int status = -1;
   ::waitpid(child, &status, 0);
