@@ -39,10 +39,10 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   ::_exit(127);
 }
 
-// Its foreground is ours, and nobody else's of our group, to give away.
-bool is_ours_to_give(int terminal) {
-  return terminal >= 0 && ::tcgetpgrp(terminal) == ::getpgrp() && processes_of_group(::getpgrp()).size() == 1;
-}
+bool is_ours(int terminal) { return terminal >= 0 && ::tcgetpgrp(terminal) == ::getpgrp(); }
+
+// Its foreground is ours, and nobody else's of our group: to give away at once.
+bool is_ours_alone(int terminal) { return is_ours(terminal) && processes_of_group(::getpgrp()).size() == 1; }
 
 }  // namespace
 
@@ -64,9 +64,9 @@ void child::start(const child_plan& plan) {
   const pid_t parent = ::getpid();
   std::array<int, 2> report{};
   if (::pipe2(report.data(), O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
-  const bool gives = is_ours_to_give(terminal_);
+  had_terminal_ = is_ours_alone(terminal_);
   pid_ = ::vfork();
-  if (pid_ == 0) become(plan, words.data(), environment.data(), gives ? terminal_ : -1, parent, report[1]);
+  if (pid_ == 0) become(plan, words.data(), environment.data(), had_terminal_ ? terminal_ : -1, parent, report[1]);
   const int vfork_error = errno;
   ::close(report[1]);
   if (::read(report[0], &failure_, sizeof failure_) <= 0) failure_ = 0;
@@ -134,14 +134,16 @@ bool child::group_lives() const {
 }
 
 bool child::give_terminal() {
-  if (!has_terminal() && (!is_ours_to_give(terminal_) || ::tcsetpgrp(terminal_, pid_) != 0)) return false;
+  if (!has_terminal()) {
+    const bool may = wants_terminal_ ? is_ours(terminal_) : is_ours_alone(terminal_);
+    if (!may || ::tcsetpgrp(terminal_, pid_) != 0) return false;
+  }
   wants_terminal_ = false;
+  had_terminal_ = true;
   return true;
 }
 
-void child::take_terminal() {
-  if (has_terminal()) ::tcsetpgrp(terminal_, ::getpgrp());
-}
+bool child::take_terminal() { return has_terminal() && ::tcsetpgrp(terminal_, ::getpgrp()) == 0; }
 
 // Asked each time: a shell takes it when we are stopped, and with `bg` it keeps it.
 bool child::has_terminal() const { return terminal_ >= 0 && ::tcgetpgrp(terminal_) == pid_; }

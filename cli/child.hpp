@@ -56,10 +56,16 @@ public:
   // Somebody of its group is still there. Only meaningful after has_ended(): before, it is the command itself.
   bool group_lives() const;
 
-  // Hands the terminal's foreground to the command's group, if we have it and nobody shares our group, for those would
-  // be stopped by the terminal; or takes it back, if the command's group has it. True when the command has it.
+  // Hands the terminal's foreground to the command's group, if ours has it; true when the command has it. When others
+  // share our group (a script's shell, a pager behind us) only to a command that waits for it: until then Ctrl-C is for
+  // all of them, and whoever of them reads it meanwhile is stopped with our group.
   bool give_terminal();
-  void take_terminal();
+
+  // Takes the foreground back for our group, if the command's group has it; true when it had.
+  bool take_terminal();
+
+  // It was given the foreground, ever: the shell above may have set it to our group once more, a moment later.
+  bool had_terminal() const noexcept { return had_terminal_; }
 
 private:
   void start(const child_plan& plan);
@@ -73,6 +79,7 @@ private:
   bool is_stopped_ = false;
   bool suspended_ = false;
   bool wants_terminal_ = false;
+  bool had_terminal_ = false;
   int terminal_ = -1;  // The controlling terminal, ours to give or not.
 };
 

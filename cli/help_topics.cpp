@@ -65,8 +65,13 @@ While the command runs they are passed on to its process group, and WINCH, TSTP 
 command's. A signal that our parent ignores (nohup) stays ignored.
 TSTP (Ctrl-Z) suspends the command and then us, and nothing is renewed until CONT; what has not stopped after 100 ms
 gets STOP. It is ignored where nobody could say `fg`: as PID 1, or at the head of a session (ssh -t HOST, xterm -e).
-The command has a process group of its own and the terminal's foreground if we had it; --foreground leaves it in ours,
-and then signals go to the command alone.
+INT, QUIT, TERM and HUP also wake a command that is stopped.
+The command has a process group of its own and, if we are alone in ours, the terminal's foreground from the start.
+Inside a script, `make` or a pipeline the foreground is the script's, and the command gets it when it first uses the
+terminal, until it ends. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that it
+ends afterwards makes us pass it on. After Ctrl-C or Ctrl-\ we end by that signal ourselves (status 128+N all the same),
+so that shells end their loops; not at the head of a session.
+--foreground leaves the command in our process group, and then signals go to the command alone.
 As PID 1, holdfast also collects orphans.
 )"},
 };

@@ -76,11 +76,7 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s, const server
   }
 }
 
-}  // namespace
-
-int hold_command(const settings& s) {
-  auto options = options_of(s);  // Where signals still end us: its password may never come.
-  signal_inbox inbox;
+int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
   server at = open_server(s, std::move(options), inbox);
@@ -100,6 +96,14 @@ int hold_command(const settings& s) {
   }
   if (!s.quiet) warn_of_unknown_release(s, why);
   return exit;
+}
+
+}  // namespace
+
+int hold_command(const settings& s) {
+  auto options = options_of(s);  // Where signals still end us: its password may never come.
+  signal_inbox inbox;
+  return inbox.end(hold_lock(s, std::move(options), inbox));
 }
 
 }  // namespace holdfast::cli

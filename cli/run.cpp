@@ -83,11 +83,7 @@ int release(lease& held, const settings& s, const server& at, const ending& end)
   return end.exit;
 }
 
-}  // namespace
-
-int run_command(const settings& s) {
-  auto options = options_of(s);  // Where signals still end us: its password may never come.
-  signal_inbox inbox;
+int run_under_lock(const settings& s, client_options options, signal_inbox& inbox) {
   server at = open_server(s, std::move(options), inbox);
   const auto entry = entry_of(at, s);
 
@@ -108,10 +104,19 @@ int run_command(const settings& s) {
 
   const auto end = supervise(*held, command, inbox, s, at);
   command.take_terminal();
+  if (command.had_terminal()) inbox.missed(end.exit - 128);
   if (!end.was_stopped) return release(*held, s, at, end);
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
   if (held->valid()) held->release();
   return end.exit;
+}
+
+}  // namespace
+
+int run_command(const settings& s) {
+  auto options = options_of(s);  // Where signals still end us: its password may never come.
+  signal_inbox inbox;
+  return inbox.end(run_under_lock(s, std::move(options), inbox));
 }
 
 }  // namespace holdfast::cli

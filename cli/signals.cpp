@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@ bool is_ignored(int number) {
   return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+bool is_interrupt(int number) { return number == SIGINT || number == SIGQUIT; }
+
 }  // namespace
 
 signal_inbox::signal_inbox() {
@@ -36,6 +39,7 @@ signal_inbox::signal_inbox() {
   sigset_t blocked = read;
   sigaddset(&blocked, SIGPIPE);  // A reader of our messages that went away must not end the lease's only keeper.
   sigaddset(&blocked, SIGTTOU);  // Giving and taking the terminal is done from the background.
+  sigaddset(&blocked, SIGTTIN);  // A neighbour of our group that reads it then stops all of us: we go on renewing.
   if (::pthread_sigmask(SIG_BLOCK, &blocked, &mask_of_parent_) != 0)
     throw std::system_error{errno, std::generic_category(), "pthread_sigmask"};
   descriptor_ = ::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -48,7 +52,28 @@ signal_inbox::~signal_inbox() { ::close(descriptor_); }
 std::optional<received_signal> signal_inbox::take() {
   signalfd_siginfo info{};
   if (::read(descriptor_, &info, sizeof info) != sizeof info) return std::nullopt;
-  return received_signal{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+  const received_signal got{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+  if (got.from_terminal && is_interrupt(got.number)) interrupt_ = got.number;
+  return got;
+}
+
+void signal_inbox::missed(int number) {
+  if (!is_interrupt(number)) return;
+  interrupt_ = number;
+  is_missed_ = true;
+}
+
+int signal_inbox::end(int status) const {
+  if (interrupt_ == 0 || status != 128 + interrupt_) return status;
+  // At the head of a session there is no shell above us; ssh would make 255 of it.
+  if (::getsid(0) == ::getpid() || is_ignored(interrupt_)) return status;
+  ::prctl(PR_SET_DUMPABLE, 0);  // QUIT is not to leave a core: nothing is wrong with us.
+  sigset_t it;
+  sigemptyset(&it);
+  sigaddset(&it, interrupt_);
+  ::pthread_sigmask(SIG_UNBLOCK, &it, nullptr);
+  ::kill(is_missed_ ? 0 : ::getpid(), interrupt_);
+  return status;
 }
 
 bool asks_to_end(int signal_number) {

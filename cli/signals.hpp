@@ -31,11 +31,20 @@ public:
 
   std::optional<received_signal> take();
 
+  // Ctrl-C or Ctrl-\ went to the command alone, which had the terminal.
+  void missed(int number);
+
+  // `status`, unless it is that of a Ctrl-C or Ctrl-\: then we end by that signal. The status is 128+N all the same,
+  // but a shell ends its script or its loop only when its child has died of it.
+  int end(int status) const;
+
   // The mask that our parent gave us, for the command to start with.
   const sigset_t& mask_of_parent() const noexcept { return mask_of_parent_; }
 
 private:
   sigset_t mask_of_parent_{};
+  int interrupt_ = 0;  // The last of the terminal's that asks us to end.
+  bool is_missed_ = false;
   int descriptor_ = -1;
 };
 

@@ -145,11 +145,15 @@ private:
         return;
       default: break;
     }
-    if (has_it_already(signal)) return;
-    command_.signal(signal.number);
-    if (signal.number != SIGTERM && signal.number != SIGHUP) return;
+    if (!has_it_already(signal)) command_.signal(signal.number);
+    if (!wakes(signal.number)) return;
     standstill_.cancel();
     command_.signal(SIGCONT);
+  }
+
+  // Those that somebody sends to see the end of it; a command that is stopped does not hear them. USR1 may be anything.
+  static bool wakes(int number) {
+    return number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT;
   }
 
   // The terminal's signals go to a whole group, and with --foreground ours is the command's. But a hang-up is told to
@@ -194,19 +198,22 @@ private:
     if (!settings_.quiet)
       try_say(fmt::format("suspended; '{}' is not renewed and ends in {}", visible(held_.name()),
                           to_text(held_.remaining())));
-    command_.take_terminal();
-    ::kill(::getpid(), SIGSTOP);
+    // A Ctrl-Z that the command got in our stead was for all of our group: a script's shell has to stand too, or the
+    // shell above it sees nothing of it.
+    const bool had_terminal = command_.take_terminal();
+    ::kill(had_terminal ? 0 : ::getpid(), SIGSTOP);
   }
 
   // The command stands still until it has the terminal; we go on renewing. What was stopped stays so until it is told.
+  // With --quiet too: the lock is kept until somebody does something.
   void lend_terminal() {
     if (command_.has_ended()) return;
     if (command_.give_terminal()) {
       command_.signal(SIGCONT);
-    } else if (!settings_.quiet && !std::exchange(is_terminal_told_, true)) {
+    } else if (!std::exchange(is_terminal_told_, true)) {
       try_say(
-          fmt::format("the command under '{}' waits for the terminal: bring it to the foreground (fg), or start it "
-                      "with --foreground",
+          fmt::format("the command under '{}' waits for the terminal: bring it to the foreground (fg), or give it "
+                      "another input (</dev/null)",
                       visible(held_.name())));
     }
   }

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""At a terminal: as a job of a shell, alone in its foreground, and inside a script."""
+
+import os
+import pty
+import re
+import signal
+import unittest
+
+from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
+
+
+class Shell:
+    """An interactive bash on a terminal of its own, and what has been seen there."""
+
+    def __init__(self, environment):
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environment)
+        os.set_blocking(self.terminal, False)
+        self.seen = ""
+        self.all = ""
+        self.type("PS1=\n")
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def ctrl_c(self):
+        """Returns when the shell reads again: what is typed before would be somebody else's."""
+        self.type("\x03")
+        until(lambda: os.tcgetpgrp(self.terminal) == self.pid, "the job has ended", deadline=15)
+
+    def shows(self, pattern):
+        """Waits until `pattern` is on the terminal, behind what was waited for before; gives the match."""
+        def look():
+            try:
+                more = os.read(self.terminal, 65536).decode(errors="replace")
+                self.seen += more
+                self.all += more
+            except (BlockingIOError, OSError):
+                pass
+            return re.search(pattern, self.seen, re.M)
+        try:
+            found = until(look, f"{pattern!r} on the terminal", deadline=15)
+        except AssertionError as e:
+            raise AssertionError(f"{e}; seen: {self.seen!r}") from e
+        self.seen = self.seen[found.end():]
+        return found
+
+    def end(self):
+        os.close(self.terminal)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+class Job(CommandTest):
+    """Started with & by a shell that has job control."""
+
+    def shell(self):
+        shell = Shell(self.environment)
+        self.addCleanup(shell.end)
+        return shell
+
+    # The terminal's input wakes all that poll it, and stops those in the background that read it.
+    def test_hold_keeps_its_lock_while_other_commands_are_typed(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} hold --ttl 1s {self.lock} &\n")
+        shell.shows(r"^\d{16}")
+        shell.type("echo pid $!.\n")
+        holder = int(shell.shows(r"^pid (\d+)\.")[1])
+        for count in range(20):
+            shell.type(f"echo line {count}.\n")
+            shell.shows(f"^line {count}\\.")
+            self.assertNotEqual(state_of(holder), "T")
+        renewed = self.server.scripts_run() + 4
+        until(lambda: self.server.scripts_run() >= renewed or not is_alive(holder), "it is renewed")
+        self.assertFalse(self.is_free())
+        shell.type("fg\n")
+        until(lambda: os.tcgetpgrp(shell.terminal) == os.getpgid(holder), "it is in the foreground")
+        shell.type("\x04")
+        until(lambda: not is_alive(holder), "the end of its input ends it")
+        self.assertTrue(self.is_free())
+
+    # It is stopped by its first read; the job itself runs, so that fg sends nothing.
+    def test_a_command_that_reads_the_terminal_goes_on_after_fg(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} run --ttl 1s {self.lock} -- sh -c 'read line; echo got $line.; exit 7' &\n")
+        shell.shows(f"the command under '{self.lock}' waits for the terminal")
+        renewed = self.server.scripts_run() + 4
+        until(lambda: self.server.scripts_run() >= renewed, "it is renewed meanwhile")
+        shell.type("fg\n")
+        shell.shows(f"run --ttl 1s {self.lock}")
+        shell.type("something\n")
+        shell.shows(r"^got something\.")
+        shell.type("echo status $?.\n")
+        shell.shows(r"^status 7\.")
+
+    # Whoever stops us with STOP takes us by surprise; the shell takes the terminal, and with bg it keeps it.
+    def test_of_which_only_holdfast_was_stopped_leaves_the_shell_its_terminal(self):
+        shell = self.shell()
+        go = self.path("go")
+        shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c 'echo up $PPID.; until test -e {go}; do sleep 0.01; done'\n")
+        holder = int(shell.shows(r"up (\d+)\.")[1])
+        os.kill(holder, signal.SIGSTOP)
+        shell.shows("Stopped")
+        shell.type("bg\n")
+        until(lambda: state_of(holder) != "T", "it goes on")
+        open(go, "w", encoding="utf-8").close()
+        until(lambda: not is_alive(holder), "it has ended")
+        shell.type("echo still here.\n")
+        shell.shows(r"^still here\.")
+
+    def test_ctrl_z_stops_also_those_of_the_group_that_ignore_it(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c '(trap \"\" TSTP; exec sleep 60) & echo pid $!.; wait'\n")
+        member = int(shell.shows(r"pid (\d+)\.")[1])
+        until(lambda: content(f"/proc/{member}/comm") == "sleep\n", "it ignores TSTP")
+        shell.type("\x1a")
+        shell.shows("Stopped")
+        self.assertEqual(state_of(member), "T")
+        shell.type("fg\n")
+        until(lambda: state_of(member) != "T", "it goes on")
+        shell.type("\x03")
+        shell.type("echo still here.\n")
+        shell.shows(r"^still here\.")
+
+    def test_ctrl_z_and_fg_and_bg_work_on_a_command_that_began_in_the_background(self):
+        shell = self.shell()
+        shell.type(f"{COMMAND} run --ttl 30s {self.lock} -- sh -c 'read line; echo got $line.; read line' &\n")
+        shell.shows("waits for the terminal")
+        shell.type("fg\none\n")
+        shell.shows(r"^got one\.")
+        shell.type("\x1a")
+        shell.shows("Stopped")
+        shell.type("bg\n")
+        shell.type("echo still here.\n")
+        shell.shows(r"^still here\.")
+        shell.type("fg\ntwo\n")
+        shell.type("echo status $?.\n")
+        shell.shows(r"^status 0\.")
+
+
+@unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+class Terminal(CommandTest):
+    def run_on_terminal(self, *arguments):
+        """A shell-like parent: a session with a terminal of its own, and the command in its foreground."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe(COMMAND, [COMMAND, *arguments], self.environment)
+        self.addCleanup(os.close, terminal)
+        return pid, terminal
+
+    def wait_for_text(self, terminal, text):
+        seen = b""
+        while text not in seen:
+            seen += os.read(terminal, 100)
+
+    def status_of(self, pid):
+        """Of a process that should end by itself."""
+        ended = []
+        try:
+            until(lambda: ended.extend(os.waitpid(pid, os.WNOHANG)) or ended[-2], "it has ended", deadline=10)
+        except AssertionError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        return os.waitstatus_to_exitcode(ended[-1])
+
+    def test_the_command_has_its_foreground_and_can_read_from_it(self):
+        pid, terminal = self.run_on_terminal("run", "-q", self.lock, "--", "sh", "-c", "read line; exit ${#line}")
+        os.write(terminal, b"seven..\n")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 7)
+
+    def test_ctrl_c_ends_the_command_and_the_lock_is_free(self):
+        pid, terminal = self.run_on_terminal("run", "-q", self.lock, "--", "sh", "-c", "echo up; exec sleep 60")
+        seen = b""
+        while b"up" not in seen:
+            seen += os.read(terminal, 100)
+        os.write(terminal, b"\x03")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 130)
+        self.assertTrue(self.is_free())
+
+    # As under `ssh -t HOST` and `xterm -e`.
+    def test_ctrl_z_is_ignored_at_the_head_of_a_session(self):
+        for options in (["--foreground"], []):
+            with self.subTest(options):
+                pid, terminal = self.run_on_terminal("run", "-q", *options, self.lock, "--",
+                                                     "sh", "-c", "echo up; read line; sleep 0.3; exit ${#line}")
+                self.wait_for_text(terminal, b"up")
+                os.write(terminal, b"\x1afour\n")
+                self.assertEqual(self.status_of(pid), 4)
+
+    def test_a_hang_up_ends_the_command(self):
+        for options in ([], ["--foreground"]):
+            with self.subTest(options):
+                pid, terminal = pty.fork()
+                if pid == 0:
+                    os.execvpe(COMMAND, [COMMAND, "run", "-q", *options, self.lock, "--", "sh", "-c",
+                                         "echo up; exec sleep 60"], self.environment)
+                self.wait_for_text(terminal, b"up")
+                os.close(terminal)
+                self.assertEqual(self.status_of(pid), 128 + signal.SIGHUP)
+
+    def test_foreground_is_ours_again_afterwards(self):
+        script = f"{COMMAND} run -q {self.lock} true; read line; exit ${{#line}}"
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe("bash", ["bash", "-c", script], self.environment)
+        self.addCleanup(os.close, terminal)
+        os.write(terminal, b"four\n")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 4)
+
+
+@unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+class Script(CommandTest):
+    """A script's shell, make or a pager shares our process group: the terminal is theirs as well."""
+
+    def script(self, *lines, typed="sh {}"):
+        """Types `typed` with the path of such a script into a shell."""
+        path = self.path("script")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        shell = Shell(self.environment)
+        self.addCleanup(shell.end)
+        shell.type(typed.format(path) + "\n")
+        return shell
+
+    def run_line(self, command, *options):
+        return " ".join([COMMAND, "run", "--ttl", "30s", *options, self.lock, "--", command])
+
+    def test_a_command_that_reads_the_terminal_gets_it_and_gives_it_back(self):
+        shell = self.script(self.run_line("sh -c 'echo up.; read line; echo got $line.'"),
+                            "read line; echo then $line.")
+        shell.shows(r"up\.")
+        shell.type("one\n")
+        shell.shows(r"got one\.")
+        shell.type("two\n")
+        shell.shows(r"then two\.")
+
+    # A shell ends its script only when its child has died of the signal.
+    def test_ctrl_c_ends_the_script_too_whoever_has_the_terminal(self):
+        for program in ("sh", "bash"):
+            for command in ("sh -c 'echo up.; exec sleep 60'", "sh -c 'echo up.; read line; echo asleep.; read line'"):
+                with self.subTest(program=program, command=command):
+                    shell = self.script(self.run_line(command), "echo the script goes on.", typed=program + " {}")
+                    shell.shows(r"up\.")
+                    if "asleep" in command:
+                        shell.type("line\n")
+                        shell.shows(r"asleep\.")
+                    shell.ctrl_c()
+                    shell.type("echo status $?.\n")
+                    shell.shows(r"status 130\.")
+                    self.assertNotIn("goes on", shell.all)
+                    self.assertTrue(self.is_free())
+
+    def test_ctrl_c_ends_a_loop_of_the_shell(self):
+        line = self.run_line("sh -c 'echo up $0.; exec sleep 60' $i")
+        shell = self.script(typed=f"for i in 1 2; do {line}; done")
+        shell.shows(r"up 1\.")
+        shell.ctrl_c()
+        shell.type("echo status $?.\n")
+        shell.shows(r"status 130\.")
+        self.assertNotIn("up 2", shell.all)
+
+    def test_ctrl_c_while_waiting_ends_the_script(self):
+        self.hold()
+        shell = self.script(self.run_line("true"), "echo the script goes on.", typed="bash {}")
+        self.wait_for_a_waiter()
+        shell.ctrl_c()
+        shell.type("echo status $?.\n")
+        shell.shows(r"status 130\.")
+        self.assertNotIn("goes on", shell.all)
+
+    def test_ctrl_z_suspends_the_script_while_the_command_has_the_terminal(self):
+        shell = self.script(self.run_line("sh -c 'echo up.; read line; echo got $line.; read line; echo got $line.'"),
+                            "echo status $?.")
+        shell.shows(r"up\.")
+        shell.type("one\n")
+        shell.shows(r"got one\.")
+        shell.type("\x1a")
+        shell.shows("Stopped")
+        shell.type("echo still here.\n")
+        shell.shows(r"still here\.")
+        shell.type("fg\ntwo\n")
+        shell.shows(r"got two\.")
+        shell.shows(r"status 0\.")
+
+    # Whoever of our group reads the terminal while the command has it gets us all stopped by the kernel.
+    def test_a_neighbour_that_reads_the_terminal_too_does_not_stop_the_renewals(self):
+        command = "sh -c 'echo pid $PPID. >&2; read line </dev/tty; echo; read line </dev/tty'"
+        shell = self.script(f"{self.run_line(command)} | sh -c 'read first; read line </dev/tty'", typed="bash {}")
+        holder = int(shell.shows(r"pid (\d+)\.")[1])
+        shell.type("one\n")
+        shell.shows("Stopped")
+        self.assertNotEqual(state_of(holder), "T")
+
+    def test_the_hint_is_said_with_quiet_too(self):
+        shell = self.script(self.run_line("sh -c 'read line'", "-q"), typed="sh {} &")
+        shell.shows(f"the command under '{self.lock}' waits for the terminal")
+
+
+if __name__ == "__main__":
+    unittest.main()
