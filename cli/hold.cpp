@@ -39,7 +39,7 @@ bool is_input_for_others() {
 void tell_loss(const lease& held, const ending_lease& how, const settings& s, const server& at) {
   auto what = explain_loss(held, how, s, at.locks.endpoint());
   if (what.fix.empty()) what.fix = "stop what relied on it";
-  say_error(what);
+  try_say_error(what);  // That we end is what tells whoever relies on it, and may not wait for a reader.
 }
 
 // Until the end of input (0), a signal (128+N) or the loss of the lease (79).
@@ -51,6 +51,7 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s, const server
   loss_policy policy{s.ttl, std::nullopt, on_lost::kill};
   while (true) {
     const auto now = lease_watch::now();
+    // In this order: whoever sees that nothing remains has to see why.
     const ending_lease how{held.remaining(), held.lost_reason(), now - began_at, at.renewals->trouble()};
     const auto step = policy.look(now, how.remaining, how.reason);
     if (policy.has_stopped()) {

@@ -68,8 +68,8 @@ void say_warning(const fault& what);
 // "holdfast: TEXT", one line.
 void say(std::string_view text);
 
-// As say_error, but drops the message (false) where writing it would wait for the reader. For the seconds in which a
-// lease ends: a full pipe must not keep us from stopping the command.
+// As say_error, but drops the message (false) where writing it would wait for the reader. For as long as we have a lock
+// or wait for one: a full pipe must not keep us from starting the command, from stopping it, or from a signal.
 bool try_say_error(const fault& what);
 bool try_say(std::string_view text);
 

@@ -34,9 +34,10 @@ std::string_view mode_of(const settings& s) {
 }
 
 // What env(1) and timeout(1) answer too.
-int answer_not_started(const child& command, const std::string& program) {
-  say_error({.text = fmt::format("cannot run '{}': {}", visible(program), std::strerror(command.failure()))});
-  return number(command.failure() == ENOENT ? exit_code::not_found : exit_code::not_executable);
+ending answer_not_started(const child& command, const std::string& program) {
+  return {
+      .exit = number(command.failure() == ENOENT ? exit_code::not_found : exit_code::not_executable),
+      .untold = fault{.text = fmt::format("cannot run '{}': {}", visible(program), std::strerror(command.failure()))}};
 }
 
 // What it will be if the release finds that the server ended it while the command ran, before that could be stopped for
@@ -50,15 +51,26 @@ fault lost_meanwhile(const lease& held, std::error_code reason, const settings& 
   return what;
 }
 
-// Gives the lock back. `end` is how the command ended; the result is our status.
-int release(lease& held, const settings& s, const server& at, const ending& end) {
+// The lock is not ours any more, so this may wait for its reader; until one of the signals that end us.
+void say_belated(const ending& end, signal_inbox& inbox) {
+  while (inbox.take()) {  // Meant for the command, which has ended.
+  }
+  inbox.let_end();
+  if (end.untold) say_error(*end.untold);
+  if (end.leftovers) say_warning(*end.leftovers);
+}
+
+// Gives the lock back, and then says what there is to say. `end` is how the command ended; the result is our status.
+int release(lease& held, const settings& s, const server& at, const ending& end, signal_inbox& inbox) {
   const bool was_valid = held.valid();
   const auto reason = held.lost_reason();
   const auto name = visible(held.name());
   const auto token = held.token().to_string();
   const auto loss = lost_meanwhile(held, reason, s, at, end.exit);
   error_detail why;
-  switch (held.release(why)) {
+  const auto released = held.release(why);
+  say_belated(end, inbox);
+  switch (released) {
     case release_outcome::released:
       if (s.verbose) say(fmt::format("released '{}'", name));
       return end.exit;
@@ -100,14 +112,15 @@ int run_under_lock(const settings& s, client_options options, signal_inbox& inbo
   // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
   if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
   child command{plan};
-  if (command.failure() != 0) return release(*held, s, at, {answer_not_started(command, words.front())});
+  if (command.failure() != 0) return release(*held, s, at, answer_not_started(command, words.front()), inbox);
 
   const auto end = supervise(*held, command, inbox, s, at);
   command.take_terminal();
   if (command.had_terminal()) inbox.missed(end.exit - 128);
-  if (!end.was_stopped) return release(*held, s, at, end);
+  if (!end.was_stopped) return release(*held, s, at, end, inbox);
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
   if (held->valid()) held->release();
+  say_belated(end, inbox);
   return end.exit;
 }
 

@@ -57,6 +57,13 @@ std::optional<received_signal> signal_inbox::take() {
   return got;
 }
 
+void signal_inbox::let_end() const {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&ending, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
+}
+
 void signal_inbox::missed(int number) {
   if (!is_interrupt(number)) return;
   interrupt_ = number;

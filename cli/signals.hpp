@@ -31,6 +31,9 @@ public:
 
   std::optional<received_signal> take();
 
+  // We have no lock any more, and nothing else to clean up: HUP, INT, QUIT and TERM end us again, whatever we wait for.
+  void let_end() const;
+
   // Ctrl-C or Ctrl-\ went to the command alone, which had the terminal.
   void missed(int number);
 

@@ -61,10 +61,8 @@ public:
       watch_.wake_in(std::min({span, pause, longest_sleep()}));
       wait_for_news();
     }
-    if (untold_) say_error(*untold_);
-    if (policy_.has_stopped()) return {number(exit_code::lost), true, is_told_};
-    warn_of_leftovers();
-    return {command_.exit_status(), false, is_told_};
+    if (policy_.has_stopped()) return {number(exit_code::lost), true, is_told_, untold_, {}};
+    return {command_.exit_status(), false, is_told_, untold_, leftovers()};
   }
 
 private:
@@ -81,6 +79,7 @@ private:
 
   // Does what the lease's state asks for, the command's signals before any words. Returns when to look again.
   milliseconds look() {
+    // In this order: whoever sees that nothing remains has to see why.
     const auto remaining = held_.remaining();
     const auto reason = held_.lost_reason();
     // A command that has ended by itself, and leaves nobody behind, is not stopped any more.
@@ -218,15 +217,15 @@ private:
     }
   }
 
-  void warn_of_leftovers() {
-    if (settings_.quiet || !command_.group_lives()) return;
+  std::optional<fault> leftovers() const {
+    if (settings_.quiet || !command_.group_lives()) return std::nullopt;
     const auto left = processes_of_group(command_.pid());
-    if (left.empty()) return;
-    say_warning({.text = fmt::format("the command ended, but of its group {} still run{}: {}",
+    if (left.empty()) return std::nullopt;
+    return fault{.text = fmt::format("the command ended, but of its group {} still run{}: {}",
                                      left.size() == 4 ? "some" : std::to_string(left.size()),
                                      left.size() == 1 ? "s" : "", fmt::join(left, ", ")),
                  .why = "without the lock from now on",
-                 .fix = "--wait-group holds the lock until all have ended"});
+                 .fix = "--wait-group holds the lock until all have ended"};
   }
 
   const lease& held_;

@@ -3,18 +3,25 @@
 #pragma once
 
 #include "child.hpp"
+#include "message.hpp"
 #include "options.hpp"
 #include "server.hpp"
 #include "signals.hpp"
 
 #include <holdfast/lease.hpp>
 
+#include <optional>
+
 namespace holdfast::cli {
 
 struct ending {
   int exit = 0;              // The command's status, or exit_code::lost.
   bool was_stopped = false;  // The lock was lost, and the command stopped for it.
-  bool is_told = false;      // The lock was lost, and an error has said so.
+  bool is_told = false;      // The lock was lost, and an error has said so, or is `untold`.
+
+  // What is to be said when the lock has been given back, because it may have to wait for its reader.
+  std::optional<fault> untold{};
+  std::optional<fault> leftovers{};  // A warning.
 };
 
 // Returns when the command has ended (and with --wait-group or after a loss its group too). `at` is for messages.

@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds courtesy{300};
 bool is_kept(const lock_info& info) { return info.held || info.quarantine.count() > 0; }
 
 void say_what_replicas_owe(const settings& s) {
-  say(fmt::format(
+  try_say(fmt::format(
       "waiting: nobody else has '{}', and it is ours when {} replica{} confirmed it within {} (--replicas); "
       "whether so many are connected: holdfast doctor --replicas {}",
       visible(s.name), s.replicas, s.replicas == 1 ? " has" : "s have",
@@ -56,8 +56,8 @@ void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
   const auto whom = is_kept(*info) ? holder_text(alone)
                     : ahead > 0    ? std::string{"is free, and it is somebody else's turn"}
                                    : std::string{"is free"};
-  say(fmt::format("waiting: '{}' {}; {} ahead of us in line", visible(s.name), whom,
-                  ahead == 0 ? "nobody" : std::to_string(ahead)));
+  try_say(fmt::format("waiting: '{}' {}; {} ahead of us in line", visible(s.name), whom,
+                      ahead == 0 ? "nobody" : std::to_string(ahead)));
 }
 
 int busy_exit(const settings& s) {
@@ -173,7 +173,9 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
   try {
     held = take_alone_or_as_asked(at.locks, s, options);
   } catch (const error& e) {
-    if (const int came = canceller.finish(); came != 0) return {{}, answer_signal(e, s, came)};
+    const int came = canceller.finish();
+    inbox.let_end();
+    if (came != 0) return {{}, answer_signal(e, s, came)};
     if (e.code() != errc::timed_out) throw;
     const auto after = s.wait ? to_text(*s.wait) : std::string{"a while"};
     return {{}, answer_busy(at, s, fmt::format("; gave up after {}", after))};
@@ -183,8 +185,11 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
     if (held) held->release();
     return {{}, 128 + came};
   }
-  if (!held) return {{}, answer_busy(at, s, "")};
-  if (s.verbose) say(fmt::format("acquired '{}', token {}", visible(s.name), held->token().to_string()));
+  if (!held) {
+    inbox.let_end();
+    return {{}, answer_busy(at, s, "")};
+  }
+  if (s.verbose) try_say(fmt::format("acquired '{}', token {}", visible(s.name), held->token().to_string()));
   return {std::move(held), 0};
 }
 

@@ -171,6 +171,29 @@ class Server:
         shutil.rmtree(self.directory)
 
 
+class FullPipe:
+    """A stderr that nobody reads."""
+
+    def __init__(self):
+        self.read, self.write = os.pipe()
+        os.set_blocking(self.write, False)
+        try:
+            while True:
+                os.write(self.write, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        os.set_blocking(self.write, True)
+
+    def drain(self):
+        """Reads to the end of it; gives what was said."""
+        os.close(self.write)
+        said = b""
+        while more := os.read(self.read, 65536):
+            said += more
+        os.close(self.read)
+        return said.lstrip(b"x").decode()
+
+
 class Running:
     """A holdfast that runs: its process, and what it has said so far, in files so that no pipe can fill up."""
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from fixture import COMMAND, CommandTest, content, is_alive, now, until
+from fixture import COMMAND, CommandTest, FullPipe, content, is_alive, now, until
 
 # Writes the time as often as it can, to the end: its last line says how long it lived. Ignores TERM.
 STUBBORN = """
@@ -139,27 +139,17 @@ while True: signal.pause()
         self.assertIn("(USR1, then KILL", running.err)
 
     def test_a_reader_of_stderr_that_does_not_read_keeps_nothing_alive(self):
-        read, write = os.pipe()
-        os.set_blocking(write, False)
-        try:
-            while True:
-                os.write(write, b"x" * 4096)
-        except BlockingIOError:
-            pass
-        os.set_blocking(write, True)
+        pipe = FullPipe()
         blocked = subprocess.Popen([COMMAND, "run", "--ttl", "2s", self.lock + "2", "--", sys.executable, "-c",
                                     f"import signal; open({self.path('up')!r}, 'w').close(); signal.pause()"],
-                                   env=self.environment, stderr=write, stdin=subprocess.DEVNULL)
+                                   env=self.environment, stderr=pipe.write, stdin=subprocess.DEVNULL)
         until(lambda: os.path.exists(self.path("up")), "the command is up")
         self.server.pause()
         self.addCleanup(self.server.resume)
         command = int(content(f"/proc/{blocked.pid}/task/{blocked.pid}/children").split()[0])
         until(lambda: not is_alive(command), "the command is gone", deadline=10)
         self.server.resume()
-        os.close(write)
-        while os.read(read, 65536):
-            pass
-        os.close(read)
+        pipe.drain()
         self.assertEqual(blocked.wait(20), 79)
 
 
