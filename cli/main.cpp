@@ -22,10 +22,11 @@ namespace holdfast::cli {
 namespace {
 
 // A closed stdin, stdout or stderr would lend its number to a socket of ours, and a message would go to the server.
-// Closed again by exec, so that the command finds what our parent gave it.
+// Opened the other way round, so that using it fails as on a closed one: what could not be printed is an error. Closed
+// again by exec, so that the command finds what our parent gave it.
 void keep_standard_descriptors_taken() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
-    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", (fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
 const char* word_of(command which) {

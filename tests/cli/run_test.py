@@ -127,6 +127,26 @@ class Status(CommandTest):
             self.assertEqual(status, 70, (words, err))
             self.assertIn("error[E21]: cannot write: No space left on device", err)
 
+    def with_closed(self, number, *words):
+        return self.finish(*words, prefix=("sh", "-c", f'exec "$@" {number}>&-', "sh"))
+
+    def test_is_70_when_stdout_is_closed(self):
+        for words in ((), ("help",), ("version",), ("show", self.lock), ("ls", "--json"), ("check", self.lock),
+                      ("hold", self.lock)):
+            with self.subTest(words):
+                closed = self.with_closed(1, *words)
+                self.assertEqual(closed.status, 70, closed.err)
+                self.assertIn("error[E21]: cannot write: Bad file descriptor", closed.err)
+        self.assertTrue(self.is_free())
+
+    def test_is_not_changed_by_a_closed_stream_that_is_not_used(self):
+        for number in (0, 1, 2):
+            with self.subTest(number):
+                command = f"test ! -e /proc/self/fd/{number} || exit 9; exit 7"
+                self.assertEqual(self.with_closed(number, "run", self.lock, "--", "sh", "-c", command).status, 7)
+        self.assertEqual(self.with_closed(0, "hold", self.lock).status, 0)
+        self.assertEqual(self.with_closed(2, "check", self.lock).status, 0)
+
     def test_is_that_of_the_error_when_its_document_has_no_place(self):
         dead = {"HOLDFAST_URI": f"redis+unix://{self.path('nobody')}"}
         for words, environment, code, exit in ((("show", "--json", self.lock), dead, "E01", 69),
