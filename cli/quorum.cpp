@@ -10,12 +10,16 @@
 #include "signals.hpp"
 #include "subcommands.hpp"
 
-#include <holdfast/error.hpp>
 #include <holdfast/quorum.hpp>
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <stop_token>
+#include <string_view>
+#include <utility>
 
 namespace holdfast::cli {
 namespace {
@@ -35,28 +39,40 @@ std::string shown(const replace_progress& what) {
   return {};
 }
 
+// A replacement can be left as it is at any time, and the same command goes on. So a signal ends us at once: a server
+// that is silent may be asked for seconds, and replace_options::cancel is for the wait alone.
+quorum_replacement replace_unless_interrupted(std::string_view from, client_options client, const settings& s,
+                                              signal_inbox& inbox) {
+  std::atomic<bool> has_begun = false;
+  wait_canceller canceller{inbox, std::chrono::hours{24}, [] {}};
+  const std::stop_callback leave{canceller.token(), [&] {
+                                   if (has_begun && !s.quiet)
+                                     try_say(
+                                         "interrupted: the old list is closed, or a part of it, and the new one is "
+                                         "not open; the same command goes on");
+                                   std::_Exit(128 + canceller.came());
+                                 }};
+  return replace_quorum(from, *s.with, {.client = std::move(client), .tell = [&](const replace_progress& what) {
+                                          has_begun = has_begun || what.what != replace_progress::step::away;
+                                          if (!s.quiet) say(shown(what));
+                                        }});
+}
+
 int replace_command(const settings& s) {
   if (!s.with) throw usage_error{"quorum replace needs the new list of servers", example};
   const auto from = named_server(s);
   if (!from) throw usage_error{"quorum replace needs the old list of servers", example};
+  auto options = options_of(s);  // Where signals still end us: its password may never come.
   signal_inbox inbox;
-  wait_canceller canceller{inbox, std::chrono::hours{1}, [] {}};
-  replace_options options{.client = options_of(s), .cancel = canceller.token()};
-  if (!s.quiet) options.tell = [](const replace_progress& what) { say(shown(what)); };
-  try {
-    const auto done = replace_quorum(*from, *s.with, options);
-    print(s.json ? json_of(done) : done.uri + "\n");
-    if (!s.quiet) {
-      for (const auto& one : done.away)
-        say(fmt::format("{} was left out; clients open it when it is back", visible(one)));
-      say("now give that URI, with its generation, to all clients; those with the old one are refused");
-    }
-    return number(exit_code::ok);
-  } catch (const error& e) {
-    if (e.code() != errc::cancelled) throw;
-    say("interrupted: the old list is closed and the new one is not open; the same command goes on");
-    return 128 + canceller.finish();
+  const auto done = replace_unless_interrupted(*from, std::move(options), s, inbox);
+  inbox.let_end();
+  print(s.json ? json_of(done) : done.uri + "\n");
+  if (!s.quiet) {
+    for (const auto& one : done.away)
+      say(fmt::format("{} was left out; clients open it when it is back", visible(one)));
+    say("now give that URI, with its generation, to all clients; those with the old one are refused");
   }
+  return number(exit_code::ok);
 }
 
 }  // namespace

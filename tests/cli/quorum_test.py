@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from fixture import CommandTest, Connection, is_alive, until
+from fixture import CommandTest, Connection, is_alive, signals_of, until
 
 FEW = ("--max-ttl", "1s")  # A short wait.
 
@@ -108,6 +108,25 @@ class Replace(CommandTest):
         self.assertEqual(running.wait(), 128 + signal.SIGINT)
         self.assertIn("the same command goes on", running.err)
         self.assertEqual(self.replace("--uri", self.old, "--with", self.new).status, 0)
+
+    def test_a_signal_ends_it_at_once_while_a_server_is_silent(self):
+        silent = next(node["pid"] for node in self.lab["nodes"] if node["address"] == self.nodes[1])
+        os.kill(silent, signal.SIGSTOP)
+        self.addCleanup(os.kill, silent, signal.SIGCONT)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            running = self.start("quorum", "replace", "--server-timeout", "60s", "--uri", self.old, "--with", self.new)
+            until(lambda: signals_of(running.pid, "SigBlk") & 1 << number - 1, "its signals are blocked")
+            running.signal(number)
+            self.assertEqual((running.wait(10), running.err), (128 + number, ""))
+
+    def test_an_interruption_is_not_told_with_quiet(self):
+        running = self.start("quorum", "replace", "-q", "--max-ttl", "10s", "--uri", self.old, "--with", self.new)
+        host, port = self.nodes[0].split(":")
+        connection = Connection((host, int(port)))
+        self.addCleanup(connection.close)
+        until(lambda: "closed" in str(connection.ask("GET", "hf:quorum")), "the old list is being closed")
+        running.signal(signal.SIGINT)
+        self.assertEqual((running.wait(10), running.err), (128 + signal.SIGINT, ""))
 
     def test_what_is_missing_or_makes_no_sense_is_said(self):
         for words, said in (
