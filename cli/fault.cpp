@@ -3,6 +3,7 @@
 // message.cpp, which only prints them.
 #include "duration.hpp"
 #include "escape.hpp"
+#include "fault_pieces.hpp"
 #include "message.hpp"
 #include "option_words.hpp"
 
@@ -17,14 +18,6 @@ const fault_row* row_of(errc cause) {
   return nullptr;
 }
 
-// "key 'x'", "user 'x'" and "'x'" are x, for sentences with quotes of their own.
-std::string_view unquoted(std::string_view subject) {
-  const auto open = subject.find('\'');
-  const bool has_kind = open == 0 || subject.starts_with("key '") || subject.starts_with("user '");
-  if (!has_kind || subject.size() < open + 2 || subject.back() != '\'') return subject;
-  return subject.substr(open + 1, subject.size() - open - 2);
-}
-
 // Somebody's whole file for a name would hide the sentence around it.
 std::string shortened(std::string text) {
   constexpr std::size_t most = 80;
@@ -32,37 +25,8 @@ std::string shortened(std::string text) {
   return visible(std::string_view{text}.substr(0, most)) + "...";
 }
 
-// The pieces of one error, escaped, with stand-ins for what is missing.
-struct pieces {
-  pieces(const error& e, const fault_context& context)
-      : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
-        subject{visible(e.detail().subject)},
-        bare_subject{visible(unquoted(e.detail().subject))},
-        words{in_words_of_options(visible(e.detail().server_text))},
-        why{in_words_of_options(visible(e.detail().why))},
-        lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
-        quoted_lock{shell_quoted(visible(context.lock))} {
-    const auto& d = e.detail();
-    if (!words.empty()) colon_words = fmt::format(": {}", words);
-    if (d.attempts > 1)
-      tried = fmt::format(" (tried {} times in {})", d.attempts, cli::to_text(d.elapsed));
-    else if (d.elapsed.count() > 0)
-      tried = fmt::format(" (after {})", cli::to_text(d.elapsed));
-    if (d.may_remain.count() > 0) remains = cli::to_text(d.may_remain);
-  }
-
-  std::string server, subject, bare_subject, words, why, lock, quoted_lock;
-  std::string colon_words{}, tried{}, remains{};
-};
-
 // "the nodes" and the like are said as they are; what was typed is quoted.
 std::string quoted_part(const std::string& part) { return part.starts_with("the ") ? part : fmt::format("'{}'", part); }
-
-struct sentences {
-  std::string text;
-  std::string why;
-  std::string fix;
-};
 
 sentences for_request(errc cause, const pieces& p, const error& e, const fault_context& context) {
   const bool is_too_long = context.lock.size() > 512;
@@ -132,57 +96,6 @@ sentences for_unknown(errc cause, const pieces& p, const fault_context& context)
   return said;
 }
 
-sentences for_connection(errc cause, const pieces& p) {
-  const auto elsewhere = "or point elsewhere: export HOLDFAST_URI=redis://HOST:PORT";
-  switch (cause) {
-    case errc::cannot_resolve:
-      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), "its name has no address",
-              fmt::format("check the spelling and the name server, {}", elsewhere)};
-    case errc::cannot_connect:
-      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried),
-              "nothing listens there, or it is cut off",
-              fmt::format("start it (redis-server --port PORT), {}", elsewhere)};
-    case errc::no_primary:
-      if (p.server.find("+cluster://") != p.server.npos)
-        return {fmt::format("{} does not say who serves what{}", p.server, p.tried), p.words,
-                "name several of its nodes in the URI; look at it: redis-cli --cluster check HOST:PORT"};
-      return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
-              "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
-    case errc::no_quorum:
-      return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why,
-              "start those that are down; a majority of the servers must be there"};
-    case errc::server_silent:
-      return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
-              "it hangs, or another protocol lives on that port (TLS?)",
-              "redis-cli PING there; rediss:// if the port speaks TLS"};
-    case errc::connection_lost:
-      return {
-          fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
-          "", "look whether the server is up, and why it closes connections"};
-    case errc::tls_failed:
-      return {fmt::format("no TLS with {}{}{}", p.server, p.colon_words, p.tried), p.why,
-              "redis:// if that port is plain; --cacert FILE for an authority of your own"};
-    default: return {};
-  }
-}
-
-// The library's `why` has the way out where there is one; ours is the package's name, and the other way to get a
-// server.
-sentences for_local(const pieces& p) {
-  if (p.server == "lab") {
-    if (p.subject == "redis-server" && p.words.empty())
-      return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
-              "apt-get install redis-server"};
-    return {fmt::format("the lab failed: {}{}", p.subject, p.colon_words), "", ""};  // `why` has the way out.
-  }
-  const auto elsewhere = "name a server: export HOLDFAST_URI=redis://HOST:PORT";
-  if (p.subject == "redis-server" && p.words.empty())
-    return {"the local: server cannot be started: redis-server is not installed",
-            "PATH, /usr/bin and /usr/sbin have none", fmt::format("apt-get install redis-server; or {}", elsewhere)};
-  return {fmt::format("the local: server cannot be used: {}{}", p.subject, p.colon_words), "",
-          fmt::format("what `why` says; or {}", elsewhere)};
-}
-
 // The command that is missing, if the server named it: "... to run the 'evalsha' command".
 std::string way_out_of_denial(const pieces& p) {
   constexpr const char* rule = "docs/acl.md has the one ACL rule that locks need";
@@ -229,7 +142,8 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
                   p.subject.empty() ? visible(fmt::format("{}{{{}}}", context.prefix, context.lock)) : p.bare_subject,
                   p.server, p.colon_words),
               p.why.empty() ? "some other program uses that key" : fmt::format("{}, of some other program", p.why),
-              "another name, or another --prefix"};
+              context.what == intent::break_lock ? "end it with the means of that program"
+                                                 : "another name, or another --prefix"};
     case errc::wrong_server:
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
               "a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is redis://"};

@@ -9,14 +9,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 namespace {
 
 using namespace holdfast::cli;
 using holdfast::errc;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -204,6 +207,35 @@ TEST(E04, names_the_command_that_is_missing) {
   for (const auto* words : {"NOPERM this user has no permissions to access one of the keys used as arguments",
                             "NOPERM to run the 'x; rm' command", "NOPERM to run the 'x", "NOPERM to run the '"})
     EXPECT_EQ(fix(words), "docs/acl.md has the one ACL rule that locks need") << words;
+}
+
+// Not everything that keeps us from connecting is the network's.
+TEST(E01, tells_what_is_wrong_on_this_side) {
+  const auto of = [](const char* endpoint, int number) {
+    return shown(errc::cannot_connect, {.endpoint = endpoint, .server_text = std::generic_category().message(number)});
+  };
+  const char* tcp = "redis://h:1";
+  const char* socket = "redis+unix:///run/s";
+  EXPECT_THAT(of(tcp, ECONNREFUSED), HasSubstr("nothing listens there"));
+  EXPECT_THAT(of(tcp, EMFILE), AllOf(HasSubstr("no descriptor left"), Not(HasSubstr("listens"))));
+  EXPECT_THAT(of(tcp, EADDRNOTAVAIL), HasSubstr("local addresses"));
+  EXPECT_THAT(of(tcp, EPERM), HasSubstr("a rule of this machine"));
+  EXPECT_THAT(of(socket, EACCES), HasSubstr("do not let this user in"));
+  EXPECT_THAT(of(socket, ENOENT), HasSubstr("there is no such file"));
+  EXPECT_THAT(of(socket, ECONNREFUSED), HasSubstr("redis-server --unixsocket PATH"));
+}
+
+TEST(E01, of_a_connection_that_is_closed_asks_for_tls_where_there_may_be_some) {
+  const auto of = [](const char* endpoint) {
+    return describe(holdfast::error{errc::connection_lost, {.endpoint = endpoint}}).fix;
+  };
+  EXPECT_THAT(of("redis://h:1"), HasSubstr("rediss:// if the port speaks TLS"));
+  EXPECT_THAT(of("rediss://h:1"), Not(HasSubstr("TLS")));
+  EXPECT_THAT(of("redis+unix:///run/s"), Not(HasSubstr("TLS")));
+}
+
+TEST(E13, of_a_handshake_without_an_answer_has_a_reason) {
+  EXPECT_THAT(shown(errc::tls_failed, {.endpoint = "rediss://h:1"}), HasSubstr("speaks Redis without TLS"));
 }
 
 TEST(E14, says_what_the_key_is_instead) {

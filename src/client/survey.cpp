@@ -244,7 +244,7 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
     case script::break_answer::not_held: state.fail(errc::not_held, std::move(detail));
     case script::break_answer::changed_hands: state.fail(errc::changed_hands, std::move(detail));
     case script::break_answer::foreign:
-      detail.why = "the holder is not holdfast; break it with its own tools";
+      detail.subject = "key '" + state.keys_of(name).holder + "'";
       state.fail(errc::wrong_kind, std::move(detail));
   }
 }

@@ -249,6 +249,17 @@ class Break(CommandTest):
         self.assertIn("error[E19]", wrong.err)
         self.assertEqual(self.show()["token"], holder.token)
 
+    def test_of_what_is_not_holdfasts_names_the_key_and_who_can_end_it(self):
+        for lock, command in (("foreign string", "SET"), ("foreign list", "RPUSH")):
+            with self.subTest(lock):
+                key = "hf:{%s}" % lock
+                self.server.ask(command, key, "theirs")
+                self.addCleanup(self.server.ask, "DEL", key)
+                refused = self.finish("break", "--token", "5", lock)
+                self.assertEqual(refused.status, 78)
+                self.assertIn(f"error[E14]: key '{key}' exists on", refused.err)
+                self.assertIn("why: some other program uses that key\n  fix: end it with the means of", refused.err)
+
     def test_of_a_free_lock_breaks_nothing(self):
         free = self.finish("break", "--token", "17", self.lock)
         self.assertEqual(free.status, 75)

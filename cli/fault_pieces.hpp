@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the texts of faults are made of; for fault.cpp and fault_reach.cpp.
+#pragma once
+
+#include "message.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <string>
+
+namespace holdfast::cli {
+
+// The pieces of one error, escaped, with stand-ins for what is missing.
+struct pieces {
+  pieces(const error& e, const fault_context& context);
+
+  std::string server, subject, bare_subject, words, why, lock, quoted_lock;
+  std::string colon_words{}, tried{}, remains{};
+};
+
+struct sentences {
+  std::string text;
+  std::string why;
+  std::string fix;
+};
+
+// A server that cannot be reached. Empty for other causes.
+sentences for_connection(errc cause, const pieces& p);
+
+// A server of ours (local:, lab) that cannot be started or used.
+sentences for_local(const pieces& p);
+
+}  // namespace holdfast::cli

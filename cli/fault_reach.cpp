@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts for a server that cannot be reached, which are most of what anybody ever reads of docs/errors.md; and the
+// pieces that all texts are made of.
+#include "duration.hpp"
+#include "escape.hpp"
+#include "fault_pieces.hpp"
+#include "option_words.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace holdfast::cli {
+namespace {
+
+// "key 'x'", "user 'x'" and "'x'" are x, for sentences with quotes of their own.
+std::string_view unquoted(std::string_view subject) {
+  const auto open = subject.find('\'');
+  const bool has_kind = open == 0 || subject.starts_with("key '") || subject.starts_with("user '");
+  if (!has_kind || subject.size() < open + 2 || subject.back() != '\'') return subject;
+  return subject.substr(open + 1, subject.size() - open - 2);
+}
+
+bool is_socket(const pieces& p) { return p.server.starts_with("redis+unix:"); }
+bool is_plain_tcp(const pieces& p) { return !is_socket(p) && !p.server.starts_with("rediss"); }
+
+// The library gives the system's words, and those are the number.
+bool says(const pieces& p, int number) { return p.words == std::generic_category().message(number); }
+
+// Another server would help as little.
+bool is_ours_to_mend(const pieces& p) {
+  return says(p, EMFILE) || says(p, ENFILE) || says(p, ENOMEM) || says(p, ENOBUFS) || says(p, EADDRNOTAVAIL);
+}
+
+// Why, and what to do. Not everything that keeps us from connecting is far away.
+std::pair<std::string, std::string> about_connect(const pieces& p) {
+  if (says(p, EMFILE) || says(p, ENFILE))
+    return {"this process, or this machine, has no descriptor left; nobody was asked", "raise the limit (ulimit -n)"};
+  if (is_ours_to_mend(p))
+    return {"this machine is out of memory, or of local addresses; nobody was asked", "look what uses them up (ss -s)"};
+  const bool is_forbidden = says(p, EACCES) || says(p, EPERM);
+  if (is_socket(p)) {
+    if (is_forbidden)
+      return {"the modes of the socket and of its directory do not let this user in",
+              "redis.conf: unixsocketperm 770, and this user in the socket's group"};
+    return {says(p, ENOENT) ? "there is no such file" : "nobody listens on it",
+            "start it (redis-server --unixsocket PATH)"};
+  }
+  if (is_forbidden) return {"a rule of this machine forbids it: a firewall or a sandbox", "permit it there"};
+  return {"nothing listens there, or it is cut off", "start it (redis-server --port PORT)"};
+}
+
+}  // namespace
+
+pieces::pieces(const error& e, const fault_context& context)
+    : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
+      subject{visible(e.detail().subject)},
+      bare_subject{visible(unquoted(e.detail().subject))},
+      words{in_words_of_options(visible(e.detail().server_text))},
+      why{in_words_of_options(visible(e.detail().why))},
+      lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
+      quoted_lock{shell_quoted(visible(context.lock))} {
+  const auto& d = e.detail();
+  if (!words.empty()) colon_words = fmt::format(": {}", words);
+  if (d.attempts > 1)
+    tried = fmt::format(" (tried {} times in {})", d.attempts, cli::to_text(d.elapsed));
+  else if (d.elapsed.count() > 0)
+    tried = fmt::format(" (after {})", cli::to_text(d.elapsed));
+  if (d.may_remain.count() > 0) remains = cli::to_text(d.may_remain);
+}
+
+sentences for_connection(errc cause, const pieces& p) {
+  const auto elsewhere = "or point elsewhere: export HOLDFAST_URI=redis://HOST:PORT";
+  switch (cause) {
+    case errc::cannot_resolve:
+      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), "its name has no address",
+              fmt::format("check the spelling and the name server, {}", elsewhere)};
+    case errc::cannot_connect: {
+      auto [why, fix] = about_connect(p);
+      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), std::move(why),
+              is_ours_to_mend(p) ? fix : fmt::format("{}, {}", fix, elsewhere)};
+    }
+    case errc::no_primary:
+      if (p.server.find("+cluster://") != p.server.npos)
+        return {fmt::format("{} does not say who serves what{}", p.server, p.tried), p.words,
+                "name several of its nodes in the URI; look at it: redis-cli --cluster check HOST:PORT"};
+      return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
+              "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
+    case errc::no_quorum:
+      return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why,
+              "start those that are down; a majority of the servers must be there"};
+    case errc::server_silent:
+      return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+              "it hangs, or another protocol lives on that port (TLS?)",
+              "redis-cli PING there; rediss:// if the port speaks TLS"};
+    case errc::connection_lost:
+      return {
+          fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
+          "",
+          is_plain_tcp(p) ? "look whether the server is up, and why it closes connections; rediss:// if the port "
+                            "speaks TLS"
+                          : "look whether the server is up, and why it closes connections"};
+    case errc::tls_failed:
+      return {fmt::format("no TLS with {}{}{}", p.server, p.colon_words, p.tried),
+              p.why.empty() && p.words.empty() ? "nobody answered the handshake: the port speaks Redis without TLS, or "
+                                                 "it hangs"
+                                               : p.why,
+              "redis:// if that port is plain; --cacert FILE for an authority of your own"};
+    default: return {};
+  }
+}
+
+// The library's `why` has the way out where there is one; ours is the package's name, and the other way to get a
+// server.
+sentences for_local(const pieces& p) {
+  if (p.server == "lab") {
+    if (p.subject == "redis-server" && p.words.empty())
+      return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
+              "apt-get install redis-server"};
+    return {fmt::format("the lab failed: {}{}", p.subject, p.colon_words), "", ""};  // `why` has the way out.
+  }
+  const auto elsewhere = "name a server: export HOLDFAST_URI=redis://HOST:PORT";
+  if (p.subject == "redis-server" && p.words.empty())
+    return {"the local: server cannot be started: redis-server is not installed",
+            "PATH, /usr/bin and /usr/sbin have none", fmt::format("apt-get install redis-server; or {}", elsewhere)};
+  return {fmt::format("the local: server cannot be used: {}{}", p.subject, p.colon_words), "",
+          fmt::format("what `why` says; or {}", elsewhere)};
+}
+
+}  // namespace holdfast::cli
