@@ -125,7 +125,8 @@ constexpr std::array codes{
               "sentinel.\nIts own words are in the message. Exit status 69, or 78 when waiting will not help.\n"},
     help_text{"E16",
               "the command runs already under this lock: a holdfast above it holds the same name on the same "
-              "server.\nTaking it again would wait for itself for ever. Exit status 64.\n"},
+              "server.\nTaking it again would wait for itself for ever. With -s and -l it might, so there the wait "
+              "needs a bound: -n or -w. Exit status 64.\n"},
     help_text{"E17",
               "the command line cannot be understood, or no server was named.\n`holdfast help run` has all options. "
               "Exit status 64.\n"},

@@ -28,6 +28,15 @@ constexpr std::chrono::milliseconds silent_wait{400};
 // To say who has the lock is a courtesy: neither a signal nor the lock itself waits longer for that.
 constexpr std::chrono::milliseconds courtesy{300};
 
+// It may be had though a process above us has it too.
+bool is_for_several(const settings& s) { return s.mode == taking_mode::reading || s.mode == taking_mode::permit; }
+
+// A wait for what we have ourselves has no end, or ends with nothing; but of several at once one more may be had.
+bool waits_for_itself(const server& at, const settings& s) {
+  const bool is_bounded = s.try_once || s.wait;
+  return is_held_above(entry_of(at, s)) && !(is_for_several(s) && is_bounded);
+}
+
 // Somebody has it, or may have it.
 bool is_kept(const lock_info& info) { return info.held || info.quarantine.count() > 0; }
 
@@ -146,11 +155,18 @@ std::string entry_of(const server& at, const settings& s) {
 }
 
 int refuse_self_deadlock(const settings& s) {
+  const bool is_shared = is_for_several(s);
   say_error(
       {.code = "E16",
-       .text = fmt::format("this command already runs under '{}' and would wait for itself for ever", visible(s.name)),
-       .why = "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
-       .fix = "leave the inner holdfast out, or use another name there"});
+       .text = fmt::format("this command already runs under '{}' and {} wait for itself for ever", visible(s.name),
+                           is_shared ? "might" : "would"),
+       .why = s.mode == taking_mode::reading
+                  ? "HOLDFAST_HOLDS lists it; who wants it alone goes before us, and waits for this command to end"
+              : s.mode == taking_mode::permit
+                  ? "HOLDFAST_HOLDS lists it; those who have the other permits may each wait for one more"
+                  : "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
+       .fix = is_shared ? "leave the inner holdfast out, or bound its wait (-n, -w)"
+                        : "leave the inner holdfast out, or use another name there"});
   return number(exit_code::usage);
 }
 
@@ -164,7 +180,7 @@ server open_server(const settings& s, client_options options, signal_inbox& inbo
 }
 
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
-  if (is_held_above(entry_of(at, s))) return {{}, refuse_self_deadlock(s)};
+  if (waits_for_itself(at, s)) return {{}, refuse_self_deadlock(s)};
   wait_canceller canceller{inbox, silent_wait, [&] {
                              if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner);
                            }};

@@ -414,6 +414,19 @@ class Nesting(CommandTest):
                              COMMAND, "run", self.lock, "--", "true")
         self.assertEqual(nested.status, 64)
 
+    # Behind somebody who waits for it alone, or for a permit while all others do the same.
+    def test_of_what_several_may_have_is_refused_when_it_could_wait_for_ever(self):
+        for mode in (("-s",), ("-l", "2")):
+            with self.subTest(mode):
+                lock = self.lock + mode[0]
+                nested = self.finish("run", *mode, lock, "--", COMMAND, "run", *mode, lock, "--", "true")
+                self.assertEqual(nested.status, 64)
+                self.assertIn("and might wait for itself for ever\n", nested.err)
+                for bound in (("-n",), ("-w", "5s")):
+                    nested = self.finish("run", *mode, lock, "--", COMMAND, "run", *bound, *mode, lock, "--",
+                                         "echo", "inner")
+                    self.assertEqual((nested.status, nested.out), (0, "inner\n"), nested.err)
+
     def test_of_hold_and_wait_is_refused_too(self):
         for inner in ("hold", "wait"):
             for options in ((), ("-w", "1h")):
