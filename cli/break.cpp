@@ -15,8 +15,8 @@ namespace holdfast::cli {
 int break_command(const settings& s) {
   const auto seen = fencing_token::parse(*s.token);
   if (!seen || !*seen)
-    throw usage_error{
-        fmt::format("--token: '{}' is not a token: up to 16 digits, as `show` prints it", visible(*s.token))};
+    throw usage_error{fmt::format("--token: '{}' is not a token: a number from 1 to {}, as `show` prints it",
+                                  visible(*s.token), fencing_token::max_value)};
   // Recorded under the name that `run` and `hold` give the same person; --why has a place of its own in the record.
   auto who = s;
   who.why.clear();

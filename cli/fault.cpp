@@ -28,6 +28,10 @@ std::string shortened(std::string text) {
 // "the nodes" and the like are said as they are; what was typed is quoted.
 std::string quoted_part(const std::string& part) { return part.starts_with("the ") ? part : fmt::format("'{}'", part); }
 
+bool is_file(const std::string& subject) {
+  return subject.starts_with("cacert ") || subject.starts_with("cert ") || subject.starts_with("key ");
+}
+
 sentences for_request(errc cause, const pieces& p, const error& e, const fault_context& context) {
   const bool is_too_long = context.lock.size() > 512;
   switch (cause) {
@@ -45,12 +49,18 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
               "tokens are microseconds of that clock, and all later ones would have to be above this one",
               "look where the number came from"};
     case errc::invalid_option:
+      if (is_file(p.subject))
+        return {fmt::format("{} cannot be used", as_typed(p.subject)), p.why,
+                "name a PEM file that this user can read"};
       return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)), p.why,
               p.subject.starts_with("ttl")
                   ? "a --ttl in that range; a longer one needs --max-ttl, the same on every client"
               : p.subject.starts_with("ready_within") ? "holdfast help lab"
                                                       : "holdfast help run"};
     case errc::invalid_uri:
+      // A URI that is understood, and is no list to replace another one with.
+      if (p.subject.find("://") != p.subject.npos && !p.why.empty())
+        return {fmt::format("{} cannot be used here", p.subject), p.why, "holdfast help quorum"};
       // The part that is wrong, or that it cannot be taken apart.
       return {p.subject.starts_with("a URI of") || p.subject == "an empty URI"
                   ? fmt::format("{} is not a server that we know how to reach", p.subject)

@@ -238,6 +238,17 @@ TEST(E13, of_a_handshake_without_an_answer_has_a_reason) {
   EXPECT_THAT(shown(errc::tls_failed, {.endpoint = "rediss://h:1"}), HasSubstr("speaks Redis without TLS"));
 }
 
+TEST(E04, names_the_option_and_not_the_librarys_field) {
+  const auto text = shown(errc::no_permission, {.server_text = "(allow +info, or say quarantine = "
+                                                               "trust_every_write_is_synced)"});
+  EXPECT_THAT(text, AllOf(HasSubstr("or say --trust-every-write-is-synced)"), Not(HasSubstr("quarantine ="))));
+}
+
+TEST(E08, of_a_file_is_not_a_matter_of_a_range) {
+  const auto text = shown(errc::invalid_option, {.subject = "cacert 'nosuch'", .why = "No such file or directory"});
+  EXPECT_THAT(text, AllOf(HasSubstr("--cacert 'nosuch' cannot be used"), Not(HasSubstr("range"))));
+}
+
 TEST(E14, says_what_the_key_is_instead) {
   const auto text = shown(errc::wrong_kind, {.subject = "key 'hf:{nightly}'", .why = "it is a list"});
   EXPECT_THAT(text, HasSubstr("it is a list, of some other program"));

@@ -7,6 +7,7 @@
 #include "message.hpp"
 #include "subcommands.hpp"
 
+#include <holdfast/error.hpp>
 #include <holdfast/local.hpp>
 
 #include <fmt/format.h>
@@ -14,7 +15,17 @@
 namespace holdfast::cli {
 namespace {
 
-std::string shown(const local_status& status) {
+// A server that cannot be asked is stopped all the same.
+bool is_running(const std::string& directory) {
+  try {
+    return query_local(directory).running;
+  } catch (const error&) {
+    return false;
+  }
+}
+
+std::string shown(const local_status& status, bool was_running) {
+  if (was_running && !status.running) return fmt::format("stopped; its directory is {}\n", visible(status.directory));
   if (!status.running) return fmt::format("not running; its directory is {}\n", visible(status.directory));
   return fmt::format("{}, pid {}, socket {}\n", status.was_started ? "started" : "running", status.pid,
                      visible(status.socket));
@@ -27,6 +38,7 @@ int local_command(const settings& s) {
     throw usage_error{"local is one of: start, stop, status", "holdfast local status"};
   const auto& what = s.words.front();
   const std::string directory = s.words.size() == 2 ? s.words.back() : "";
+  const bool was_running = what == "stop" && is_running(directory);
   local_status status;
   if (what == "start")
     status = start_local(directory);
@@ -39,7 +51,7 @@ int local_command(const settings& s) {
   if (s.json)
     print(json_of(status));
   else if (!s.quiet)
-    print(shown(status));
+    print(shown(status, was_running));
   return number(what == "status" && !status.running ? exit_code::unavailable : exit_code::ok);
 }
 

@@ -103,6 +103,20 @@ int main_of_command(command which, int argc, char** argv) {
   }
 }
 
+int help_of(int argc, char** argv) {
+  if (argc > 3)
+    throw usage_error{fmt::format("'{}' is one word too many for help", visible(argv[3])), "holdfast help TOPIC"};
+  const std::string_view topic = argc > 2 ? argv[2] : "";
+  return help_command(topic == "--help" || topic == "-h" ? "help" : topic);
+}
+
+int version_of(int argc, char** argv) {
+  if (argc <= 2) return version_command();
+  const std::string_view word = argv[2];
+  if (word == "--help" || word == "-h") return help_command("version");
+  throw usage_error{fmt::format("'{}' is one word too many for version", visible(word)), "holdfast version"};
+}
+
 int main_of(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 1);  // A few threads that hardly allocate: an arena for each costs more than it saves.
   keep_standard_descriptors_taken();
@@ -118,8 +132,8 @@ int main_of(int argc, char** argv) {
       throw usage_error{fmt::format("'{}' comes too early: first the command, then its options", visible(word)),
                         "holdfast run [options] NAME -- CMD"};
     const auto which = parse_command(word);
-    if (which == command::help) return help_command(argc > 2 ? argv[2] : "");
-    if (which == command::version) return version_command();
+    if (which == command::help) return help_of(argc, argv);
+    if (which == command::version) return version_of(argc, argv);
     return main_of_command(which, argc - 1, argv + 1);
   } catch (const usage_error& e) {
     return fail(from(e), false);

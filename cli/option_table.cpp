@@ -49,7 +49,7 @@ constexpr std::array options{
                "what to do to the command when the lock is lost (term)"},
     option_row{option::stop_signal, 0, "signal", "SIG", runs, "what to send it first (TERM)"},
     option_row{option::kill_after, 'k', "kill-after", "DUR", runs,
-               "KILL it so long after that (5s); after a quarter of the ttl at the latest"},
+               "KILL it so long after that, a quarter of the ttl at the latest (ttl/4, at most 5s)"},
     option_row{option::foreground, 0, "foreground", nullptr, runs,
                "leave the command in our process group; at a loss it alone is ended, and no child of it"},
     option_row{option::wait_group, 0, "wait-group", nullptr, runs,

@@ -51,7 +51,8 @@ int number_value(const option_row& row, std::string_view value, int largest, int
 fencing_token token_value(const option_row& row, std::string_view value) {
   const auto parsed = fencing_token::parse(value);
   if (!parsed || !*parsed)
-    throw usage_error{fmt::format("{}: '{}' is not a token: up to 16 digits", spelt(row), visible(value)),
+    throw usage_error{fmt::format("{}: '{}' is not a token: a number from 1 to {}", spelt(row), visible(value),
+                                  fencing_token::max_value),
                       "the number that the resource named when it refused a write"};
   return *parsed;
 }

@@ -41,7 +41,8 @@ std::string as_typed(const std::string& subject) {
 
 std::string in_words_of_options(std::string text) {
   for (const auto& [field, typed] :
-       {std::pair{"durability.replicas = ", "--replicas "}, std::pair{"durability.replicas", "--replicas"},
+       {std::pair{"quarantine = trust_every_write_is_synced", "--trust-every-write-is-synced"},
+        std::pair{"durability.replicas = ", "--replicas "}, std::pair{"durability.replicas", "--replicas"},
         std::pair{"durability.timeout", "--replicas-timeout"}})
     for (auto at = text.find(field); at != text.npos; at = text.find(field, at))
       text.replace(at, std::strlen(field), typed);

@@ -262,7 +262,7 @@ std::string holder_text(const lock_info& info) {
   else
     text = fmt::format("is held by {} for {}", visible(info.owner), to_text(info.held_for));
   if (info.kind == lock_kind::shared && info.holders.size() > 1)
-    text += fmt::format(", and by {} others", info.holders.size() - 1);
+    text += info.holders.size() == 2 ? ", and by 1 other" : fmt::format(", and by {} others", info.holders.size() - 1);
   if (!info.waiters.empty()) text += fmt::format(", {} waiting", info.waiters.size());
   if (info.breaking) text += fmt::format("; broken, it ends in {}", to_text(info.remaining));
   return text;

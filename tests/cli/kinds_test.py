@@ -33,6 +33,12 @@ class Shared(Kinds):
         self.assertEqual(self.finish("run", "-n", "-s", self.lock, "--", "true").status, 75)
         self.let_go(writer)
 
+    def test_how_many_readers_have_it_is_told_in_words(self):
+        self.two("-s")
+        self.assertRegex(self.finish("run", "-n", "-x", self.lock, "--", "true").err, ", and by 1 other\n$")
+        self.hold("-s")
+        self.assertRegex(self.finish("run", "-n", "-x", self.lock, "--", "true").err, ", and by 2 others\n$")
+
     def test_a_waiting_writer_is_not_overtaken(self):
         reader = self.hold("-s")
         writer = self.start("run", "-x", self.lock, "--", "true")

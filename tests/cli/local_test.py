@@ -48,7 +48,9 @@ class Local(CommandTest):
         self.assertEqual(self.finish("local", "start").status, 0)
         running = self.status()
         self.assertTrue(running["running"] and is_alive(running["pid"]))
-        self.assertEqual(self.finish("local", "stop").status, 0)
+        for said in ("stopped; its directory is ", "not running; its directory is "):
+            stopped = self.finish("local", "stop")
+            self.assertEqual((stopped.status, stopped.out), (0, said + self.path("local") + "\n"), stopped.err)
         until(lambda: not is_alive(running["pid"]), "redis-server is gone")
         self.assertIs(self.status()["running"], False)
 

@@ -135,7 +135,7 @@ class Replace(CommandTest):
                 (("replace",), "needs the new list"),
                 (("replace", "--with", self.new), "needs the old list"),
                 (("replace", "x", "--uri", self.old, "--with", self.new), "one word too many"),
-                (("replace", "--uri", self.old, "--with", self.old), "has the same servers"),
+                (("replace", "--uri", self.old, "--with", self.old), "cannot be used here\n  why: the list has the same servers"),
                 (("replace", "--uri", self.old, "--with", self.list_of(0, 1)), "2 servers")):
             refused = self.finish("quorum", *words)
             self.assertEqual((refused.status, refused.out), (64, ""), words)

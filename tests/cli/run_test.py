@@ -127,6 +127,23 @@ class Status(CommandTest):
             self.assertEqual(status, 70, (words, err))
             self.assertIn("error[E21]: cannot write: No space left on device", err)
 
+    # 5s is half of the default ttl, which is refused.
+    def test_of_a_grace_of_half_the_ttl_is_64_and_the_help_does_not_promise_it(self):
+        self.assertEqual(self.finish("run", "-k", "5s", self.lock, "true").status, 64)
+        self.assertIn("KILL it so long after that, a quarter of the ttl at the latest", self.finish("help", "run").out)
+
+    def test_of_help_and_version_is_64_with_a_word_too_many(self):
+        for words in (("help", "run", "extra"), ("version", "extra"), ("version", "--json")):
+            with self.subTest(words):
+                refused = self.finish(*words)
+                self.assertEqual((refused.status, refused.out), (64, ""))
+                self.assertIn(f"'{words[-1]}' is one word too many for {words[0]}", refused.err)
+        for words in (("help", "--help"), ("help", "-h"), ("version", "--help")):
+            with self.subTest(words):
+                helped = self.finish(*words)
+                self.assertEqual((helped.status, helped.err), (0, ""))
+                self.assertTrue(helped.out.startswith(f"holdfast {words[0]}"), helped.out)
+
     def with_closed(self, number, *words):
         return self.finish(*words, prefix=("sh", "-c", f'exec "$@" {number}>&-', "sh"))
 
