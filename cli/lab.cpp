@@ -85,7 +85,7 @@ int start_command(const settings& s) {
     return number(exit_code::ok);
   } catch (const error& e) {
     if (e.code() != errc::cancelled) throw;
-    return 128 + canceller.finish();
+    return inbox.end(128 + canceller.finish());
   }
 }
 

@@ -50,7 +50,7 @@ quorum_replacement replace_unless_interrupted(std::string_view from, client_opti
                                      try_say(
                                          "interrupted: the old list is closed, or a part of it, and the new one is "
                                          "not open; the same command goes on");
-                                   std::_Exit(128 + canceller.came());
+                                   std::_Exit(inbox.end(128 + canceller.came()));
                                  }};
   return replace_quorum(from, *s.with, {.client = std::move(client), .tell = [&](const replace_progress& what) {
                                           has_begun = has_begun || what.what != replace_progress::step::away;

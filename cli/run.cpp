@@ -115,8 +115,8 @@ int run_under_lock(const settings& s, client_options options, signal_inbox& inbo
   if (command.failure() != 0) return release(*held, s, at, answer_not_started(command, words.front()), inbox);
 
   const auto end = supervise(*held, command, inbox, s, at);
-  command.take_terminal();
-  if (command.had_terminal()) inbox.missed(end.exit - 128);
+  const bool has_terminal = command.take_terminal();
+  if (command.had_terminal()) inbox.missed(end.exit - 128, has_terminal);
   if (!end.was_stopped) return release(*held, s, at, end, inbox);
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
   if (held->valid()) held->release();

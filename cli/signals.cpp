@@ -64,10 +64,10 @@ void signal_inbox::let_end() const {
   ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }
 
-void signal_inbox::missed(int number) {
+void signal_inbox::missed(int number, bool by_our_group) {
   if (!is_interrupt(number)) return;
   interrupt_ = number;
-  is_missed_ = true;
+  is_missed_ = by_our_group;
 }
 
 int signal_inbox::end(int status) const {

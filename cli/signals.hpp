@@ -34,8 +34,8 @@ public:
   // We have no lock any more, and nothing else to clean up: HUP, INT, QUIT and TERM end us again, whatever we wait for.
   void let_end() const;
 
-  // Ctrl-C or Ctrl-\ went to the command alone, which had the terminal.
-  void missed(int number);
+  // Ctrl-C or Ctrl-\ ended the command, which had the terminal; at its end too: our group did not get the signal.
+  void missed(int number, bool by_our_group);
 
   // `status`, unless it is that of a Ctrl-C or Ctrl-\: then we end by that signal. The status is 128+N all the same,
   // but a shell ends its script or its loop only when its child has died of it.

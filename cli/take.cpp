@@ -173,7 +173,7 @@ int refuse_self_deadlock(const settings& s) {
 server open_server(const settings& s, client_options options, signal_inbox& inbox) {
   wait_canceller canceller{inbox, std::chrono::hours{24}, [] {}};
   // A local: server may take seconds to start, or not to answer, and can be left as it is at any time.
-  const std::stop_callback leave{canceller.token(), [&] { std::_Exit(128 + canceller.came()); }};
+  const std::stop_callback leave{canceller.token(), [&] { std::_Exit(inbox.end(128 + canceller.came())); }};
   server opened = open_server(s, std::move(options));
   canceller.finish();  // What it has read by then still ends us.
   return opened;
