@@ -3,8 +3,8 @@
 #pragma once
 
 #include <holdfast/error.hpp>
-#include <holdfast/names.hpp>
 #include <holdfast/info.hpp>
+#include <holdfast/names.hpp>
 
 #include <cstddef>
 #include <string_view>
