@@ -228,8 +228,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   auto& kept = votes_[node];
   if (const auto* error = reply.as_error()) {
     // An ACL may deny what stands behind the vote in the script: then it was given.
-    nodes_[node].is_denied = script::classify(error->text).code == errc::no_permission;
-    nodes_[node].is_to_leave = nodes_[node].is_denied;
+    nodes_[node].is_to_leave = script::classify(error->text).code == errc::no_permission;
     if (!nodes_[node].is_to_leave) kept = {};
     round_->on_refusal(static_cast<int>(node), refusal::other);
     note_error(node, error->text);
@@ -240,7 +239,6 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     nodes_[node].is_to_leave = true;  // Who knows what it did.
     return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
   }
-  nodes_[node].heard_over = kept.asked_over;
   const auto voted = [&](fencing_token token) {
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
@@ -341,9 +339,7 @@ void quorum_acquire::withdraw(time_point now, result how) {
     if (!has_voted && now >= sent_at_ + what_.patience) all()[i]->found_slow();
     nodes_[i].is_read = !has_voted;
     of(i).clear();  // The answer to the vote, or to raise, is none to this.
-    if (!all()[i]->wire().is_ready()) continue;
-    ask(i, now, script::leave(what_.keys, owner_));
-    if (votes_[i].asked_over == all()[i]->connection()) nodes_[i].told_over = votes_[i].asked_over;
+    if (all()[i]->wire().is_ready()) ask(i, now, script::leave(what_.keys, owner_));
   }
 }
 
@@ -358,25 +354,10 @@ void quorum_acquire::await_withdrawal(time_point now) {
       votes_[i] = {};
       continue;
     }
-    if (paper.reply) nodes_[i].told_over = 0;  // An error: it has not left.
     is_waited_for = is_waited_for || (!nodes_[i].is_read && paper.is_open());
   }
   wake_at_ = withdrawn_at_ + what_.patience;
   if (!is_waited_for || now >= wake_at_) finish(outcome_);
-}
-
-// One that the ACL denied counts as refused, as on one server (core/acquire_call.cpp): what was written before is given
-// back as far as it may be.
-std::vector<core::quorum_search::leftover> quorum_acquire::left() const {
-  std::vector<core::quorum_search::leftover> all(size());
-  const duration longest = 2 * duration{what_.ttl} - core::usable(what_.ttl, what_.drift);
-  for (std::size_t i = 0; i < size(); ++i) {
-    all[i].heard_over = nodes_[i].heard_over;
-    if (votes_[i].not_after == server_time{} || nodes_[i].is_denied) continue;
-    all[i].until = votes_[i].not_after_local + longest;
-    all[i].told_over = nodes_[i].told_over;
-  }
-  return all;
 }
 
 }  // namespace holdfast::engine
