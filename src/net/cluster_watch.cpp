@@ -157,11 +157,11 @@ bool cluster_watch::is_of_another_cluster(const engine::slots_answer& what) cons
 
 std::vector<engine::slots_vote> cluster_watch::votes() const {
   std::vector<engine::slots_vote> all;
+  std::set<engine::cluster_address> of_uri;
+  for (const auto& seed : seeds_.nodes) of_uri.insert(address_of(seed));
   for (const auto& [where, one] : lines_) {
     if (!one->answer() || !one->answer()->slots) continue;
-    const bool is_of_uri = std::any_of(seeds_.nodes.begin(), seeds_.nodes.end(),
-                                       [&](const auto& seed) { return address_of(seed) == where; });
-    all.push_back({where, *one->answer()->slots, one->asked_at(), is_of_uri});
+    all.push_back({where, *one->answer()->slots, one->asked_at(), of_uri.contains(where)});
   }
   return all;
 }
