@@ -140,7 +140,7 @@ TEST(local_answers, that_keep_a_server_from_serving_are_told_apart) {
   for (const auto& [answer, said] : {one{"-LOADING Redis is loading the dataset in memory", "still reads its file"},
                                      one{"-BUSY Redis is busy running a script.", "busy with a script"},
                                      one{"-ERR max number of clients reached", "as many clients as it takes"}})
-    all.emplace_back([answer, said] {
+    all.emplace_back([answer = answer, said = said] {
       const scratch_directory scratch;
       const impostor server{scratch.server(), std::string{answer} + "\r\n"};
       EXPECT_THAT(refusal_of(start_local, scratch.server()), HasSubstr(said));
