@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <bitset>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -100,15 +103,38 @@ node_ids ids_of(const slots_answer& what) {
   return all;
 }
 
-// By what the electors say, of those who are asked: those whom `naming` names, and who are of its cluster still.
-std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vector<cluster_address>& electors,
-                               const slots_answer& naming) {
-  std::vector<const slots_vote*> counted;
-  const auto cluster = ids_of(naming);
-  for (const auto& one : votes) {
-    const bool has_a_vote = std::binary_search(electors.begin(), electors.end(), one.from);
-    if (has_a_vote && is_of_cluster(one.what, cluster)) counted.push_back(&one);
+// The answers of one cluster: each has a node in common with another one of them.
+using cluster_answers = std::vector<const slots_vote*>;
+
+std::vector<cluster_answers> by_cluster(std::span<const slots_vote> votes) {
+  std::vector<std::size_t> leads_to(votes.size());  // One of the same cluster, or itself.
+  std::iota(leads_to.begin(), leads_to.end(), std::size_t{0});
+  const auto first_of = [&](std::size_t vote) {
+    while (leads_to[vote] != vote) vote = leads_to[vote] = leads_to[leads_to[vote]];
+    return vote;
+  };
+  std::unordered_map<std::string_view, std::size_t> named_by;
+  for (std::size_t v = 0; v < votes.size(); ++v) {
+    const auto joins = [&](const std::string& id) {
+      const auto other = first_of(named_by.try_emplace(id, v).first->second);
+      const auto own = first_of(v);
+      leads_to[std::max(other, own)] = std::min(other, own);
+    };
+    for (const auto& one : votes[v].what.primaries) joins(one.id);
+    for (const auto& id : votes[v].what.replicas) joins(id);
   }
+  std::map<std::size_t, cluster_answers> all;
+  for (std::size_t v = 0; v < votes.size(); ++v) all[first_of(v)].push_back(&votes[v]);
+  std::vector<cluster_answers> out;
+  for (auto& [first, answers] : all) out.push_back(std::move(answers));
+  return out;
+}
+
+// By what the electors among them say.
+std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector<cluster_address>& electors) {
+  cluster_answers counted;
+  std::copy_if(answers.begin(), answers.end(), std::back_inserter(counted),
+               [&](const slots_vote* one) { return std::binary_search(electors.begin(), electors.end(), one->from); });
   // The silent ones count against everybody, so nobody needs to be asked what these say.
   if (counted.size() * 2 <= electors.size()) return std::nullopt;
 
@@ -164,31 +190,39 @@ std::optional<slot_map> agreed(std::span<const slots_vote> votes, const std::vec
   return out;
 }
 
+// Of those whom one of them names as the primaries and a majority of which agrees: whoever serves the most.
+std::optional<slot_map> most_agreed(const cluster_answers& answers) {
+  std::optional<slot_map> best;
+  // Most of them name the same, and the votes are counted once for that.
+  std::set<std::vector<cluster_address>> tried;
+  for (const auto* one : answers) {
+    const auto [electors, is_new] = tried.insert(addresses_of(one->what));
+    if (!is_new) continue;
+    auto map = agreed(answers, *electors);
+    if (map && (!best || map->covered() > best->covered())) best = std::move(map);
+  }
+  return best;
+}
+
 }  // namespace
 
 std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const node_ids& known) {
-  std::vector<slot_map> clusters;
-  // Most of them name the same, and the votes are counted once for that.
-  std::set<std::vector<cluster_address>> tried;
-  for (const auto& one : votes) {
-    if (!known.empty() && !is_of_cluster(one.what, known)) continue;
-    const auto [electors, is_new] = tried.insert(addresses_of(one.what));
-    if (!is_new) continue;
-    auto map = agreed(votes, *electors, one.what);
+  std::optional<slot_map> out;
+  std::ptrdiff_t most = -1;  // Nodes of the URI are of one cluster,
+  bool is_alone = true;      // and of no other as many.
+  for (const auto& answers : by_cluster(votes)) {
+    const auto is_known = [&](const slots_vote* one) { return is_of_cluster(one->what, known); };
+    if (!known.empty() && std::none_of(answers.begin(), answers.end(), is_known)) continue;
+    auto map = most_agreed(answers);
     if (!map) continue;
-    const auto same = std::find_if(clusters.begin(), clusters.end(),
-                                   [&](const slot_map& other) { return is_of_cluster(one.what, other.ids); });
-    if (same == clusters.end()) {
-      clusters.push_back(*std::move(map));
-    } else if (map->covered() > same->covered()) {
-      *same = *std::move(map);
-    }
+    const auto weight = std::count_if(answers.begin(), answers.end(), [](const auto* one) { return one->is_of_uri; });
+    if (weight == most) is_alone = false;
+    if (weight <= most) continue;
+    most = weight;
+    is_alone = true;
+    out = std::move(map);
   }
-  if (clusters.empty()) return std::nullopt;
-  const auto weight = [&](const slot_map& one) { return of_uri(votes, one.ids); };
-  std::sort(clusters.begin(), clusters.end(), [&](const auto& a, const auto& b) { return weight(a) > weight(b); });
-  if (clusters.size() > 1 && weight(clusters[0]) == weight(clusters[1])) return std::nullopt;
-  return std::move(clusters.front());
+  return is_alone ? std::move(out) : std::nullopt;
 }
 
 namespace {
