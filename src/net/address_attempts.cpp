@@ -44,12 +44,30 @@ void take_out(std::vector<socket_address>& all, const socket_address& one) {
   std::erase_if(all, [&](const auto& other) { return is_same(other, one); });
 }
 
+// What is said of a host where none of its addresses will do: whatever has most of this, and came last.
+int weight_of(int error, int family) {
+  switch (error) {
+    // That this machine has no such family, no address of it or no way to it says less than what came of another
+    // address: `localhost` has two, also where there is no IPv6.
+    case EAFNOSUPPORT: return 1;
+    case ENETUNREACH: return 2;
+    // This machine cannot ask for now, so what another address said is not the host's. (Of IPv4, no address is that all
+    // ports to there are in use.)
+    case EADDRNOTAVAIL: return family == AF_INET ? 4 : 1;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM: return 4;
+    default: return 3;
+  }
+}
+
 }  // namespace
 
 void address_attempts::begin(std::vector<socket_address> found) {
   addresses_ = std::move(found);
   next_ = 0;
-  error_ = 0;
+  error_ = weight_ = 0;
   std::erase_if(silent_, [&](const auto& one) { return !is_in(addresses_, one); });
   for (const auto& one : silent_) take_out(addresses_, one);
   addresses_.insert(addresses_.end(), silent_.begin(), silent_.end());
@@ -72,10 +90,11 @@ int address_attempts::connect_next() {
   return -1;
 }
 
-// That this machine has no such family, or no address of it, says less than what came of another address: `localhost`
-// has two, also where there is no IPv6.
 void address_attempts::on_error(int error) {
-  if (error_ != 0 && (error == EAFNOSUPPORT || error == EADDRNOTAVAIL)) return;
+  HOLDFAST_ASSERT(next_ > 0);
+  const int weight = weight_of(error, last().family());
+  if (weight < weight_) return;
+  weight_ = weight;
   error_ = error;
 }
 

@@ -30,6 +30,7 @@ private:
   std::vector<socket_address> addresses_{};
   std::size_t next_ = 0;
   int error_ = 0;
+  int weight_ = 0;                        // How much that says of the host.
   std::vector<socket_address> silent_{};  // Of `addresses_`; who was so most lately is last.
 };
 

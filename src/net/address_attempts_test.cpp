@@ -6,11 +6,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <string>
@@ -87,6 +89,47 @@ TEST_F(a_host, says_what_came_of_an_address_that_this_machine_can_ask) {
   EXPECT_EQ(next(), "");
   EXPECT_EQ(attempts_.error(), EAFNOSUPPORT);
   EXPECT_FALSE(attempts_.is_refusal());
+}
+
+// A machine without a way to IPv6, and a server that is down: "network is unreachable" would be said of it.
+TEST_F(a_host, says_what_came_of_an_address_that_there_is_a_way_to) {
+  there_is("a");
+  for (const auto& errors : {std::vector{ECONNREFUSED, ENETUNREACH}, {ENETUNREACH, ECONNREFUSED}}) {
+    attempts_.begin(with({"a"}));
+    ASSERT_EQ(next(), "a");
+    for (const int one : errors) attempts_.on_error(one);
+    EXPECT_EQ(attempts_.error(), ECONNREFUSED);
+    EXPECT_TRUE(attempts_.is_refusal());
+  }
+  attempts_.begin(with({"a"}));
+  ASSERT_EQ(next(), "a");
+  for (const int one : {EADDRNOTAVAIL, ENETUNREACH, EAFNOSUPPORT}) attempts_.on_error(one);
+  EXPECT_EQ(attempts_.error(), ENETUNREACH) << "which is all that is known";
+  EXPECT_TRUE(attempts_.is_refusal());
+}
+
+// A Redis on 127.0.0.1 alone, to which all ports are in use: `localhost` has another address, which refuses.
+TEST_F(a_host, has_not_refused_where_this_machine_could_not_ask_for_now) {
+  const int listener = test::listen_at(0);
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  in.sin_port = htons(static_cast<std::uint16_t>(test::port_of(listener)));
+  socket_address loopback;
+  std::memcpy(&loopback.bytes, &in, sizeof in);
+  loopback.size = sizeof in;
+  for (const int passing : {EADDRNOTAVAIL, EMFILE, ENFILE, ENOBUFS, ENOMEM}) {
+    for (const auto& errors : {std::vector{passing, ECONNREFUSED}, {ECONNREFUSED, passing}}) {
+      attempts_.begin({loopback});
+      const int fd = attempts_.connect_next();
+      ASSERT_GE(fd, 0);
+      ::close(fd);
+      for (const int one : errors) attempts_.on_error(one);
+      EXPECT_EQ(attempts_.error(), passing);
+      EXPECT_FALSE(attempts_.is_refusal()) << std::strerror(passing);
+    }
+  }
+  ::close(listener);
 }
 
 TEST_F(a_host, is_tried_last_where_it_was_silent) {
