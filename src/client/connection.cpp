@@ -39,16 +39,27 @@ void connection::flush(lock& held) {
       empty(channel_->output());
     }
     is_writing_ = true;
+    auto result = net::link::written::failed;
     held.unlock();
-    const auto result = link_.write(outgoing_);
-    held.lock();
-    is_writing_ = false;
-    written_.notify_all();
+    try {
+      result = link_.write(outgoing_);
+    } catch (...) {
+      end_writing(held);
+      is_open_ = false;  // Nobody knows what is missing: the driver closes it.
+      throw;
+    }
+    end_writing(held);
     is_cut_short_ = wants_write_ = result == net::link::written::some;
     // A failed write is found out by the reader, which also knows what the server said before.
     if (result == net::link::written::failed) return outgoing_.clear();
     if (outgoing_.empty()) empty(outgoing_);
   }
+}
+
+void connection::end_writing(lock& held) {
+  held.lock();
+  is_writing_ = false;
+  written_.notify_all();
 }
 
 void connection::close_link(lock& held) {
@@ -63,6 +74,9 @@ void connection::prepare(lock& held) {
   // An answer that nobody was there to read, because all of us were stopped, is no silence.
   if (is_open_ && boottime_now() >= channel_->wake_at()) collect(held, POLLIN);
   const time_point now = boottime_now();
+  // Somebody had no memory to go on with it.
+  const bool is_opening = !link_.is_open() && !link_.is_closed();
+  if (!is_open_ && !is_opening) channel_->on_closed(now, {errc::cannot_connect, "out of memory", false, false});
   if (link_.is_shaking_hands() && now >= channel_->wake_at()) channel_->on_closed(now, silent_handshake());
   if (channel_->mind_primary(now, link_.term())) close_link(held);
   if (channel_->on_wake(now) || (channel_->is_closed() && !link_.is_closed())) close_link(held);
@@ -79,13 +93,14 @@ void connection::note(net::link::progress progress) {
   const time_point now = boottime_now();
   if (progress == net::link::progress::failed) channel_->on_closed(now, link_.failure());
   if (progress != net::link::progress::open) return;
-  is_open_ = true;
   channel_->on_connected(now, link_.term());
+  is_open_ = true;
 }
 
 void connection::collect(lock& held, short happened) {
   if (happened == 0 || link_.is_closed()) return;
   if (!is_open_) {
+    if (link_.is_open()) return;
     held.unlock();
     const auto progress = link_.advance();
     held.lock();
@@ -94,30 +109,31 @@ void connection::collect(lock& held, short happened) {
   if (happened & POLLOUT) wants_write_ = false;
   if (!(happened & ~POLLOUT)) return;
 
-  incoming_.clear();
-  held.unlock();
-  const bool is_alive = link_.read(incoming_);
-  held.lock();
-  take_in(held, is_alive);
+  take_in(held, &net::link::read);
 }
 
 bool connection::wait_in_read(lock& held, time_point until) {
   if (!is_open_ || wants_write_ || !link_.waits_in_read()) return false;
   if (until - boottime_now() < net::link::patience) return false;  // It would wake too late.
-  incoming_.clear();
-  held.unlock();
-  const bool is_alive = link_.read_waiting(incoming_);
-  held.lock();
-  take_in(held, is_alive);
+  take_in(held, &net::link::read_waiting);
   return true;
 }
 
-void connection::take_in(lock& held, bool is_alive) {
+void connection::take_in(lock& held, bool (net::link::*read)(std::string&)) try {
+  incoming_.clear();
+  held.unlock();
+  const bool is_alive = (link_.*read)(incoming_);
+  held.lock();
   const time_point now = heard_at_ = boottime_now();
   if (!incoming_.empty()) channel_->on_bytes(now, incoming_);
   if (!is_alive) channel_->on_closed(now, link_.failure());
   if (!is_alive || channel_->must_close()) close_link(held);
   empty(incoming_);
+} catch (...) {
+  // Of what was read, some may be lost: were it the answer to one request, the next one's would be taken for it.
+  if (!held.owns_lock()) held.lock();
+  is_open_ = false;
+  throw;
 }
 
 void connection::collect_if_stale(lock& held) {

@@ -53,13 +53,16 @@ public:
 private:
   void close_link(lock& held);
   void note(net::link::progress progress);
-  void take_in(lock& held, bool is_alive);
+  void take_in(lock& held, bool (net::link::*read)(std::string&));
+  void end_writing(lock& held);
 
   std::mutex* mutex_;
   engine::channel* channel_;
   net::link link_;
   std::condition_variable written_{};
-  bool is_open_ = false;  // As the link, but read under the mutex while the driver is at work on the link.
+  // As the link, but read under the mutex while the driver is at work on the link. False although it is open: somebody
+  // had no memory to read or to write all of something.
+  bool is_open_ = false;
   bool is_writing_ = false;
   bool wants_write_ = false;   // Until poll says that there is room.
   bool is_cut_short_ = false;  // The link has taken a part: under TLS it has the rest, and outgoing_ is empty.

@@ -39,7 +39,6 @@ void channel::on_connecting(time_point now) {
 
 void channel::on_connected(time_point now, named_primary::term_number term) {
   HOLDFAST_ASSERT(state_ == state::connecting);
-  state_ = state::greeting;
   term_ = term;
   state_since_ = heard_at_ = now;
   output_.clear();
@@ -51,6 +50,7 @@ void channel::on_connected(time_point now, named_primary::term_number term) {
                   {settings_.who, settings_.database, settings_.loads_scripts,
                    settings_.durable.replicas > 0 && !epoch_.may_be_unknown(), settings_.node_id},
                   &epoch_, now);
+  state_ = state::greeting;  // Not before: without memory it has not begun.
 }
 
 void channel::on_bytes(time_point now, std::string_view bytes) {
@@ -163,11 +163,11 @@ reply_sink* channel::pop_kept(kept& into) {
   return into.from;
 }
 
-void channel::on_closed(time_point now, const connection_failure& failure) {
+void channel::on_closed(time_point now, connection_failure failure) {
   if (state_ == state::closed) return;
   const bool was_ready = state_ == state::ready;
   state_ = state::closed;
-  last_failure_ = failure;
+  last_failure_ = std::move(failure);
   if (settings_.redirected) settings_.redirected();
   output_.clear();
   owes_wait_ = false;

@@ -113,7 +113,7 @@ public:
   // `term`: as of mind_primary().
   void on_connected(time_point now, named_primary::term_number term = 0);
   void on_bytes(time_point now, std::string_view bytes);
-  void on_closed(time_point now, const connection_failure& failure);
+  void on_closed(time_point now, connection_failure failure);
   // Notices silence. True: the driver must close the connection; the channel has already called on_closed itself.
   [[nodiscard]] bool on_wake(time_point now);
   time_point wake_at() const;

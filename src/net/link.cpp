@@ -69,7 +69,7 @@ link::progress link::open() {
   return advance();
 }
 
-link::progress link::advance() {
+link::progress link::advance() try {
   switch (phase_) {
     case phase::closed: return progress::failed;
     case phase::open: return progress::open;
@@ -82,6 +82,9 @@ link::progress link::advance() {
   if (n == 0) return fail_handshake("the server closed the connection");
   if (n < 0 && errno != EAGAIN && errno != EINTR) return fail_handshake(system_text(errno));
   return shake_hands({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
+} catch (...) {  // Nobody would come back to where it had no memory to go on.
+  reset();
+  throw;
 }
 
 link::progress link::on_resolved() {
@@ -89,7 +92,7 @@ link::progress link::on_resolved() {
   if (!answer) return progress::pending;
   resolver_.reset();
   if (answer->addresses.empty()) {
-    return fail(answer->code, answer->failure, answer->is_final, answer->is_refusal);
+    return fail(answer->code, std::move(answer->failure), answer->is_final, answer->is_refusal);
   }
   attempts_.begin(std::move(answer->addresses));
   host_ = std::move(answer->host);

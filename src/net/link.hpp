@@ -32,7 +32,7 @@ public:
 
   enum class progress { pending, open, failed };
 
-  // Begins from closed. After `failed`, failure() tells and the link is closed.
+  // Begins from closed. After `failed`, failure() tells and the link is closed; so it is when there was no memory.
   progress open();
   // While opening: what poll_for() asked for has happened.
   progress advance();

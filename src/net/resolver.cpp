@@ -14,6 +14,7 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -101,6 +102,15 @@ resolved of_path(const std::string& path) {
   return result;
 }
 
+// Of a thread that what is thrown would end, and the program with it. These words need no memory.
+resolved look_up_or_say_why(const tcp_address& where) try {
+  return look_up(where, asio::ip::resolver_base::flags{});
+} catch (const std::bad_alloc&) {
+  resolved result;
+  result.failure = "out of memory";
+  return result;
+}
+
 // What has an address at once is answered at once; a name by a thread of its own, into `into`.
 template <class Shared>
 void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
@@ -109,7 +119,7 @@ void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
   auto literal = literal_of(where);
   if (!literal.addresses.empty()) return into->set(std::move(literal));
   try {
-    start_quietly([into, where] { into->set(look_up(where, asio::ip::resolver_base::flags{})); }).detach();
+    start_quietly([into, where] { into->set(look_up_or_say_why(where)); }).detach();
   } catch (const std::system_error& e) {
     resolved result;
     result.failure = std::string{"no thread for the look-up: "} + e.what();

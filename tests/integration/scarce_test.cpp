@@ -4,6 +4,7 @@
 #include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
 #include "integration/quorum_fixture.hpp"
+#include "integration/scarce_memory.hpp"
 #include "support/lab.hpp"
 
 #include <holdfast/quorum.hpp>
@@ -12,31 +13,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
-
-namespace {
-
-// How many more allocations of this thread succeed; below zero: all.
-thread_local int allocations_left = -1;
-thread_local int allocations_made = 0;
-
-}  // namespace
-
-// Not inline, or g++ sees a malloc that is ended by delete and warns.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc{};
-  if (allocations_left > 0) --allocations_left;
-  ++allocations_made;
-  if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
-  throw std::bad_alloc{};
-}
-[[gnu::noinline]] void operator delete(void* what) noexcept { std::free(what); }
-[[gnu::noinline]] void operator delete(void* what, std::size_t) noexcept { std::free(what); }
 
 namespace holdfast::test {
 namespace {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "integration/scarce_memory.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace holdfast::test {
+
+thread_local int allocations_left = -1;
+thread_local int allocations_made = 0;
+
+}  // namespace holdfast::test
+
+// Not inline, or g++ sees a malloc that is ended by delete and warns.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  using namespace holdfast::test;
+  if (allocations_left == 0) throw std::bad_alloc{};
+  if (allocations_left > 0) --allocations_left;
+  ++allocations_made;
+  if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* what) noexcept { std::free(what); }
+[[gnu::noinline]] void operator delete(void* what, std::size_t) noexcept { std::free(what); }
