@@ -197,7 +197,8 @@ bool link::receive(std::string& into, int flags) {
     if (!tls_) {
       into.append(bytes);
     } else if (std::string why; !tls_->decrypt(bytes, into, why)) {
-      failure_ = {errc::connection_lost, why, false, false};
+      const bool is_refused = tls_->is_refused();
+      failure_ = {is_refused ? errc::tls_failed : errc::connection_lost, why, is_refused, false};
       return false;
     }
     if (bytes.size() < buffer.size()) return true;  // Most likely that was all; poll will tell.

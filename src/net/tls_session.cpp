@@ -19,6 +19,8 @@ struct tls_session::hidden {
   SSL* ssl = nullptr;
   BIO* from_wire = nullptr;  // Owned by `ssl`, as is the next.
   BIO* to_wire = nullptr;
+  bool has_spoken = false;  // The peer, after the handshake.
+  bool is_refused = false;
   std::mutex mutex{};
 
   ~hidden() { SSL_free(ssl); }
@@ -131,14 +133,21 @@ bool tls_session::decrypt(std::string_view bytes, std::string& plain, std::strin
   for (;;) {
     const int n = SSL_read(hidden_->ssl, buffer.data(), static_cast<int>(buffer.size()));
     if (n > 0) {
+      hidden_->has_spoken = true;
       plain.append(buffer.data(), static_cast<std::size_t>(n));
       continue;
     }
     const int error = SSL_get_error(hidden_->ssl, n);
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return true;
+    hidden_->is_refused = error == SSL_ERROR_SSL && !hidden_->has_spoken;
     why = error == SSL_ERROR_ZERO_RETURN ? "the server ended the TLS session" : describe_failure(hidden_->ssl);
     return false;
   }
+}
+
+bool tls_session::is_refused() const {
+  const std::lock_guard lock{hidden_->mutex};
+  return hidden_->is_refused;
 }
 
 void tls_session::encrypt(std::string_view plain) {

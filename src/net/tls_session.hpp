@@ -30,6 +30,9 @@ public:
 
   // Takes bytes from the wire, appends what they decrypt to. False: the peer ended or broke the session (`why`).
   bool decrypt(std::string_view from_wire, std::string& plain, std::string& why);
+  // It broke before it said anything. So under TLS 1.3 a server refuses the client's certificate: it sees that when the
+  // client's handshake is done.
+  bool is_refused() const;
 
   // Encrypts all of `plain`; the bytes appear in take_wire().
   void encrypt(std::string_view plain);
