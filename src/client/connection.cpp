@@ -71,8 +71,8 @@ void connection::close_link(lock& held) {
 }
 
 void connection::prepare(lock& held) {
-  // An answer that nobody was there to read, because all of us were stopped, is no silence.
-  if (is_open_ && boottime_now() >= channel_->wake_at()) collect(held, POLLIN);
+  // What nobody was there to take in, because all of us were stopped or had left, is no silence.
+  if (!channel_->is_closed() && boottime_now() >= channel_->wake_at()) collect(held, POLLIN);
   const time_point now = boottime_now();
   // Somebody had no memory to go on with it.
   const bool is_opening = !link_.is_open() && !link_.is_closed();
@@ -101,9 +101,11 @@ void connection::collect(lock& held, short happened) {
   if (happened == 0 || link_.is_closed()) return;
   if (!is_open_) {
     if (link_.is_open()) return;
+    const int before = link_.nearness();
     held.unlock();
     const auto progress = link_.advance();
     held.lock();
+    if (progress == net::link::progress::pending && link_.nearness() > before) channel_->on_nearer(boottime_now());
     return note(progress);
   }
   if (happened & POLLOUT) wants_write_ = false;

@@ -37,6 +37,11 @@ void channel::on_connecting(time_point now) {
   ++connect_attempts_;
 }
 
+void channel::on_nearer(time_point now) {
+  HOLDFAST_ASSERT(state_ == state::connecting);
+  state_since_ = now;
+}
+
 void channel::on_connected(time_point now, named_primary::term_number term) {
   HOLDFAST_ASSERT(state_ == state::connecting);
   term_ = term;

@@ -92,7 +92,7 @@ public:
   struct settings {
     credentials who;
     int database = 0;
-    duration connect_timeout = std::chrono::seconds{2};  // For TCP and TLS, then again for the greeting.
+    duration connect_timeout = std::chrono::seconds{2};  // For each of look-up, TCP, TLS and greeting.
     duration least_silence = std::chrono::milliseconds{500};
     bool loads_scripts = true;
     bool hears_pushes = false;
@@ -110,6 +110,8 @@ public:
   // From the driver. `failure` explains the end of a connection; it reaches the listener and every open request.
   bool wants_connection(time_point now) const;
   void on_connecting(time_point now);
+  // While connecting: the next step towards it has begun, and has as much time as the one before.
+  void on_nearer(time_point now);
   // `term`: as of mind_primary().
   void on_connected(time_point now, named_primary::term_number term = 0);
   void on_bytes(time_point now, std::string_view bytes);

@@ -44,7 +44,12 @@ public:
 
   void collect(short happened) {
     if (happened == 0 || link_.is_closed()) return;
-    if (!link_.is_open()) return note(link_.advance());
+    if (!link_.is_open()) {
+      const int before = link_.nearness();
+      const auto progress = link_.advance();
+      if (link_.nearness() > before) opened_at_ = boottime_now();
+      return note(progress);
+    }
     if (happened & POLLOUT) flush();
     if (!(happened & ~POLLOUT) || !link_.is_open()) return;
     std::string bytes;
@@ -65,7 +70,7 @@ public:
   bool is_refused() const { return is_refused_; }
 
 private:
-  // For a name, a connection, TLS: more round trips than one.
+  // For a name, again for a connection, again for TLS: more round trips than one.
   static constexpr duration connection_patience = std::chrono::seconds{5};
 
   bool is_opening() const { return !link_.is_open() && !link_.is_closed(); }

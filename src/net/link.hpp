@@ -44,6 +44,10 @@ public:
   // Connected, but the TLS handshake is not through: a plain port says nothing at all to one (E13).
   bool is_shaking_hands() const { return phase_ == phase::shaking_hands; }
 
+  // While opening, more with each step that is done: name found, connected. Each step has its own time: a look-up's
+  // answer is good for one connection, so that time taken from that is lost with it.
+  int nearness() const { return static_cast<int>(phase_); }
+
   // What to poll for. A closed link gives fd -1, which poll(2) passes over. `wants_write`: write() was refused.
   pollfd poll_for(bool wants_write) const;
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a connection is given to come about, and what of that is somebody's silence.
+#include "client/connection.hpp"
+
+#include "core/random_testing.hpp"
+#include "net/clock.hpp"
+#include "net/name_service_testing.hpp"
+#include "support/stream_address.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+namespace {
+
+using namespace std::chrono_literals;
+using net::boottime_now;
+
+struct what_is_told final : engine::channel_listener {
+  void on_ready(time_point) override {}
+  void on_down(time_point, const engine::connection_failure& why, bool) override { failures.push_back(why.text); }
+  void on_clock_step(duration) override {}
+  std::vector<std::string> failures;
+};
+
+// A connection of which each step has `patience` to a peer that never says anything. Whether anybody drives it is the
+// test's affair.
+class to_a_mute {
+public:
+  to_a_mute(const std::string& host, int port, bool uses_tls, duration patience)
+      : channel_{with(patience), rng_, told_},
+        line_{net::endpoint{.where = net::tcp_address{host, std::to_string(port)}, .uses_tls = uses_tls}, channel_,
+              mutex_} {
+    channel_.set_demand(true);
+  }
+
+  // The driver's first half, and its second.
+  void prepare() {
+    connection::lock held{mutex_};
+    line_.prepare(held);
+  }
+  void collect() {
+    connection::lock held{mutex_};
+    line_.collect(held, POLLIN);
+  }
+
+  // Nobody drives it until its time is over and what it waits for has happened. False: not within ten seconds.
+  bool is_left_alone() {
+    while (boottime_now() < line_.wake_at()) ::poll(nullptr, 0, 1);
+    return has_happened();
+  }
+  bool has_happened() {
+    pollfd wanted = line_.poll_for();
+    return ::poll(&wanted, 1, 10'000) == 1;
+  }
+
+  time_point wake_at() const { return line_.wake_at(); }
+  bool is_shaking_hands() const { return line_.is_shaking_hands(); }
+  bool is_closed() const { return channel_.is_closed(); }
+  const std::vector<std::string>& failures() const { return told_.failures; }
+
+private:
+  static engine::channel::settings with(duration patience) {
+    engine::channel::settings how;
+    how.connect_timeout = patience;
+    return how;
+  }
+
+  core::seeded_random rng_;
+  what_is_told told_;
+  engine::channel channel_;
+  std::mutex mutex_;
+  connection line_;
+};
+
+class connection_to_a_mute : public testing::Test {
+protected:
+  ~connection_to_a_mute() override { ::close(listener_); }
+
+  // Somebody else's connection, which need not come about.
+  int call() const {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sockaddr_in to{};
+    socklen_t size = sizeof to;
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&to), &size);
+    (void)::connect(fd, reinterpret_cast<const sockaddr*>(&to), size);
+    return fd;
+  }
+
+  int listener_ = test::listen_at(0);
+  const int port_ = test::port_of(listener_);
+};
+
+// A look-up of 1.8 s and TLS over 0.3 s of round trip never came to an end: each attempt looked up anew.
+TEST_F(connection_to_a_mute, has_all_of_its_time_when_the_name_is_found) {
+  net::made_up_name slow{"slow.test"};
+  to_a_mute one{"slow.test", port_, true, 60s};
+  one.prepare();
+  ASSERT_TRUE(slow.was_asked(1));
+  const auto of_the_look_up = one.wake_at();
+  slow.has({"127.0.0.1"});
+  ASSERT_TRUE(one.has_happened());
+  const auto found_at = boottime_now();
+  one.collect();
+  EXPECT_TRUE(one.is_shaking_hands());
+  EXPECT_GT(one.wake_at(), of_the_look_up);
+  EXPECT_GE(one.wake_at(), found_at + 60s);
+}
+
+TEST_F(connection_to_a_mute, goes_on_from_a_name_that_was_found_while_nobody_looked) {
+  net::made_up_name slow{"slow.test"};
+  to_a_mute one{"slow.test", port_, true, 100ms};
+  one.prepare();
+  slow.has({"127.0.0.1"});
+  const auto of_the_look_up = one.wake_at();
+  ASSERT_TRUE(one.is_left_alone());
+  one.prepare();
+  EXPECT_TRUE(one.is_shaking_hands());
+  EXPECT_GT(one.wake_at(), of_the_look_up);
+  EXPECT_EQ(one.failures(), std::vector<std::string>{});
+}
+
+// The call that had begun it has ended, and the next one comes much later.
+TEST_F(connection_to_a_mute, goes_on_from_a_peer_that_was_reached_while_nobody_looked) {
+  ASSERT_EQ(::listen(listener_, 0), 0);
+  for (const bool uses_tls : {false, true}) {
+    const std::vector<int> in_the_way{call(), call(), call()};
+    to_a_mute one{"127.0.0.1", port_, uses_tls, 100ms};
+    one.prepare();
+    ASSERT_FALSE(one.is_shaking_hands()) << "or this tests nothing";
+    for (const int fd : in_the_way) ::close(fd);
+    for (int fd = -1; (fd = test::accept_from(listener_)) >= 0;) ::close(fd);
+    const auto of_the_peer = one.wake_at();
+    ASSERT_TRUE(one.is_left_alone());
+    one.prepare();
+    EXPECT_FALSE(one.is_closed());
+    EXPECT_EQ(one.is_shaking_hands(), uses_tls);
+    EXPECT_GT(one.wake_at(), of_the_peer);
+    EXPECT_EQ(one.failures(), std::vector<std::string>{});
+  }
+}
+
+// What is whose silence has not changed.
+TEST_F(connection_to_a_mute, ends_when_its_time_is_over) {
+  for (const bool uses_tls : {false, true}) {
+    to_a_mute one{"127.0.0.1", port_, uses_tls, 100ms};
+    one.prepare();
+    while (boottime_now() < one.wake_at()) ::poll(nullptr, 0, 1);
+    one.prepare();
+    const std::string expected = uses_tls ? connection::silent_handshake().text : "no answer";
+    EXPECT_EQ(one.failures(), std::vector{expected});
+  }
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
