@@ -169,6 +169,56 @@ TEST_F(question_test, a_server_that_refuses_thrice_is_believed) {
   EXPECT_EQ(call->failure(), errc::cannot_connect);
 }
 
+// A change that is repeated after a cut: what the second copy meets says nothing of the first.
+class change_test : public call_test {
+protected:
+  void start() {
+    calls.start(call, server.now);
+    server.connect();
+    ASSERT_THAT(server.take_names(), ElementsAre("downgrade"));
+  }
+  void TearDown() override { calls.stop(call); }
+  question call{calls.wire(), script::downgrade(keys, somebody, token), question::repeat::allowed, server.now + 2s};
+};
+
+TEST_F(change_test, that_may_have_been_made_is_unknown_when_the_next_server_is_none_for_locks_C5) {
+  start();
+  server.cut();
+  server.refuse({errc::not_a_primary, "HELLO says role slave", true, false});
+  ASSERT_TRUE(call.is_over());
+  EXPECT_EQ(call.failure(), errc::reply_lost);
+  EXPECT_EQ(call.server_text(), "HELLO says role slave");
+}
+
+TEST_F(change_test, that_may_have_been_made_is_unknown_when_its_repeat_is_refused_C5) {
+  start();
+  server.cut();
+  server.connect();
+  EXPECT_THAT(server.take_names(), ElementsAre("downgrade"));
+  server.say(refusal("MISCONF Errors writing to the AOF file"));
+  ASSERT_TRUE(call.is_over());
+  EXPECT_FALSE(call.reply());
+  EXPECT_EQ(call.failure(), errc::reply_lost);
+  EXPECT_EQ(call.server_text(), "MISCONF Errors writing to the AOF file");
+}
+
+TEST_F(change_test, that_is_refused_at_once_has_not_been_made) {
+  start();
+  server.say(refusal("NOPERM no"));
+  ASSERT_TRUE(call.reply());
+  EXPECT_TRUE(call.reply()->as_error());
+}
+
+// What only reads has nothing to be unsure of.
+TEST_F(question_test, of_what_is_read_the_repeats_answer_is_the_answer) {
+  start(question::repeat::allowed);
+  server.cut();
+  server.connect();
+  server.say(refusal("NOPERM no"));
+  ASSERT_TRUE(call->reply());
+  EXPECT_TRUE(call->reply()->as_error());
+}
+
 // ---- caller ----
 
 TEST_F(call_test, wants_a_connection_while_there_is_a_call) {

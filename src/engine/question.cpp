@@ -35,7 +35,12 @@ void question::on_reply(time_point now, time_point sent_at, const resp::value& r
     last_news_ = script::classify(error->text).code;
     return tell_news();
   }
-  reply_ = reply;
+  // To a later copy: of the first one it says nothing.
+  if (error && may_have_been_done()) {
+    failure_ = errc::reply_lost;
+  } else {
+    reply_ = reply;
+  }
   tell_news();
 }
 
@@ -58,7 +63,7 @@ void question::on_no_connection(time_point /*now*/, const connection_failure& fa
   note(failure.text);
   last_news_ = failure.code;
   const bool is_typing_error = failure.is_refusal && !to().was_ever_ready() && ++refusals_ >= 3;
-  if (failure.is_final || is_typing_error) failure_ = failure.code;
+  if (failure.is_final || is_typing_error) failure_ = may_have_been_done() ? errc::reply_lost : failure.code;
 }
 
 }  // namespace holdfast::engine

@@ -13,12 +13,14 @@
 
 namespace holdfast::engine {
 
-// Any one request whose reply the caller reads itself. Repeated after a cut only if `repeatable`.
+// Any one request whose reply the caller reads itself. Repeated after a cut only if that is `allowed`; what changes
+// something and is then refused may have been done all the same, and ends as reply_lost (C5).
 class question final : public call {
 public:
   enum class repeat { allowed, refused };
 
   question(channel& to, script::command what, repeat how, time_point give_up_at);
+  // Something that only reads, in bytes.
   question(channel& to, std::string encoded, repeat how, time_point give_up_at);
 
   void step(time_point now) override;
@@ -36,6 +38,9 @@ public:
   duration round_trip() const { return round_trip_; }
 
 private:
+  // By a copy whose connection ended. Who only wants to read has nothing to be unsure of.
+  bool may_have_been_done() const { return is_cut_ && command_ && !script::only_reads(*command_); }
+
   std::optional<script::command> command_;
   std::string encoded_;
   repeat how_;

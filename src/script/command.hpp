@@ -104,6 +104,8 @@ command write_record(std::string_view prefix, const quorum_record& record, std::
 
 // Could the answer to it be a grant?
 bool may_grant(const command& what);
+// Does nothing change by it that anybody asks for?
+bool only_reads(const command& what);
 // While the server is in quarantine: the same, but nothing is granted, nothing claimed, and no line moves (P21). Not
 // for acquire, which would grant.
 void keep_quarantine(command& what);
