@@ -68,7 +68,6 @@ void reporter::on_at_risk(const std::shared_ptr<engine::held_lease>& lease) {
 
 void reporter::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {
   auto record = record_of(lease);
-  record->lost_reason = reason;
   const auto held = us(net::boottime_now() - record->granted_at);
   callbacks_->post([record] {
     if (!record->is_let_go) record->lost.request_stop();

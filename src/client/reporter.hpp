@@ -65,7 +65,6 @@ struct lease_record final : engine::held_lease {
   const std::shared_ptr<node>* kept_at = nullptr;
   std::stop_source lost{};
   std::stop_source at_risk{};
-  std::atomic<errc> lost_reason{errc{}};
   // Until when an unanswered copy of its acquire may still take effect, by the server's clock and by ours; the epoch
   // when there is none.
   struct unsettled {

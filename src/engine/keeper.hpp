@@ -17,6 +17,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/names.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -32,7 +33,8 @@
 
 namespace holdfast::engine {
 
-// What a lease's handle and its keeper share. `deadline` may be read by any thread; the rest never changes.
+// What a lease's handle and its keeper share. `deadline`, and then `lost_reason`, may be read by any thread; the rest
+// never changes.
 struct held_lease {
   // `g`: the token of the server's grant; `t`: this lease's own, a larger one if it was handed on in the process (P14).
   held_lease(script::lock_keys k, owner_id o, fencing_token g, fencing_token t, std::chrono::milliseconds lasts,
@@ -53,6 +55,9 @@ struct held_lease {
   const fencing_token token;
   const std::chrono::milliseconds ttl;
   core::lease_deadline deadline;
+  // Set before the deadline is ended for it, so that whoever finds the one finds the other (C4). None: nobody has said
+  // more than that its time is over.
+  std::atomic<errc> lost_reason{errc{}};
   bool was_in_line = false;  // Before it was granted. Set before anybody else has it,
   time_point last = never;   // and this: no renewal moves the deadline beyond it (R14).
 };

@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace holdfast::engine {
@@ -178,6 +180,29 @@ TEST_F(keeper_test, a_loss_is_told_once_with_the_servers_reason_B18) {
     EXPECT_TRUE(keeps.is_idle());
     wake_after(1h);
     EXPECT_THAT(listens.take(), IsEmpty());
+  }
+}
+
+// Else a program that looks in that moment takes what was broken for what nobody renewed.
+TEST_F(keeper_test, whoever_sees_that_the_server_ended_it_sees_why_C4) {
+  const time_point long_before = server.now;
+  for (int i = 0; i < 500; ++i) {
+    const auto lease = held();
+    wake_after(3s);
+    if (keeps.wire().is_closed()) server.connect();
+    server.take();
+    std::atomic<bool> looks{false};
+    errc seen{};
+    std::thread reader{[&] {
+      looks = true;
+      while (lease->deadline.is_ahead(long_before)) {
+      }
+      seen = lease->lost_reason;
+    }};
+    while (!looks) std::this_thread::yield();
+    server.say(not_mine("gone"));
+    reader.join();
+    ASSERT_EQ(seen, errc::lease_gone) << "in round " << i;
   }
 }
 

@@ -34,6 +34,7 @@ struct lease_news final : keeper_listener {
   void on_lost(const std::shared_ptr<held_lease>& lease, errc reason) override {
     news.push_back(std::string{"lost "} + to_string(reason));
     lost.push_back(lease.get());
+    EXPECT_EQ(lease->lost_reason, reason) << "who looks hears it no later than who is told";
   }
   void on_renewed(const std::shared_ptr<held_lease>&, duration margin) override {
     news.push_back("renewed");

@@ -184,6 +184,7 @@ void quorum_keeper::kept::lose(time_point now) {
   const bool is_said = reason_ != errc{} && now >= until_.at();
   const errc if_nobody_says = ends_at() < lease_->last ? errc::lease_expired : errc::lease_held_too_long;
   const errc reason = is_said ? reason_ : if_nobody_says;
+  lease_->lost_reason = reason;
   lease_->deadline.end();
   for (std::size_t i = 0; i < repairs_.size(); ++i) {
     // Its vote may be given after the end of what it was for (P27), also when its connection ended (R17).

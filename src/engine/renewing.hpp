@@ -236,9 +236,10 @@ private:
   void lose(errc reason) {
     leases lost;
     for (auto& p : parts_) {
-      p.lease->deadline.end();
       if (!refused_ || refused_ == &p) lost.push_back(p.lease);
     }
+    for (const auto& lease : lost) lease->lost_reason = reason;
+    for (auto& p : parts_) p.lease->deadline.end();
     keeper_listener& listener = *of().listener_;
     const auto wishes = std::exchange(wishes_, {});
     remember();
