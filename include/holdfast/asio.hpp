@@ -248,10 +248,10 @@ auto async_renew(const lease& held, Token&& token) {
 // Makes a writer a reader in one step: shared_mutex::downgrade without a thread that waits. Completes with
 // void(boost::system::error_code), at the latest after client_options::timeout: no error, and the lease reads, with the
 // token that it had; a lease_* code when it does not stand any more; errc::wrong_kind for the lease of
-// another kind of lock; after errc::reply_lost it may write or read: treat it as a reader, and release it. Cancellation
-// has no effect: the request is on its way.
-// `held` may be moved meanwhile; release it when the downgrade has ended. Throws as async_renew does. Safe from any
-// thread.
+// another kind of lock; errc::no_quorum when no server of a quorum has done it, and it writes as before; after
+// errc::reply_lost, of a quorum also when too few of its servers answer, it may write or read: treat it as a reader,
+// and release it. Cancellation has no effect: the request is on its way. `held` may be moved meanwhile; release it when
+// the downgrade has ended. Throws as async_renew does. Safe from any thread.
 template <boost::asio::completion_token_for<detail::code_signature> Token>
 auto async_downgrade(const lease& held, Token&& token) {
   return detail::initiate<detail::code_signature>(detail::asio_downgrade{}, std::forward<Token>(token),

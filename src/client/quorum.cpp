@@ -195,7 +195,8 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   detail.subject = "'" + record.name + "'";
   std::vector<script::command> each;
   // A vote that came behind the round, or was given again, has a token of its own.
-  for (const auto token : keeper_->narrow(record, reading)) {
+  const auto was = keeper_->narrow(record, reading);
+  for (const auto token : was.tokens) {
     each.push_back(script::downgrade(record.keys, record.owner, token ? token : record.grant));
   }
   if (each.empty()) throw error{errc::lease_gone, std::move(detail)};
@@ -204,11 +205,14 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   votes_.run(call);
   std::size_t done = 0;
   std::size_t gone = 0;
+  bool is_open = false;  // There is one of which nobody knows.
   std::vector<std::string> troubles(size());
   for (std::size_t i = 0; i < size(); ++i) {
     troubles[i] = call.trouble(i);
+    is_open = is_open || call.may_have_done(i);
     if (!call.reply(i)) continue;
     const auto said = script::parse_release(*call.reply(i));
+    is_open = is_open || (!said && !call.reply(i)->as_error());
     const bool is_done = said && said->what == script::release_answer::released;
     done += is_done ? 1 : 0;
     gone += said && !is_done ? 1 : 0;
@@ -219,8 +223,13 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   tell_released();
   if (done > size() / 2) return;
   if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
-  detail.why = report(troubles, "did not do it") + "; what has taken effect stays: call again";
-  throw error{errc::no_quorum, std::move(detail)};
+  detail.why = report(troubles, "did not do it");
+  if (done == 0 && !is_open) {
+    keeper_->narrow(record, was.before);  // As a reader's a vote that is given again would let others read beside it.
+    throw error{errc::no_quorum, std::move(detail)};
+  }
+  detail.why += "; what has taken effect stays: call again";
+  throw error{errc::reply_lost, std::move(detail)};
 }
 
 void quorum::let_go_in_background(const lease_record& record, const std::vector<engine::quorum_vote>& votes,

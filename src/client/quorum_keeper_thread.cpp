@@ -79,7 +79,7 @@ std::optional<std::size_t> quorum_keeper_thread::join(const engine::keeper::leas
   return std::nullopt;
 }
 
-std::vector<fencing_token> quorum_keeper_thread::narrow(const engine::held_lease& lease, const script::part& to) {
+engine::quorum_keeper::narrowed quorum_keeper_thread::narrow(const engine::held_lease& lease, const script::part& to) {
   const std::lock_guard held{mutex_};
   return keeper_.narrow(lease, to);
 }

@@ -34,7 +34,7 @@ public:
   // Each of `several` is kept as the one of `joined` in its place from now on; or none of them, when one is not kept
   // any more: its index.
   std::optional<std::size_t> join(const engine::keeper::leases& several, const engine::keeper::leases& joined);
-  std::vector<fencing_token> narrow(const engine::held_lease& lease, const script::part& to);
+  engine::quorum_keeper::narrowed narrow(const engine::held_lease& lease, const script::part& to);
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(std::size_t node, engine::keeper::background_release what);

@@ -59,9 +59,9 @@ void quorum_keeper::go_on_as(const held_lease& lease, std::shared_ptr<held_lease
   leases_.insert(std::move(node));
 }
 
-std::vector<fencing_token> quorum_keeper::narrow(const held_lease& lease, const script::part& to) {
+quorum_keeper::narrowed quorum_keeper::narrow(const held_lease& lease, const script::part& to) {
   const auto found = leases_.find(&lease);
-  return found != leases_.end() ? found->second->narrow(to) : std::vector<fencing_token>{};
+  return found != leases_.end() ? found->second->narrow(to) : narrowed{};
 }
 
 bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,

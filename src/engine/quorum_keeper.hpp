@@ -70,7 +70,11 @@ public:
   // It is less than it was from now on, a reader's place: what a server has lost is asked for again as that. The token
   // of each server's vote, which may be another than the lease's; zero: it has none that is known. Empty when it is
   // lost.
-  std::vector<fencing_token> narrow(const held_lease& lease, const script::part& to);
+  struct narrowed {
+    std::vector<fencing_token> tokens{};
+    script::part before{};  // To go back to.
+  };
+  narrowed narrow(const held_lease& lease, const script::part& to);
   // As keeper::renew_now: renewed is what so many have renewed as are needed.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   // As keeper::cancel: in flight as soon as one server may have been asked.

@@ -132,11 +132,11 @@ std::vector<quorum_vote> quorum_keeper::kept::take_votes() noexcept {
   return std::move(votes_);
 }
 
-std::vector<fencing_token> quorum_keeper::kept::narrow(const script::part& to) {
-  part_ = to;
-  std::vector<fencing_token> tokens;
-  for (const auto& one : shares_) tokens.push_back(one ? one->grant : fencing_token{});
-  return tokens;
+quorum_keeper::narrowed quorum_keeper::kept::narrow(const script::part& to) {
+  narrowed out;
+  for (const auto& one : shares_) out.tokens.push_back(one ? one->grant : fencing_token{});
+  out.before = std::exchange(part_, to);
+  return out;
 }
 
 void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {

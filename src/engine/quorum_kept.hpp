@@ -138,7 +138,7 @@ public:
   quorum_keeper& of() const { return *of_; }
   const std::shared_ptr<held_lease>& lease() const { return lease_; }
   void go_on_as(std::shared_ptr<held_lease> next) { lease_ = std::move(next); }
-  std::vector<fencing_token> narrow(const script::part& to);
+  narrowed narrow(const script::part& to);
   agenda<kept>::place place{};
   const std::uint64_t number;
 

@@ -350,16 +350,31 @@ TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place)
   EXPECT_EQ(said[0].at(21), "k") << "it goes before whoever is first in line";
 }
 
+// Its downgrade was refused by all: as a reader's the vote would let others read beside the writer.
+TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
+  auto counted = keys;
+  counted.is_counted = true;
+  const auto lease = held({0, 1}, renewal::automatic, counted, {'w', 100, 100});
+  keeps.narrow(*lease, keeps.narrow(*lease, {'r', 1, 100}).before);
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(500ms);
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].at(18), "w");
+  EXPECT_EQ(said[0].at(19), "100");
+}
+
 // A vote that came behind its round, or was given again, has a token of its own.
 TEST_F(quorum_mend_test, whoever_becomes_less_hears_the_token_of_each_vote) {
   const auto lease = mending();
-  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}), ElementsAre(token, token, fencing_token{}));
+  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}).tokens, ElementsAre(token, token, fencing_token{}));
   wake_after(1ms);
   const fencing_token its_own{token.value() + 5};
   say(2, granted(servers[2], its_own));
-  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}), ElementsAre(token, token, its_own));
+  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}).tokens, ElementsAre(token, token, its_own));
   keeps.let_go(*lease);
-  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}), IsEmpty());
+  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}).tokens, IsEmpty());
 }
 
 // ---- the end of what it is for ----

@@ -13,12 +13,14 @@ quorum_question::quorum_question(voters& all, std::vector<script::command> each,
       patience_{patience},
       give_up_at_{give_up_at},
       wake_at_{give_up_at},
+      was_cut_(all.size(), false),
       troubles_(all.size()),
       quarantines_(all.size()) {}
 
 void quorum_question::step(time_point now) {
   std::size_t answered = 0;
   for (std::size_t i = 0; i < size(); ++i) {
+    was_cut_[i] = was_cut_[i] || of(i).was_cut;
     if (!of(i).is_open() && !of(i).reply && all()[i]->wire().is_ready())
       ask(i, now, each_.size() == 1 ? each_.front() : each_[i]);
     answered += of(i).reply ? 1 : 0;

@@ -23,6 +23,8 @@ public:
 
   // Only when is_over(). Empty: it did not answer.
   const std::optional<resp::value>& reply(std::size_t node) const { return of(node).reply; }
+  // It was asked, and nobody knows whether it did what it was asked for: a copy of that has no answer.
+  bool may_have_done(std::size_t node) const { return was_cut_[node] || of(node).is_open(); }
   // Why it did not, for people.
   const std::string& trouble(std::size_t node) const { return troubles_[node]; }
   // What a server said of a quarantine that still lasts.
@@ -35,6 +37,7 @@ private:
   time_point wake_at_;
   std::optional<time_point> enough_at_{};
   bool is_over_ = false;
+  std::vector<bool> was_cut_;  // With a copy unanswered.
   std::vector<std::string> troubles_;
   std::vector<std::optional<quarantine>> quarantines_;
 };

@@ -109,6 +109,31 @@ TEST_F(quorum_question_test, is_asked_of_who_connects_meanwhile_and_again_of_who
   EXPECT_THAT(asked(0), ElementsAre("inspect"));
 }
 
+TEST_F(quorum_question_test, whose_copy_has_no_answer_may_have_done_it_C5) {
+  connect(0);
+  connect(1);
+  start();
+  servers[0].take();
+  servers[0].cut();
+  drive();
+  connect(0);
+  drive();
+  say(0, refusal("NOPERM no permissions"));  // To the second copy.
+  pass(1s);
+  ASSERT_TRUE(question->is_over());
+  EXPECT_TRUE(question->may_have_done(0));
+  EXPECT_TRUE(question->may_have_done(1)) << "silent";
+  EXPECT_FALSE(question->may_have_done(2)) << "was not asked";
+}
+
+TEST_F(quorum_question_test, who_answered_its_only_copy_has_said_what_it_did) {
+  connect_all();
+  start();
+  for (std::size_t i = 0; i < 3; ++i) say(i, refusal("NOPERM no permissions"));
+  ASSERT_TRUE(question->is_over());
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_FALSE(question->may_have_done(i));
+}
+
 class quorum_question_quarantine : public quorum_question_test {
 protected:
   quorum_question_quarantine() : quorum_question_test{watching()} {}
