@@ -131,7 +131,9 @@ public:
   [[nodiscard]] std::vector<lock_info> list(std::string_view glob = "*");
   [[nodiscard]] std::vector<lock_info> list(std::string_view glob, std::error_code& ec);
 
-  // Ends somebody's hold, if it is still the one with this token: errc::changed_hands or errc::not_held otherwise.
+  // Ends somebody's hold, if it is still the one with this token: errc::changed_hands or errc::not_held otherwise. Of a
+  // quorum on each server that has it: a majority is enough; errc::reply_lost when fewer have done it and others could
+  // not, or one did not answer: then it may be broken, and break it again.
   // Recorded with your label and reason. See break_mode for what the holder may still believe.
   void break_lock(std::string_view name, fencing_token seen, const break_options& options = {});
   void break_lock(std::string_view name, fencing_token seen, const break_options& options, std::error_code& ec);

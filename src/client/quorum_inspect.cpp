@@ -2,6 +2,7 @@
 // What is to be seen of a quorum: one lock, all locks, and whether its servers can be used.
 #include "client/diagnose.hpp"
 #include "client/quorum.hpp"
+#include "client/quorum_break.hpp"
 #include "client/survey.hpp"
 #include "core/quorum_votes.hpp"
 #include "engine/quorum_question.hpp"
@@ -216,7 +217,6 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
 
 // On each server that has it, under the token that it has there: a minority's vote that is left unbroken is no lock.
 void break_on_quorum(client_state& state, std::string_view text, fencing_token seen, const break_options& options) {
-  auto& of = *state.of_quorum();
   const lock_name name = state.name_of(text);
   const auto now = ask_all(state, state.keys_of(name));
   const std::size_t majority = now.nodes.size() / 2 + 1;
@@ -228,10 +228,9 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
     const bool is_it =
         std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
     if (!is_it) continue;
-    for (std::size_t i = 0; i < votes.nodes.size(); ++i) {
-      break_lock(*of.client_of(votes.nodes[i]), text, votes.seen[i].token, options);
-    }
-    return;
+    std::vector<vote_to_break> each;
+    for (std::size_t i = 0; i < votes.nodes.size(); ++i) each.push_back({votes.nodes[i], votes.seen[i].token});
+    return break_votes(state, name, each, options);
   }
   state.fail(errc::changed_hands, std::move(detail));
 }

@@ -65,16 +65,16 @@ protected:
 
   // To acquire takes the votes of a majority. Returns when this lease has all, and each counts: the others are asked
   // behind the round, and what is given only then counts when enough of those of the round were renewed since.
-  void have_all_votes(const lease& held) const {
-    for (int i = 0; i < 2; ++i) renew_everywhere(held);  // Once to be heard of, and once to count.
+  void have_all_votes(const lease& held, const std::string& key = "hf:{x}") const {
+    for (int i = 0; i < 2; ++i) renew_everywhere(held, key);  // Once to be heard of, and once to count.
   }
 
   lab_topology lab_;
   std::vector<lab_node> nodes_;
 
 private:
-  void renew_everywhere(const lease& held) const {
-    const auto expiry = [](const lab_node& at) { return std::stoll(ask_number(at, {"PEXPIRETIME", "hf:{x}"})); };
+  void renew_everywhere(const lease& held, const std::string& key) const {
+    const auto expiry = [&](const lab_node& at) { return std::stoll(ask_number(at, {"PEXPIRETIME", key.c_str()})); };
     std::vector<long long> before;
     for (const auto& one : nodes_) before.push_back(expiry(one));
     const auto is_later = [&](const lab_node& at, long long had) { return expiry(at) > std::max(had, 0LL); };

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quorum_break.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+using end = break_count::end;
+
+constexpr errc broken{};
+constexpr errc gone = errc::not_held;
+
+// Of three servers.
+end broken_as(std::initializer_list<errc> each) {
+  break_count count{3};
+  for (const errc one : each) count.add(one == errc{} ? std::error_code{} : std::error_code{one});
+  return count.so_far();
+}
+
+TEST(break_count, a_majority_that_broke_it_is_enough_whatever_the_others_say_C5) {
+  EXPECT_EQ(broken_as({broken, broken, errc::no_permission}), end::broken);
+  EXPECT_EQ(broken_as({errc::reply_lost, broken, broken}), end::broken);
+  EXPECT_EQ(broken_as({broken, broken, gone}), end::broken);
+  EXPECT_EQ(broken_as({broken, broken}), end::broken);
+}
+
+TEST(break_count, who_has_nothing_of_it_left_has_nothing_to_break) {
+  EXPECT_EQ(broken_as({broken, gone}), end::broken);
+  EXPECT_EQ(broken_as({broken, gone, errc::changed_hands}), end::broken);
+  EXPECT_EQ(broken_as({broken}), end::broken) << "a minority's vote";
+}
+
+TEST(break_count, what_a_minority_broke_and_another_did_not_is_not_known_C5) {
+  EXPECT_EQ(broken_as({broken, errc::no_permission, errc::no_permission}), end::not_known);
+  EXPECT_EQ(broken_as({errc::cannot_connect, broken}), end::not_known);
+  EXPECT_EQ(broken_as({broken, gone, errc::cannot_connect}), end::not_known);
+}
+
+TEST(break_count, an_answer_that_is_lost_is_not_known_C5) {
+  EXPECT_EQ(broken_as({errc::reply_lost, gone, gone}), end::not_known);
+  EXPECT_EQ(broken_as({errc::reply_lost, errc::no_permission}), end::not_known);
+}
+
+TEST(break_count, what_all_refuse_is_not_broken) {
+  EXPECT_EQ(broken_as({errc::no_permission, errc::cannot_connect}), end::not_broken);
+  EXPECT_EQ(broken_as({gone, errc::changed_hands, errc::no_permission}), end::not_broken);
+  EXPECT_EQ(broken_as({gone, gone}), end::not_broken);
+}
+
+}  // namespace
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
