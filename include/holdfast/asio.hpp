@@ -149,7 +149,8 @@ struct asio_release {
     try {
       start_release(std::move(held), [what](release_outcome outcome) { what->complete(outcome); });
     } catch (const std::system_error&) {
-      what->complete(release_outcome::unknown);  // Only after a fork between the call and its start.
+      // After a fork between the call and its start; or there was no thread to be had, and it is released all the same.
+      what->complete(release_outcome::unknown);
     }
   }
 };

@@ -89,7 +89,7 @@ HOLDFAST_EXPORT cancel_handle start_acquire(const acquire_target& what, const ac
                                             std::shared_ptr<acquire_receiver> to);
 HOLDFAST_EXPORT cancel_handle start_renew(const lease_reference& what, code_receiver to);
 HOLDFAST_EXPORT void start_downgrade(const lease_reference& what, code_receiver to);
-// From now on nothing renews it.
+// From now on nothing renews it, also when this throws; then it is released in the background.
 HOLDFAST_EXPORT void start_release(lease what, release_receiver to);
 
 }  // namespace detail

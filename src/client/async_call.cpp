@@ -53,10 +53,17 @@ public:
     return at_;
   }
 
-  void go_on(std::shared_ptr<async_call> self) noexcept override {
+  bool go_on(std::shared_ptr<async_call> self) noexcept override {
+    const auto of = client();
+    std::shared_ptr<node> next;
     try {
-      const auto of = client();
-      const auto& next = of->node_for(about());
+      next = of->node_for(about());
+      next->stand_by();
+    } catch (...) {
+      give_up(boottime_now());  // Without a thread nobody would drive it there.
+      return false;
+    }
+    try {
       {
         const std::lock_guard held{placing_};
         at_ = next;
@@ -67,6 +74,7 @@ public:
     } catch (...) {
       // No memory: nobody hears of it.
     }
+    return true;
   }
 
 protected:
@@ -74,6 +82,8 @@ protected:
 
   virtual std::shared_ptr<client_state> client() const = 0;
   virtual const script::lock_keys& about() const = 0;
+  // The flow, which nobody drives, is over.
+  virtual void give_up(time_point /*now*/) noexcept { flow().step(never); }
   // Wherever it is, also on its way.
   void cancel_anywhere() {
     is_cancelled_ = true;
@@ -129,6 +139,9 @@ public:
       auto end = of->conclude(flow_, of->name_of(flow_.wanted().keys), how_, started_at_);
       // wait = 0: somebody held it for the whole of no time.
       if (!end.got) code_ = end.code == errc{} ? errc::timed_out : end.code;
+      if (has_no_driver_ && code_ == errc::cancelled_in_flight) code_ = errc::reply_lost;
+      if (has_no_driver_ && code_ == errc::cancelled)
+        code_ = make_error_code(std::errc::resource_unavailable_try_again);
       if (end.got) got_ = std::move(*end.got);
     } catch (...) {
       code_ = std::make_error_code(std::errc::not_enough_memory);
@@ -146,6 +159,10 @@ public:
 private:
   std::shared_ptr<client_state> client() const override { return of_; }
   const script::lock_keys& about() const override { return flow_.wanted().keys; }
+  void give_up(time_point now) noexcept override {
+    has_no_driver_ = true;
+    flow_.cancel(now);
+  }
 
   struct canceller {
     async_acquire* what;
@@ -159,6 +176,7 @@ private:
   engine::acquire flow_;
   std::shared_ptr<acquire_receiver> to_;
   std::error_code code_{};
+  bool has_no_driver_ = false;
   lease got_{};
   // The last: its end waits for a canceller under way. Apart: few have one.
   std::unique_ptr<std::stop_callback<canceller>> on_stop_{};
@@ -263,14 +281,23 @@ std::shared_ptr<client_state> lease_reference::owner() const {
 
 void start_release(lease what, release_receiver to) {
   (void)lease_reference{what}.owner();
+  const auto of = lease_handle::of(what).owner;
+  const auto record = lease_handle::of(what).record;
+  // What may fail, while the lease is still one that its end releases in the background.
+  if (!of->of_quorum()) of->node_for(record->keys)->stand_by();
   auto handle = lease_handle::taken_from(what);
-  const auto of = handle->owner;
   if (auto* quorum = of->of_quorum()) return start_release_of(*quorum, std::move(handle), std::move(to));
-  if (const auto deadline = of->let_go(*handle->record)) {
-    const auto call = std::make_shared<async_release>(std::move(handle), *deadline, std::move(to));
+  if (const auto deadline = of->let_go(*record)) {
+    std::shared_ptr<async_release> call;
+    try {
+      call = std::make_shared<async_release>(std::move(handle), *deadline, std::move(to));
+    } catch (...) {
+      of->conclude(*record, release_outcome::unknown);
+      throw;
+    }
     return of->start(call->at(), call);
   }
-  of->conclude(*handle->record, release_outcome::already_lost);
+  of->conclude(*record, release_outcome::already_lost);
   of->callbacks().post([to = std::move(to)] { to(release_outcome::already_lost); });
 }
 
@@ -334,11 +361,8 @@ void start_downgrade(const lease_reference& what, code_receiver to) {
 // ---- all ----
 
 void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept {
-  std::erase_if(ended, [](const std::shared_ptr<async_call>& call) {
-    if (!call->flow().is_moved()) return false;
-    call->go_on(call);
-    return true;
-  });
+  std::erase_if(ended,
+                [](const std::shared_ptr<async_call>& call) { return call->flow().is_moved() && call->go_on(call); });
   std::shared_ptr<client_state> of;  // The same for all.
   for (const auto& call : ended) of = call->conclude();
   // In portions, so that a lost() need not wait for ten thousand that were cancelled together (C4).

@@ -32,7 +32,7 @@ public:
 //  where             | what is called          | on which thread
 //  ------------------+-------------------------+----------------------------------------
 //  under way         | flow(), cancel()        | any, under the connection's mutex
-//  its flow is moved | go_on()                 | the one that noticed, without the mutex
+//  its flow is moved | go_on(); it may be over | the one that noticed, without the mutex
 //  its flow is over  | conclude(), once        | the one that noticed, without the mutex
 //  concluded         | tell(), once            | the callback thread
 class async_call : public engine::call_companion {
@@ -43,8 +43,8 @@ public:
   async_call& operator=(const async_call&) = delete;
 
   virtual engine::call& flow() = 0;
-  // Another server serves its keys now (engine/call.hpp): goes on there. `self`: this.
-  virtual void go_on(std::shared_ptr<async_call> self) noexcept = 0;
+  // Another server serves its keys now (engine/call.hpp): goes on there. `self`: this. False: it cannot, and is over.
+  virtual bool go_on(std::shared_ptr<async_call> self) noexcept = 0;
   // For those that can be; the others go on.
   virtual void cancel(time_point /*now*/) {}
   // What the client must do about it: keep the lease, clean up. It does not wait. Gives the client, which this call has

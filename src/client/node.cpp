@@ -33,9 +33,13 @@ node::node(const node_settings& from, base::random_source& rng, const std::share
   });
 }
 
-void node::start(std::shared_ptr<async_call> what) {
+void node::stand_by() {
   keeper_->stand_by();
   deputy_->stand_by();
+}
+
+void node::start(std::shared_ptr<async_call> what) {
+  stand_by();
   commands_->start(std::move(what));
 }
 

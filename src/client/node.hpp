@@ -35,6 +35,8 @@ public:
   const std::shared_ptr<command_connection>& commands() const { return commands_; }
   keeper_thread& keeper() { return *keeper_; }
 
+  // Its threads are there from now on, or it throws.
+  void stand_by();
   // Calls that no thread waits for: somebody must be there to drive them.
   void start(std::shared_ptr<async_call> what);
   // Something has changed that its connections must mind. From any thread.

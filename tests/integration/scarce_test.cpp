@@ -6,6 +6,10 @@
 #include "integration/quorum_fixture.hpp"
 #include "support/lab.hpp"
 
+#include <boost/asio/bind_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/system/error_code.hpp>
+#include <holdfast/asio.hpp>
 #include <holdfast/quorum.hpp>
 
 #include <pthread.h>
@@ -15,6 +19,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -97,6 +102,25 @@ TEST_F(scarce, threads_refuse_a_replacement_of_a_quorum) {
   }
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code(), std::errc::resource_unavailable_try_again) << failure->what();
+}
+
+// Whoever drives such calls has a thread of its own, which begins with the first of them.
+TEST_F(scarce, threads_refuse_an_asynchronous_release_and_it_is_released_all_the_same) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "sanitizers make threads of their own kind";
+#endif
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 60s});
+  boost::asio::io_context io;
+  std::optional<release_outcome> end;
+  {
+    const no_threads now;
+    async_release(std::move(held), boost::asio::bind_executor(io, [&](release_outcome how) { end = how; }));
+    io.run_for(5s);
+  }
+  EXPECT_EQ(end, release_outcome::unknown);
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 10s)) << "its ttl is a minute";
+  EXPECT_TRUE(locks.try_acquire("x"));
 }
 
 // Each lease fails at another allocation of its end. Whichever that is, nothing renews it any more.
@@ -220,6 +244,41 @@ TEST_F(scarce_on_a_cluster, memory_behind_a_grant_leaves_no_lease_that_nobody_ha
   EXPECT_GT(acquire_with_too_little_at_the_end(one), 2) << "or this tests nothing";
   EXPECT_GT(acquire_with_too_little_at_the_end(several), 2);
   EXPECT_TRUE(eventually([&] { return keys_on(primaries(), "hf:{*}") == 0; }, 5s)) << "still renewed";
+}
+
+// It had a thread at the node that it came from.
+TEST_F(scarce_on_a_cluster, threads_end_an_asynchronous_wait_whose_slot_moves) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "sanitizers make threads of their own kind";
+#endif
+  auto holder = make();
+  auto locks = make();
+  for (const auto& name : a_name_on_each()) {
+    for (auto* one : {&holder, &locks}) one->acquire(name, {.ttl = 1s, .wait = long_enough}).release();
+  }
+  const auto held = holder.acquire("x", {.ttl = max_ttl});
+  boost::asio::io_context io;
+  std::optional<std::error_code> end;
+  const auto begin = [&](std::chrono::milliseconds wait) {
+    end.reset();
+    async_acquire(locks, "x", {.ttl = 3s, .wait = wait},
+                  boost::asio::bind_executor(io, [&](boost::system::error_code ec, const lease&) { end = ec; }));
+  };
+  const auto has_ended = [&] {
+    io.restart();
+    io.poll();
+    return end.has_value();
+  };
+  begin(0s);
+  ASSERT_TRUE(eventually(has_ended, long_enough));
+  begin(long_enough);
+  EXPECT_TRUE(eventually([&] { return ask_number(home_of("x"), {"ZCARD", "hf:{x}:line"}) == "1"; }, long_enough));
+  {
+    const no_threads now;
+    move("x");
+    ASSERT_TRUE(eventually(has_ended, 20s)) << "nobody drives it there";
+  }
+  EXPECT_TRUE(*end == errc::reply_lost || *end == std::errc::resource_unavailable_try_again) << end->message();
 }
 
 // Runs `call(i)` with memory for i allocations of this thread: no memory at all, for one, for two, until it needs no
