@@ -77,7 +77,7 @@ std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift
       s->epoch.tag = as.epoch_tag;
       s->redirected = as.redirected;
     }
-    return std::make_shared<node>(one, net::system_random(), tell, conclude);
+    return std::make_shared<node>(one, net::system_random(), tell, tell, conclude);
   };
   return cluster_nodes::make(*from.server.cluster, core::usable(from.options.max_ttl, drift), make);
 }
@@ -89,7 +89,11 @@ std::shared_ptr<node> node_of(const settings& from, core::clock_drift drift,
   if (cluster) return cluster->lobby();
   const node_settings one{endpoint_for(from, sentinels), channel_settings(from, sentinels),
                           keeper_settings(from, sentinels), drift, ear_name(from.options.prefix)};
-  return std::make_shared<node>(one, net::system_random(), tell, conclude);
+  auto of_keeper = tell;
+  if (from.has_quiet_keeper) {
+    of_keeper = std::make_shared<reporter>(tell->callbacks().shared_from_this(), tell->endpoint(), nullptr, nullptr);
+  }
+  return std::make_shared<node>(one, net::system_random(), tell, of_keeper, conclude);
 }
 
 }  // namespace

@@ -19,10 +19,11 @@ engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
 }  // namespace
 
 node::node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
+           const std::shared_ptr<reporter>& tell_of_keeper,
            std::function<void(command_connection::ended_calls)> conclude)
     : commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell), from.ear_name)},
       deputy_{std::make_shared<deputy_thread>(commands_)},
-      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell)} {
+      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell_of_keeper)} {
   commands_->on_async_end(std::move(conclude));
   commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner, server_time said_at) {
     if (const auto k = keeper.lock()) k->on_stray_hint(owner, said_at);

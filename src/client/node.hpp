@@ -26,9 +26,10 @@ struct node_settings {
 
 class node {
 public:
-  // `conclude`: who concludes the calls that no thread waits for.
+  // `tell`, `tell_of_keeper`: who hears of the connection for commands, and of the keeper's and its leases. `conclude`:
+  // who concludes the calls that no thread waits for.
   node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
-       std::function<void(command_connection::ended_calls)> conclude);
+       const std::shared_ptr<reporter>& tell_of_keeper, std::function<void(command_connection::ended_calls)> conclude);
   node(const node&) = delete;
   node& operator=(const node&) = delete;
 

@@ -136,6 +136,7 @@ quorum::turn quorum::turn_of(std::size_t node) {
   // One that is silent is given up for the next one's line.
   how.options.timeout = std::min<std::chrono::milliseconds>(how.options.timeout, std::chrono::seconds{2});
   how.has_alternative = true;
+  how.has_quiet_keeper = true;  // Who waits in line waits on the connection for commands.
   const auto watch = std::make_shared<turn_watch>();
   how.options.observe = watch;
   return turns_[node] = {std::make_shared<client_state>(how), watch};

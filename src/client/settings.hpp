@@ -19,6 +19,8 @@ struct settings {
   client_options options;
   server_uri server;
   bool has_alternative = false;  // As of core::acquire_settings.
+  // The observer and the log hear nothing of the keeper, nor of its connection. For clients of our own.
+  bool has_quiet_keeper = false;
 };
 
 // Throws holdfast::error (invalid_option, invalid_uri, no_server). Without a URI, HOLDFAST_URI.

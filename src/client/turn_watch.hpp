@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells those who wait in the line of one server of a quorum that this server is gone, so that they go to another's. A
-// client of one server would wait for it to come back, because there is no other place to stand in line.
+// client of one server would wait for it to come back, because there is no other place to stand in line. It hears of
+// the connection that they wait on, and not of the keeper's, whose end costs nobody his place.
 #pragma once
 
 #include "client/quorum.hpp"

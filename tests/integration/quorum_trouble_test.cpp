@@ -6,7 +6,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
+#include <set>
+#include <sstream>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
@@ -205,6 +211,65 @@ TEST_F(with_quorum, where_a_majority_falls_silent_nobody_knows_what_an_acquire_h
   EXPECT_GT(e->detail().may_remain, brief.ttl - 1s);
   EXPECT_LT(e->detail().may_remain, brief.ttl + 2s);
   EXPECT_TRUE(nothing_is_left());
+}
+
+// C7: the keeper renews other turns over a connection of its own, and its end is no news of the line.
+TEST_F(with_quorum, whoever_waits_keeps_the_place_when_the_keepers_connection_ends_P25) {
+  auto locks = make();
+  const auto x = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  const auto y = locks.acquire("y", {.ttl = ttl, .wait = long_enough});
+  auto before = make();
+  auto mine = make();
+  const auto wait_for = [](client& by, const char* name, const std::stop_token& until) {
+    return std::async(std::launch::async, [&by, name, until] {
+      return code_of([&] { (void)by.acquire(name, {.ttl = ttl, .cancel = until}); });
+    });
+  };
+  const auto length = [&](const char* key) {
+    for (int i = 0; i < size(); ++i) {
+      if (const auto n = ask_number(node(i), {"ZCARD", key}); n != "0") return std::pair{i, n};
+    }
+    return std::pair{0, std::string{"0"}};
+  };
+  const auto connections = [&](int at) {
+    std::set<std::string> ids;
+    std::istringstream list{ask(at, {"CLIENT", "LIST"})};
+    for (std::string line; std::getline(list, line);) {
+      const bool is_ours = line.find("cmd=client|list") != std::string::npos;
+      if (!is_ours && line.starts_with("id=")) ids.insert(line.substr(3, line.find(' ') - 3));
+    }
+    return ids;
+  };
+  const auto has_turn = [&](const char* key) {
+    for (int i = 0; i < size(); ++i) {
+      if (!value(i, key).empty()) return true;
+    }
+    return false;
+  };
+  std::stop_source stop;
+  auto first = wait_for(before, "x", stop.get_token());
+  ASSERT_TRUE(eventually([&] { return has_turn("hf:turn:{x}"); }, long_enough));
+  auto second = wait_for(mine, "x", stop.get_token());
+  ASSERT_TRUE(eventually([&] { return length("hf:turn:{x}:line").second == "1"; }, long_enough));
+  const int at = length("hf:turn:{x}:line").first;
+  let_pass(4s);  // What the others' keepers need, they have by now.
+  // A turn of its own, which its keeper renews from then on.
+  auto other = wait_for(mine, "y", stop.get_token());
+  ASSERT_TRUE(eventually([&] { return has_turn("hf:turn:{y}"); }, long_enough));
+  const auto known = connections(at);
+  std::string renewing;
+  ASSERT_TRUE(eventually(
+      [&] {
+        for (const auto& id : connections(at)) {
+          if (!known.contains(id)) renewing = id;
+        }
+        return !renewing.empty();
+      },
+      long_enough));
+  EXPECT_EQ(ask_number(node(at), {"CLIENT", "KILL", "ID", renewing.c_str()}), "1");
+  EXPECT_FALSE(eventually([&] { return length("hf:turn:{x}:line").second != "1"; }, 2s)) << "it has left its line";
+  stop.request_stop();
+  for (auto* one : {&first, &second, &other}) (void)one->get();
 }
 
 // A silent server: what was asked of it before may take effect when it goes on, and must end then.
