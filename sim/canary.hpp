@@ -36,6 +36,7 @@ enum class canary_switch {
   store_takes_any_token,
   waits_in_a_line_that_is_gone,
   quarantine_is_silence,
+  a_vote_that_is_left_is_forgotten,
   // Of those of replicas.
   any_primary_counts,
   asks_no_replica,

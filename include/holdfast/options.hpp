@@ -101,8 +101,9 @@ struct client_options {
   //   goes on until `wait` is over, and ends with what was heard last: timed_out if the lock was busy, reply_lost if a
   //   request is unanswered, else what the connection failed of. Without `wait` the call gives up, likewise, with
   //   server_silent for timed_out; in line after 15 s, if that is later, because so long the place is kept.
-  // acquire that waits, on a quorum: with `wait` and without, it ends as no_quorum after so long without a majority, be
-  //   it long before `wait` is over. The time in line does not count. Who wants to ride out more calls again.
+  // acquire that waits, on a quorum: with `wait` and without, it ends as no_quorum after so long without a majority, or
+  //   as reply_lost if one may have its votes, be it long before `wait` is over. The time in line does not count. Who
+  //   wants to ride out more calls again.
   // What will not pass (a wrong password), or three refused connections where there never was one, is not waited for.
   std::chrono::milliseconds timeout = std::chrono::seconds{5};
 

@@ -58,6 +58,8 @@ public:
     std::function<void(call_end)> on_turn{};
     // An acquire has ended because for so long, it says, too few servers voted that could have.
     std::function<void(const script::part&, duration silence)> on_no_quorum{};
+    // And because it is known that nothing has come of it, whatever it tried under these owner ids.
+    std::function<void(int lock, const script::part&, const std::vector<owner_id>&)> on_without_effect{};
     std::function<void(release_outcome)> on_released{};
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
@@ -133,6 +135,7 @@ private:
     std::function<void(const lease_ptr&)> then;  // Empty: it is over.
     const time_point began_at;
     core::quorum_search flow;
+    std::vector<owner_id> tried_as{};
     sim::lease_ptr turn{};
     std::size_t server = 0;  // Of its turn, or of the line that it stands in.
     int turn_call = 0;

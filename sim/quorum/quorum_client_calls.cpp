@@ -25,7 +25,8 @@ decider::lost_round facts_of(const round& seen, canary_switch planted) {
           seen.was_cancelled(),
           seen.enough_voted(),
           std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
-          seen.held_for()};
+          seen.held_for(),
+          planted == canary_switch::a_vote_that_is_left_is_forgotten ? std::vector<decider::leftover>{} : seen.left()};
 }
 
 }  // namespace
@@ -42,7 +43,10 @@ quorum_client::search::search(quorum_client& by, wish asked, std::function<void(
       what{std::move(asked)},
       then{std::move(tell)},
       began_at{by.now()},
-      flow{{what.only_once, what.wait, by.what_.how.timeout, what.part.mode != 'x'}, by.now(), by.rng_} {}
+      flow{{what.only_once, what.wait, by.what_.how.timeout, what.part.mode != 'x',
+            static_cast<std::size_t>(engine::votes_needed(by.voters_.size(), what.part))},
+           by.now(),
+           by.rng_} {}
 
 void quorum_client::acquire(const wish& what, std::function<void(const lease_ptr&)> then) {
   searches_.push_back(std::make_unique<search>(*this, what, std::move(then)));
@@ -59,13 +63,14 @@ void quorum_client::try_once(search& whose) {
   const auto max_ttl = what_.of->max_ttl * (what_.planted == canary_switch::any_clock_counts ? 1000 : 1);
   open_call call;
   call.whose = &whose;
+  whose.tried_as.push_back(owner_id{rng_.bytes16()});
   call.acquire = std::make_unique<round>(
       voters_,
       round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl,
                      max_ttl, what.min_fence, rho, patience_of(what.ttl, what_.how.timeout), whose.flow.give_up_at(),
                      "hf:", what_.record, what.part,
                      has_turn(whose) ? script::standing::first_in_line : script::standing::newcomer},
-      owner_id{rng_.bytes16()}, now());
+      whose.tried_as.back(), now());
   calls_.push_back(std::move(call));
   drive();
 }
@@ -113,7 +118,11 @@ quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won)
 
 void quorum_client::go_on(search& whose, const decider::step& next) {
   if (const auto* end = std::get_if<decider::end>(&next)) {
-    if (end->code == errc::no_quorum) tell_.on_no_quorum(whose.what.part, now() - whose.began_at);
+    const errc reason = end->code == errc::reply_lost ? end->reason : end->code;
+    if (reason == errc::no_quorum) tell_.on_no_quorum(whose.what.part, now() - whose.began_at);
+    const bool is_unknown =
+        end->code == errc::reply_lost || end->code == errc::unexpected_reply || end->code == errc::cancelled_in_flight;
+    if (!is_unknown) tell_.on_without_effect(whose.what.lock, whose.what.part, whose.tried_as);
     return finish(whose, nullptr);
   }
   if (const auto* pause = std::get_if<decider::pause>(&next)) return rest(whose, pause->until);
@@ -148,7 +157,7 @@ void quorum_client::rest(search& whose, time_point until) {
 
 void quorum_client::wake(search& whose) {
   whose.is_resting = false;
-  go_on(whose, whose.is_cancelled ? decider::step{decider::on_cancel()} : decider::on_pause_over());
+  go_on(whose, whose.is_cancelled ? whose.flow.on_cancel(now()) : decider::on_pause_over());
 }
 
 // Who rests tries again at once: perhaps it was that.

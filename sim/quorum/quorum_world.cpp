@@ -123,6 +123,12 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
     if (keeps_trace_) say(fmt::format("c{} turn: {}", client, words[static_cast<std::size_t>(how)]));
   };
   h.on_no_quorum = [this, client](const script::part& what, duration silence) { check_silence(client, what, silence); };
+  h.on_without_effect = [this, client](int lock, const script::part& what, const std::vector<owner_id>& owners) {
+    check_that_it_has_none(client, lock, what, owners);
+    // A copy that is still under way.
+    events_.after(2 * 300ms,
+                  [this, client, lock, what, owners] { check_that_it_has_none(client, lock, what, owners); });
+  };
   h.on_released = [this, client](release_outcome how) {
     ++statistics_->releases[static_cast<std::size_t>(how)];
     static constexpr std::array words{"released", "already lost", "unknown"};
@@ -208,6 +214,31 @@ void quorum_world::check_silence(int client, const script::part& what, duration 
   if (untroubled < engine::votes_needed(servers_.size(), what)) return;
   complain("C5", fmt::format("client {} is told that there is no quorum, and {} of {} servers were there for {} ms",
                              client, untroubled, servers_.size(), timeout / 1ms));
+}
+
+bool quorum_world::has_vote(std::size_t node, int lock, const owner_id& owner) {
+  const auto now = std::chrono::floor<std::chrono::microseconds>(servers_[node].now().time_since_epoch());
+  const auto& holder = lock_of(lock).keys.holder;
+  if (const auto* text = servers_[node].redis().peek_as<std::string>(holder)) {
+    return text->size() > 36 && text->substr(3, 32) == owner.hex();
+  }
+  const auto* all = servers_[node].redis().peek_as<model_redis::sorted_set>(holder);
+  if (!all) return false;
+  const auto found = all->scores.find(std::string{owner.hex()});
+  return found != all->scores.end() && found->second > static_cast<double>(now.count());
+}
+
+void quorum_world::check_that_it_has_none(int client, int lock, const script::part& what,
+                                          const std::vector<owner_id>& owners) {
+  const auto is_step = [](const disturbance& one) { return one.what == cause::clock_stepped; };
+  if (std::any_of(disturbances_.begin(), disturbances_.end(), is_step)) return;  // A late copy may take effect.
+  for (const auto& owner : owners) {
+    int votes = 0;
+    for (std::size_t i = 0; i < servers_.size(); ++i) votes += has_vote(i, lock, owner) ? 1 : 0;
+    if (votes < engine::votes_needed(servers_.size(), what)) continue;
+    complain("C5", fmt::format("client {} was told that nothing has come of it, and has {} votes for lock {}", client,
+                               votes, lock));
+  }
 }
 
 void quorum_world::check_that_nothing_is_left() {

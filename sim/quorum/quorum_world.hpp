@@ -12,7 +12,8 @@
 //            | in which they are got, with the same exceptions
 //  C4        | a client that runs is told of a loss before the lease is not valid any more
 //  C5        | nobody is told that there is no quorum while enough servers were there, untroubled, for all the time in
-//            | which none is said to have been; and when all is quiet nothing of a lock is left on any server
+//            | which none is said to have been; nor that nothing has come of a call while enough servers have a vote of
+//            | it, then or later; and when all is quiet nothing of a lock is left on any server
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
 //            | server stays away for good
 #pragma once
@@ -75,6 +76,8 @@ private:
   void check_room(int client, const quorum_client::held& one, int permits);
   void check_token(int client, const quorum_client::held& one, bool is_all);
   void check_silence(int client, const script::part& what, duration silence);
+  void check_that_it_has_none(int client, int lock, const script::part& what, const std::vector<owner_id>& owners);
+  bool has_vote(std::size_t node, int lock, const owner_id& owner);
   bool is_excused(int lock, cause& why) const;
   void mix(std::uint64_t number);
   bool is_everybody_done() const;

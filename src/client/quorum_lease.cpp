@@ -28,7 +28,8 @@ public:
       : of_{of},
         what_{what},
         started_at_{boottime_now()},
-        flow_{{what.only_once, what.wait, of.from_.options.timeout, is_counted(what.part)},
+        flow_{{what.only_once, what.wait, of.from_.options.timeout, is_counted(what.part),
+               static_cast<std::size_t>(engine::votes_needed(of.size(), what.part))},
               started_at_,
               net::system_random()} {}
 
@@ -69,7 +70,8 @@ core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, con
           seen.was_cancelled() || cancel.stop_requested(),
           seen.enough_voted(),
           std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
-          seen.held_for()};
+          seen.held_for(),
+          seen.left()};
 }
 
 }  // namespace
@@ -129,15 +131,20 @@ void quorum::search::settle(const round& lost) {
 
 quorum::end quorum::search::failed(const decider::end& how, const round& seen) const {
   end out{nullptr, how.code, {}, attempts_};
+  const errc code = how.reason == errc{} ? how.code : how.reason;
+  if (std::error_code{how.code} == outcome::unknown) {
+    const auto left = std::max(duration{0}, flow_.left_until() - boottime_now());
+    out.why.may_remain = std::chrono::ceil<milliseconds>(left);
+  }
   if (!how.round_tells) return out;
-  if (how.code == errc::invalid_uri) {
+  if (code == errc::invalid_uri) {
     out.why.subject = seen.final_text();
     out.why.why = "they are one server, which would vote twice";
-  } else if (how.code == errc::wrong_kind || how.code == errc::other_size) {
-    const bool is_size = how.code == errc::other_size;
+  } else if (code == errc::wrong_kind || code == errc::other_size) {
+    const bool is_size = code == errc::other_size;
     out.why.subject = is_size ? "'" + what_.name + "'" : "key '" + what_.keys.holder + "'";
     out.why.why = seen.final_why() + (is_size ? fmt::format(", and you say {}", what_.part.size) : "");
-  } else if (how.code == seen.final_reason()) {
+  } else if (code == seen.final_reason()) {
     out.why.server_text = seen.final_text();
   } else {
     out.why.why = of_.report(seen, what_);
@@ -149,7 +156,7 @@ quorum::end quorum::search::failed(const decider::end& how, const round& seen) c
 
 core::quorum_search::step quorum::search::go_on(const decider::pause& how) {
   of_.wait_for_release(how.until - boottime_now(), what_.cancel);
-  return what_.cancel.stop_requested() ? decider::on_cancel() : decider::on_pause_over();
+  return what_.cancel.stop_requested() ? flow_.on_cancel(boottime_now()) : decider::on_pause_over();
 }
 
 core::quorum_search::step quorum::search::go_on(const decider::stand_in_line& how) {
@@ -176,7 +183,7 @@ core::quorum_search::step quorum::search::stand_in_line_of(std::size_t server, t
     return flow_.on_turn(boottime_now(), {});
   } catch (const error& e) {
     if (e.code() == errc::timed_out) return flow_.on_turn(boottime_now(), errc::timed_out);
-    if (what_.cancel.stop_requested()) return decider::on_cancel();
+    if (what_.cancel.stop_requested()) return flow_.on_cancel(boottime_now());
     // That server is gone, and its line with it.
     return flow_.on_turn(boottime_now(), errc::server_silent);
   }

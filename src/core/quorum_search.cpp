@@ -19,7 +19,12 @@ quorum_search::quorum_search(const settings& how, time_point now, base::random_s
 time_point quorum_search::give_up_at() const { return std::min(limit_, heard_at_ + how_.timeout); }
 
 quorum_search::step quorum_search::on_lost(time_point now, const lost_round& what, bool has_turn) {
-  if (what.was_cancelled) return end{what.may_have_votes ? errc::cancelled_in_flight : errc::cancelled};
+  note(now, what.left);
+  if (what.was_cancelled) return what.may_have_votes ? end{errc::cancelled_in_flight} : on_cancel(now);
+  return told(now, decide(now, what, has_turn));
+}
+
+quorum_search::step quorum_search::decide(time_point now, const lost_round& what, bool has_turn) {
   if (what.how == result::busy || what.how == result::split || what.how == result::quarantined) heard_at_ = now;
   if (what.enough_voted && what.final_reason == errc{}) heard_at_ = now;
   switch (what.how) {
@@ -56,12 +61,12 @@ quorum_search::step quorum_search::on_busy(time_point now, const lost_round& wha
 }
 
 quorum_search::step quorum_search::on_turn(time_point now, errc why_not) {
-  if (why_not == errc::timed_out) return end{errc::timed_out};
-  if (!line_) return rest(now, 100ms, {errc::timed_out});
+  if (why_not == errc::timed_out) return told(now, end{errc::timed_out});
+  if (!line_) return told(now, rest(now, 100ms, {errc::timed_out}));
   heard_at_ = now;  // Until now it was the line that we waited for.
   without_line_ = why_not == errc{} ? 0 : *line_ + 1;
   if (why_not == errc{}) return try_now{};
-  return rest(now, 50ms, {errc::timed_out});
+  return told(now, rest(now, 50ms, {errc::timed_out}));
 }
 
 std::optional<std::size_t> quorum_search::line_of(const std::vector<bool>& is_ready) {
@@ -85,6 +90,40 @@ quorum_search::end quorum_search::out_of_time(time_point now, const lost_round& 
   const bool is_silence = now >= heard_at_ + how_.timeout;
   if (was_busy_ && !is_silence) return {errc::timed_out};
   return {errc::no_quorum, true};
+}
+
+// ---- what is left ----
+
+void quorum_search::note(time_point now, const std::vector<leftover>& of_a_try) {
+  left_.resize(std::max(left_.size(), of_a_try.size()));
+  for (std::size_t i = 0; i < of_a_try.size(); ++i) {
+    auto& had = left_[i];
+    const auto& one = of_a_try[i];
+    // It answers in order: what it was told to leave before, it has left.
+    if (one.heard_over != 0 && one.heard_over == had.told_over) had = {};
+    if (one.until <= now) continue;
+    // Of two connections neither says what has become of the other's.
+    const bool is_alone = had.until <= now || had.told_over == one.told_over;
+    had = {std::max(had.until, one.until), is_alone ? one.told_over : 0};
+  }
+}
+
+std::size_t quorum_search::left(time_point now) const {
+  return static_cast<std::size_t>(
+      std::count_if(left_.begin(), left_.end(), [&](const leftover& one) { return now < one.until; }));
+}
+
+time_point quorum_search::left_until() const {
+  time_point last{};
+  for (const auto& one : left_) last = std::max(last, one.until);
+  return last;
+}
+
+// Votes of different tries do not make a lock together; but then nobody has counted them apart.
+quorum_search::step quorum_search::told(time_point now, step what) const {
+  const auto* over = std::get_if<end>(&what);
+  if (!over || over->code == errc::unexpected_reply || left(now) < how_.needed) return what;
+  return end{errc::reply_lost, over->round_tells, over->code};
 }
 
 }  // namespace holdfast::core

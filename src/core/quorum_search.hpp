@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -28,6 +29,9 @@ namespace holdfast::core {
 //
 // Only who has its turn tries while the lock is busy, so that waiters do not poll hot (P25, H62). The line itself
 // promises nothing: two who have their turn at once harm nobody, the votes decide.
+//
+// Whatever ends it: while as many servers as make a lock may have a vote of ours, from whichever try, nobody knows
+// whether we have the lock, and the end is reply_lost (C5). Cancelled, it is in flight while any of them may have one.
 class quorum_search {
 public:
   struct settings {
@@ -35,6 +39,7 @@ public:
     std::optional<duration> wait;  // Empty: until cancelled.
     duration timeout;              // The longest time without any answer that is put up with.
     bool is_counted = false;       // Several may hold it.
+    std::size_t needed = 1;        // So many votes make a lock.
   };
   quorum_search(const settings& how, time_point now, base::random_source& rng);
 
@@ -48,9 +53,16 @@ public:
   struct end {
     errc code;                 // None: busy.
     bool round_tells = false;  // The last round has more to say of it.
+    errc reason{};             // Of reply_lost: what ended it.
   };
   using step = std::variant<try_now, pause, stand_in_line, end>;
 
+  // What a try that was not won may have left with one server, and whether that answered.
+  struct leftover {
+    time_point until{};            // A vote of ours may be there until then. Past: there is none.
+    std::uint64_t told_over = 0;   // The connection over which it was told to leave, behind the request; 0: over none.
+    std::uint64_t heard_over = 0;  // That over which it answered this try; 0: it did not.
+  };
   // A try that was not won.
   struct lost_round {
     quorum_round::result how;
@@ -59,12 +71,13 @@ public:
     bool enough_voted = false;           // But under several tokens, and these were not made one.
     bool may_have_votes = false;         // That somebody must withdraw.
     std::optional<duration> held_for{};  // The shortest remaining time of those who hold it.
+    std::vector<leftover> left{};        // With each server.
   };
   step on_lost(time_point now, const lost_round& what, bool has_turn);
   // None: there is a turn. Else why not, of the server of line_of(), or that there was none to go to.
   step on_turn(time_point now, errc why_not);
   static step on_pause_over() { return try_now{}; }
-  static step on_cancel() { return end{errc::cancelled}; }
+  step on_cancel(time_point now) const { return end{left(now) > 0 ? errc::cancelled_in_flight : errc::cancelled}; }
 
   // The first of those that speak, so that all come to the same one; behind those that had no line at our last try,
   // which its connection for votes may not know yet.
@@ -72,11 +85,18 @@ public:
 
   // When to stop a try.
   time_point give_up_at() const;
+  // By then nothing is left of any try.
+  time_point left_until() const;
 
 private:
+  step decide(time_point now, const lost_round& what, bool has_turn);
   step on_busy(time_point now, const lost_round& what, bool has_turn);
   step rest(time_point now, duration at_most, const end& if_over) const;
   end out_of_time(time_point now, const lost_round& what) const;
+  void note(time_point now, const std::vector<leftover>& of_a_try);
+  // How many servers may have a vote of ours.
+  std::size_t left(time_point now) const;
+  step told(time_point now, step what) const;
 
   base::random_source* rng_;
   settings how_;
@@ -84,6 +104,7 @@ private:
   time_point heard_at_;  // The last answer of a majority, or the end of a wait in line.
   bool was_busy_ = false;
   int splits_ = 0;
+  std::vector<leftover> left_{};  // Of all tries, with each server.
   std::optional<std::size_t> line_{};
   std::size_t without_line_ = 0;  // The servers before it.
   backoff unreachable_{std::chrono::milliseconds{10}, std::chrono::milliseconds{250}};

@@ -19,9 +19,10 @@ using result = quorum_round::result;
 constexpr time_point t0{1h};
 constexpr duration timeout = 2s;
 
-quorum_search::settings once() { return {true, {}, timeout}; }
-quorum_search::settings waits(duration wait) { return {false, wait, timeout}; }
-quorum_search::settings waits_for_ever() { return {false, {}, timeout}; }
+// Of three servers.
+quorum_search::settings once() { return {true, {}, timeout, false, 2}; }
+quorum_search::settings waits(duration wait) { return {false, wait, timeout, false, 2}; }
+quorum_search::settings waits_for_ever() { return {false, {}, timeout, false, 2}; }
 quorum_search::settings counted(quorum_search::settings s) {
   s.is_counted = true;
   return s;
@@ -271,6 +272,106 @@ TEST(quorum_search, cancelled_says_whether_votes_are_left_to_withdraw_C5) {
   EXPECT_EQ(h.ends(), errc::cancelled);
   h.loses({.how = result::busy, .was_cancelled = true, .may_have_votes = true});
   EXPECT_EQ(h.ends(), errc::cancelled_in_flight);
+}
+
+// ---- votes that are left ----
+
+// With so many of three servers, each of which was told over its first connection to leave.
+std::vector<quorum_search::leftover> left_with(int servers, time_point until = t0 + 10s) {
+  std::vector<quorum_search::leftover> all(3);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i] = {until, 1, 0};
+  return all;
+}
+std::vector<quorum_search::leftover> answered_by(int servers, std::uint64_t connection) {
+  std::vector<quorum_search::leftover> all(3);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i].heard_over = connection;
+  return all;
+}
+
+TEST(quorum_search, nobody_knows_the_end_while_a_majority_may_have_its_votes_C5) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::unreachable, .left = left_with(2)});
+  EXPECT_TRUE(h.pauses());
+  h.now += timeout;
+  h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+  EXPECT_TRUE(h.round_tells());
+  EXPECT_EQ(std::get<quorum_search::end>(h.next).reason, errc::no_quorum);
+  EXPECT_EQ(h.flow.left_until(), t0 + 10s);
+}
+
+// It may be we who hold it.
+TEST(quorum_search, nor_is_it_known_to_be_busy_or_timed_out_C5) {
+  hunt h{once()};
+  h.loses({.how = result::split, .left = left_with(2)});
+  h.loses(result::busy);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+
+  hunt in_line{waits(1s)};
+  in_line.loses({.how = result::busy, .left = left_with(3)});
+  in_line.now += 1s;
+  in_line.next = in_line.flow.on_turn(in_line.now, errc::timed_out);
+  EXPECT_EQ(in_line.ends(), errc::reply_lost);
+}
+
+// No lock is made of that.
+TEST(quorum_search, a_minority_s_vote_that_is_left_changes_no_answer) {
+  hunt h{waits_for_ever()};
+  h.now += timeout;
+  h.loses({.how = result::unreachable, .left = left_with(1)});
+  EXPECT_EQ(h.ends(), errc::no_quorum);
+}
+
+TEST(quorum_search, votes_that_must_have_ended_are_none_C5) {
+  hunt h{waits(11s)};
+  h.loses({.how = result::busy, .left = left_with(3)});
+  h.now += 10s - 1ns;
+  h.next = h.flow.on_turn(h.now, errc::timed_out);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+  h.now += 1ns;
+  h.next = h.flow.on_turn(h.now, errc::timed_out);
+  EXPECT_EQ(h.ends(), errc::timed_out);
+}
+
+TEST(quorum_search, who_answers_over_the_same_connection_has_left_before) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::unreachable, .left = left_with(2)});
+  h.loses({.how = result::split, .left = answered_by(2, 1)});
+  h.now += timeout;
+  h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::no_quorum);
+}
+
+TEST(quorum_search, who_answers_over_another_connection_says_nothing_of_it_C5) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::unreachable, .left = left_with(2)});
+  h.loses({.how = result::split, .left = answered_by(2, 2)});
+  h.now += timeout;
+  h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+}
+
+// What came over one of two connections is not settled by the other, whichever was the later.
+TEST(quorum_search, votes_of_two_connections_are_there_until_they_end_C5) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::unreachable, .left = left_with(2)});
+  auto over_the_next = left_with(2);
+  for (auto& one : over_the_next) one.told_over = 2;
+  h.loses({.how = result::unreachable, .left = over_the_next});
+  h.loses({.how = result::split, .left = answered_by(2, 2)});
+  h.now += timeout;
+  h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+}
+
+TEST(quorum_search, who_cancels_between_two_tries_is_told_of_votes_that_are_left_C5) {
+  hunt h{waits_for_ever()};
+  EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(h.now)).code, errc::cancelled);
+  h.loses({.how = result::busy, .left = left_with(1)});
+  EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(h.now)).code, errc::cancelled_in_flight);
+  h.loses({.how = result::busy, .was_cancelled = true});
+  EXPECT_EQ(h.ends(), errc::cancelled_in_flight);
+  EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(t0 + 10s)).code, errc::cancelled);
 }
 
 // ---- the line ----

@@ -228,7 +228,8 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   auto& kept = votes_[node];
   if (const auto* error = reply.as_error()) {
     // An ACL may deny what stands behind the vote in the script: then it was given.
-    nodes_[node].is_to_leave = script::classify(error->text).code == errc::no_permission;
+    nodes_[node].is_denied = script::classify(error->text).code == errc::no_permission;
+    nodes_[node].is_to_leave = nodes_[node].is_denied;
     if (!nodes_[node].is_to_leave) kept = {};
     round_->on_refusal(static_cast<int>(node), refusal::other);
     note_error(node, error->text);
@@ -239,6 +240,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     nodes_[node].is_to_leave = true;  // Who knows what it did.
     return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
   }
+  nodes_[node].heard_over = kept.asked_over;
   const auto voted = [&](fencing_token token) {
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
@@ -339,12 +341,16 @@ void quorum_acquire::withdraw(time_point now, result how) {
     if (!has_voted && now >= sent_at_ + what_.patience) all()[i]->found_slow();
     nodes_[i].is_read = !has_voted;
     of(i).clear();  // The answer to the vote, or to raise, is none to this.
-    if (all()[i]->wire().is_ready()) ask(i, now, script::leave(what_.keys, owner_));
+    if (!all()[i]->wire().is_ready()) continue;
+    ask(i, now, script::leave(what_.keys, owner_));
+    if (votes_[i].asked_over == all()[i]->connection()) nodes_[i].told_over = votes_[i].asked_over;
   }
 }
 
 void quorum_acquire::await_withdrawal(time_point now) {
   bool is_waited_for = false;
+  bool is_open = false;
+  std::size_t left = 0;
   for (std::size_t i = 0; i < size(); ++i) {
     if (votes_[i].not_after == server_time{}) continue;
     const auto& paper = of(i);
@@ -354,10 +360,30 @@ void quorum_acquire::await_withdrawal(time_point now) {
       votes_[i] = {};
       continue;
     }
+    if (paper.reply) nodes_[i].told_over = 0;  // An error: it has not left.
+    ++left;
+    is_open = is_open || paper.is_open();
     is_waited_for = is_waited_for || (!nodes_[i].is_read && paper.is_open());
   }
+  // One server's word has ended this before the others were heard, and all tries with it. While so many may have voted
+  // that it could be ours, it would not be told (C5).
+  if (final_ == errc::other_quorum && is_open && left >= needed()) is_waited_for = true;
   wake_at_ = withdrawn_at_ + what_.patience;
   if (!is_waited_for || now >= wake_at_) finish(outcome_);
+}
+
+// One that the ACL denied counts as refused, as on one server (core/acquire_call.cpp): what was written before is given
+// back as far as it may be.
+std::vector<core::quorum_search::leftover> quorum_acquire::left() const {
+  std::vector<core::quorum_search::leftover> all(size());
+  const duration longest = 2 * duration{what_.ttl} - core::usable(what_.ttl, what_.drift);
+  for (std::size_t i = 0; i < size(); ++i) {
+    all[i].heard_over = nodes_[i].heard_over;
+    if (votes_[i].not_after == server_time{} || nodes_[i].is_denied) continue;
+    all[i].until = votes_[i].not_after_local + longest;
+    all[i].told_over = nodes_[i].told_over;
+  }
+  return all;
 }
 
 }  // namespace holdfast::engine

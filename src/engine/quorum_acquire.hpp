@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/quorum_round.hpp"
+#include "core/quorum_search.hpp"
 #include "engine/quorum_call.hpp"
 #include "engine/quorum_keeper.hpp"
 #include "script/command.hpp"
@@ -59,6 +60,8 @@ public:
   // What is known of each server's vote. Of a round that was lost: what is still to be withdrawn there, where there is
   // a not_after.
   const std::vector<quorum_vote>& votes() const { return votes_; }
+  // The same, as whoever tries again remembers it.
+  std::vector<core::quorum_search::leftover> left() const;
   // Was the server there and spoke? Those are of use to whoever waits.
   bool has_spoken(std::size_t node) const { return nodes_[node].has_spoken; }
   // The shortest remaining time of those who hold it; empty when nobody said so.
@@ -78,6 +81,9 @@ private:
     bool is_to_leave = false;  // It gave a vote that must not count, or may have.
     bool is_read = true;       // What its slip says has been taken in.
     bool is_raising = false;
+    bool is_denied = false;       // By its ACL, perhaps behind a vote that it gave.
+    std::uint64_t told_over = 0;  // As core::quorum_search::leftover.
+    std::uint64_t heard_over = 0;
     int lates = 0;
     std::optional<std::string> unopened{};  // The record that it keeps, when our list is not open there yet.
     std::string trouble{};

@@ -138,9 +138,22 @@ TEST_F(quorum_acquire_of_five, whoever_knows_another_list_is_not_outvoted_P26_R1
 TEST_F(quorum_acquire_trouble, who_has_an_old_list_is_told_the_one_that_replaced_it_P26) {
   start_voting();
   say(1, other_list(servers[1], "v1|2|open|a:1,b:1,c:1"));
+  EXPECT_FALSE(round->is_over()) << "the other two may have voted, and then nobody knows";
+  say(0, granted(servers[0], proposal_of(votes[0])) + done(servers[0]));
   ASSERT_TRUE(is_over(result::refused));
   EXPECT_EQ(round->final_reason(), errc::other_quorum);
   EXPECT_EQ(round->trouble(1), "its list of servers was replaced by redis+quorum://a:1,b:1,c:1?generation=2");
+}
+
+TEST_F(quorum_acquire_trouble, whoever_is_silent_behind_that_is_waited_for_no_longer_than_a_vote_P26_B54) {
+  start_voting();
+  say(1, other_list(servers[1], "v1|2|open|a:1,b:1,c:1"));
+  pass(patience - 1ns);
+  EXPECT_FALSE(round->is_over());
+  pass(1ns);
+  ASSERT_TRUE(is_over(result::refused));
+  EXPECT_TRUE(is_open_at(0));
+  EXPECT_TRUE(is_open_at(2));
 }
 
 TEST_F(quorum_acquire_trouble, a_list_that_is_not_open_yet_may_be_waited_for_P26) {

@@ -195,6 +195,24 @@ TEST_F(with_quorum, waiters_pass_over_a_server_that_has_no_line_for_them_P25) {
   EXPECT_LT(boottime() - asked_at, 10s);
 }
 
+// They may have voted before they fell silent, and then it is ours; a minority's votes would be nobody's.
+TEST_F(with_quorum, where_a_majority_falls_silent_nobody_knows_what_an_acquire_has_done_C5) {
+  auto locks = make(1s);
+  (void)locks.acquire("warm", brief).release();
+  lab_.pause(node(1));
+  lab_.pause(node(2));
+  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  lab_.resume(node(1));
+  lab_.resume(node(2));
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::reply_lost) << e->what();
+  EXPECT_THAT(e->detail().why, HasSubstr("of 3 servers gave no vote"));
+  EXPECT_THAT(e->detail().why, HasSubstr(node(1).address));
+  EXPECT_GT(e->detail().may_remain, brief.ttl - 1s);
+  EXPECT_LT(e->detail().may_remain, brief.ttl + 2s);
+  EXPECT_TRUE(nothing_is_left());
+}
+
 // C7: the keeper renews other turns over a connection of its own, and its end is no news of the line.
 TEST_F(with_quorum, whoever_waits_keeps_the_place_when_the_keepers_connection_ends_P25) {
   auto locks = make();

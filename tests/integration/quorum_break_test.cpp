@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Breaking a lock of a quorum where not all of its servers let us.
+#include "integration/quorum_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <system_error>
+
+namespace holdfast::test {
+namespace {
+
+using testing::HasSubstr;
+
+const acquire_options brief{.ttl = 4s};
+
+// Which of them is asked first, or last, makes no difference.
+TEST_F(with_quorum, a_lock_that_a_majority_broke_is_broken_whatever_the_others_say_C5) {
+  auto locks = make();
+  for (int bad = 0; bad < size(); ++bad) {
+    const auto name = "x" + std::to_string(bad);
+    auto held = locks.acquire(name, brief);
+    have_all_votes(held, "hf:{" + name + "}");
+    ask(bad, {"ACL", "SETUSER", "default", "-del"});
+    const auto code =
+        code_of([&] { make().break_lock(name, held.token(), {.why = "test", .mode = break_mode::immediately}); });
+    ask(bad, {"ACL", "SETUSER", "default", "+del"});
+    EXPECT_EQ(code, std::error_code{}) << node(bad).address << ": " << code.message();
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, long_enough));
+  }
+}
+
+TEST_F(with_quorum, a_lock_that_a_minority_broke_may_be_broken_C5) {
+  auto locks = make();
+  auto held = locks.acquire("x", brief);
+  have_all_votes(held);
+  for (int bad = 0; bad < 2; ++bad) ask(bad, {"ACL", "SETUSER", "default", "-del"});
+  const auto e =
+      error_of([&] { make().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately}); });
+  for (int bad = 0; bad < 2; ++bad) ask(bad, {"ACL", "SETUSER", "default", "+del"});
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), outcome::unknown) << e->what();
+  EXPECT_THAT(e->detail().why, HasSubstr("2 of 3 servers"));
+  EXPECT_THAT(e->detail().why, HasSubstr(node(0).address));
+}
+
+TEST_F(with_quorum, a_lock_that_all_refuse_to_break_is_not_broken) {
+  auto locks = make();
+  auto held = locks.acquire("x", brief);
+  have_all_votes(held);
+  for (int bad = 0; bad < size(); ++bad) ask(bad, {"ACL", "SETUSER", "default", "-del"});
+  const auto code =
+      code_of([&] { make().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately}); });
+  for (int bad = 0; bad < size(); ++bad) ask(bad, {"ACL", "SETUSER", "default", "+del"});
+  EXPECT_EQ(code, errc::no_permission);
+  EXPECT_TRUE(held.valid());
+}
+
+}  // namespace
+}  // namespace holdfast::test
