@@ -103,6 +103,8 @@ sentences for_unknown(errc cause, const pieces& p, const fault_context& context)
   said.text = cause == errc::unexpected_reply
                   ? fmt::format("{} gave an answer that holdfast does not understand{}", p.server, p.colon_words)
                   : fmt::format("{} got the request{} and its answer never came{}", p.server, about, p.tried);
+  // Of a quorum: which of its servers.
+  if (!p.why.empty()) said.why = fmt::format("{}; {}", p.why, said.why);
   return said;
 }
 

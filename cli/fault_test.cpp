@@ -150,6 +150,12 @@ TEST(E20, says_for_how_long_a_lock_may_be_left) {
               HasSubstr("left taken for 15s at most"));
 }
 
+TEST(E20, says_which_servers_of_a_quorum_did_not_answer) {
+  EXPECT_THAT(shown(errc::reply_lost,
+                    {.endpoint = "redis+quorum://a,b,c", .why = "2 of 3 servers gave no vote: a: no answer; b: gone"}),
+              HasSubstr("why: 2 of 3 servers gave no vote: a: no answer; b: gone; so nobody knows whether"));
+}
+
 TEST(E20, says_what_nobody_knows_of_what_was_asked_for) {
   const auto of = [](intent what, std::string_view lock) {
     return to_text(
