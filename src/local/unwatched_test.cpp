@@ -157,11 +157,12 @@ TEST(unwatched, lab_is_not_started) {
 // What went wrong is the first thing to know; what it left is the second.
 TEST(unwatched, lab_that_cannot_be_ended_says_why_it_was_to_be) {
   const scratch_directory scratch;
+  const other_server server{scratch, "#!/bin/sh\nexec sleep 60\n"};
   const auto directory = scratch.path() + "/lab";
   const auto is_told = in_sandbox([] { return refuse(SYS_pidfd_send_signal, EPERM); },
                                   [&] {
                                     try {
-                                      start_lab(lab_kind::single, {.directory = directory, .ready_within = 0ms});
+                                      start_lab(lab_kind::single, {.directory = directory, .ready_within = 50ms});
                                       return false;
                                     } catch (const error& e) {
                                       return e.detail().why.find("not ready in time") != std::string::npos &&
