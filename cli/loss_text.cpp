@@ -57,7 +57,9 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
     what.fix = fmt::format("who and why: holdfast show {}", shell_quoted(visible(held.name())));
   } else {
     cause = "the server has no such lease any more";
-    what.why = "it was deleted, evicted or flushed, or the server lost its data";
+    what.why = endpoint.find("+quorum://") != endpoint.npos
+                   ? "its list of servers was replaced (holdfast run says by which), or it was deleted or flushed"
+                   : "it was deleted, evicted or flushed, or the server lost its data";
   }
   what.text = fmt::format("lost '{}' (token {}): {}", visible(held.name()), held.token().to_string(), cause);
   return what;

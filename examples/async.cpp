@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 #ifdef BOOST_ASIO_HAS_CO_AWAIT
 namespace {
 
-asio::awaitable<void> bill(holdfast::client& locks, holdfast::semaphore& billing, std::string tenant) {
+asio::awaitable<void> bill(holdfast::client& locks, holdfast::semaphore& billing, std::string tenant, bool& failed) {
   try {
     auto lease =
         co_await holdfast::async_acquire(locks, "bill:" + tenant, {.ttl = 10s, .wait = 1min}, asio::use_awaitable);
@@ -39,6 +39,7 @@ asio::awaitable<void> bill(holdfast::client& locks, holdfast::semaphore& billing
     co_await holdfast::async_release(std::move(lease), asio::use_awaitable);
   } catch (const boost::system::system_error& e) {
     std::fprintf(stderr, "%s: %s\n", tenant.c_str(), e.what());
+    failed = true;
   }
 }
 
@@ -49,8 +50,10 @@ int main(int argc, char** argv) {
     holdfast::client locks;
     holdfast::semaphore billing{locks, "billing", 2};
     asio::io_context io;
-    for (int i = 1; i < argc; ++i) asio::co_spawn(io, bill(locks, billing, argv[i]), asio::detached);
+    bool failed = false;
+    for (int i = 1; i < argc; ++i) asio::co_spawn(io, bill(locks, billing, argv[i], failed), asio::detached);
     io.run();
+    return failed ? 1 : 0;
   } catch (const holdfast::error& e) {
     return std::fprintf(stderr, "async: %s\n", e.what()), 1;
   }

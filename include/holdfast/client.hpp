@@ -155,6 +155,7 @@ public:
 private:
   friend class detail::client_state;
   friend class mutex;
+  friend class recursive_mutex;
   friend class semaphore;
   friend class shared_mutex;
 

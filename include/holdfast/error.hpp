@@ -44,7 +44,8 @@ enum class errc {
 
   // You held the lock and no longer do.
   lease_expired,  // The local deadline passed without a confirmed renewal.
-  lease_gone,     // The server has no such lease any more: deleted, evicted, flushed, or its clock stepped.
+  lease_gone,     // The server has no such lease any more: deleted, evicted, flushed, its clock stepped, or, of a
+                  // quorum, its list of servers was replaced.
   lease_taken,    // The server says that another owner holds the lock.
   lease_broken,   // Somebody broke the lock on purpose (break_lock, `holdfast break`).
 

@@ -61,11 +61,12 @@ public:
   [[nodiscard]] std::optional<lease> acquire_shared(const acquire_options& options, std::error_code& ec);
 
   // Makes a writer a reader in one step: no writer comes in between, and readers that are first in line enter. The
-  // lease stays the same, with its token. On a reader's lease it does nothing. Of a quorum it is done when a majority
-  // has done it; errc::no_quorum when none has, and it writes as before. Waits for the answer; throws the reason, a
-  // lease_* code, when the lease does not stand any more, errc::empty_handle for an empty one, errc::wrong_kind for the
-  // lease of another kind of lock, and other holdfast::errors; after errc::reply_lost, of a quorum also when too few of
-  // its servers answer, it may write or read: treat it as a reader, and release it or call this again.
+  // lease stays the same, with its token. On a reader's lease it does nothing. It is the lease that counts, whatever
+  // name and client this object is for. Of a quorum it is done when a majority has done it; errc::no_quorum when none
+  // has, and it writes as before. Waits for the answer; throws the reason, a lease_* code, when the lease does not
+  // stand any more, errc::empty_handle for an empty one, errc::wrong_kind for the lease of another kind of lock, and
+  // other holdfast::errors; after errc::reply_lost, of a quorum also when too few of its servers answer, it may write
+  // or read: treat it as a reader, and release it or call this again.
   void downgrade(lease& held);
   void downgrade(lease& held, std::error_code& ec);
 

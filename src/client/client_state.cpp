@@ -23,7 +23,8 @@ namespace {
 // A lease of the longest ttl is worth this much; and so is being named the primary (engine/named_primary.hpp).
 std::shared_ptr<net::sentinel_watch> watch_for(const settings& from, core::clock_drift drift) {
   if (!from.server.sentinels) return nullptr;
-  return std::make_shared<net::sentinel_watch>(*from.server.sentinels, core::usable(from.options.max_ttl, drift));
+  return std::make_shared<net::sentinel_watch>(*from.server.sentinels, core::usable(from.options.max_ttl, drift),
+                                               drift);
 }
 
 net::endpoint endpoint_for(const settings& from, const std::shared_ptr<net::sentinel_watch>& sentinels) {
@@ -79,7 +80,7 @@ std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift
     }
     return std::make_shared<node>(one, net::system_random(), tell, tell, conclude);
   };
-  return cluster_nodes::make(*from.server.cluster, core::usable(from.options.max_ttl, drift), make);
+  return cluster_nodes::make(*from.server.cluster, core::usable(from.options.max_ttl, drift), drift, make);
 }
 
 std::shared_ptr<node> node_of(const settings& from, core::clock_drift drift,

@@ -12,16 +12,18 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
-std::shared_ptr<cluster_nodes> cluster_nodes::make(const net::cluster_seeds& seeds, duration worth, maker make_node) {
-  std::shared_ptr<cluster_nodes> made{new cluster_nodes{seeds, worth, std::move(make_node)}};
+std::shared_ptr<cluster_nodes> cluster_nodes::make(const net::cluster_seeds& seeds, duration worth,
+                                                   core::clock_drift drift, maker make_node) {
+  std::shared_ptr<cluster_nodes> made{new cluster_nodes{seeds, worth, drift, std::move(make_node)}};
   made->watch_->on_map([self = std::weak_ptr{made}](const engine::slot_map& map) {
     if (const auto nodes = self.lock()) nodes->take(map);
   });
   return made;
 }
 
-cluster_nodes::cluster_nodes(const net::cluster_seeds& seeds, duration worth, maker make_node)
+cluster_nodes::cluster_nodes(const net::cluster_seeds& seeds, duration worth, core::clock_drift drift, maker make_node)
     : worth_{worth},
+      drift_{drift},
       make_node_{std::move(make_node)},
       security_{net::tcp_address{}, seeds.uses_tls, seeds.tls},
       watch_{std::make_shared<net::cluster_watch>(seeds, worth)} {
@@ -87,7 +89,7 @@ cluster_nodes::member& cluster_nodes::member_of(const engine::cluster_primary& w
   auto made = std::make_unique<member>();
   made->id = who.id;
   made->where = {who.where.host, who.where.port};
-  made->named = std::make_shared<engine::named_primary>(worth_);
+  made->named = std::make_shared<engine::named_primary>(worth_, drift_);
   made->epoch_tag = std::make_shared<std::atomic<int>>(0);
   auto where = security_;
   where.where = net::cluster_node_address{watch_, made->where, made->named};

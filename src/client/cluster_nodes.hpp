@@ -34,8 +34,9 @@ public:
   };
   using maker = std::function<std::shared_ptr<node>(net::endpoint where, const role& as)>;
 
-  // `worth`: of being named a primary, see engine/named_primary.hpp.
-  static std::shared_ptr<cluster_nodes> make(const net::cluster_seeds& seeds, duration worth, maker make_node);
+  // `worth`, `drift`: of being named a primary, see engine/named_primary.hpp.
+  static std::shared_ptr<cluster_nodes> make(const net::cluster_seeds& seeds, duration worth, core::clock_drift drift,
+                                             maker make_node);
   cluster_nodes(const cluster_nodes&) = delete;
   cluster_nodes& operator=(const cluster_nodes&) = delete;
 
@@ -76,12 +77,13 @@ private:
     std::size_t slots = 0;
   };
 
-  cluster_nodes(const net::cluster_seeds& seeds, duration worth, maker make_node);
+  cluster_nodes(const net::cluster_seeds& seeds, duration worth, core::clock_drift drift, maker make_node);
   void take(const engine::slot_map& map);
   member& member_of(const engine::cluster_primary& who);
   void move_on();
 
   const duration worth_;
+  const core::clock_drift drift_;
   const maker make_node_;
   const net::endpoint security_;  // TLS or not, and with which files.
   const std::shared_ptr<net::cluster_watch> watch_;

@@ -105,10 +105,18 @@ void try_a_lock(client_state& state, diagnosis& result) {
       result.findings.push_back({severity::error, "", "a lock that was just taken could not be released", ""});
     }
   } catch (const error& e) {
-    if (e.code() == errc::quarantined) return;  // Said already.
-    const bool is_said =
-        std::any_of(result.findings.begin(), result.findings.end(), [](const finding& f) { return f.code == "E24"; });
-    if (e.code() == errc::not_replicated && is_said) return;
+    const auto is_said = [&](std::string_view code) {
+      return std::any_of(result.findings.begin(), result.findings.end(),
+                         [&](const finding& f) { return f.code == code; });
+    };
+    if (e.code() == errc::quarantined) {
+      // Of a quorum it is also that its list of servers is not open yet.
+      if (!is_said("E23"))
+        result.findings.push_back({severity::error, "E23", "no lock is granted yet: " + std::string{e.what()},
+                                   "if its list is not open: holdfast quorum replace"});
+      return;
+    }
+    if (e.code() == errc::not_replicated && is_said("E24")) return;
     result.findings.push_back({severity::error,
                                e.code() == outcome::denied        ? "E04"
                                : e.code() == errc::not_replicated ? "E24"

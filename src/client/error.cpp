@@ -143,6 +143,11 @@ std::string one_line(const error_detail& d) {
   return text;
 }
 
+// Without words before it the message would begin with ": ".
+std::system_error with_words(std::error_code code, const std::string& words) {
+  return words.empty() ? std::system_error{code} : std::system_error{code, words};
+}
+
 // Codes may be asked what they are by whatever ends last in the program.
 template <class T>
 union never_destroyed {
@@ -169,7 +174,8 @@ const char* to_string(errc e) noexcept {
 }
 
 error::error(std::error_code code, error_detail detail)
-    : std::system_error{code, one_line(detail)}, detail_{std::make_shared<const error_detail>(std::move(detail))} {}
+    : std::system_error{with_words(code, one_line(detail))},
+      detail_{std::make_shared<const error_detail>(std::move(detail))} {}
 
 error::~error() = default;
 error::error(const error&) noexcept = default;

@@ -112,6 +112,10 @@ TEST(error, says_message_value_and_words_of_the_server_in_one_line) {
   EXPECT_THAT(what, Not(HasSubstr("\n")));
 }
 
+TEST(error, without_detail_is_its_message) {
+  EXPECT_EQ(error{errc::empty_handle}.what(), make_error_code(errc::empty_handle).message());
+}
+
 TEST(error, keeps_its_detail_when_copied) {
   const error first{errc::reply_lost, {.subject = "nightly", .may_remain = std::chrono::seconds{10}}};
   const error copy = first;

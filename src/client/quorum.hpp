@@ -92,6 +92,7 @@ public:
   // A client of one of the servers, for what is asked of each alone.
   std::size_t size() const { return from_.server.quorum.size(); }
   const std::string& name(std::size_t node) const { return names_[node]; }
+  const script::quorum_record& record() const { return record_; }
   std::shared_ptr<client_state> client_of(std::size_t node);
   vote_connections& votes() { return votes_; }
 

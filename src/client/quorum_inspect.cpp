@@ -75,6 +75,8 @@ struct survey {
   std::map<usage, std::size_t> usages;
   std::optional<break_record> last_break;
   std::size_t answered = 0;
+  std::string other_list{};  // What one says that belongs to another list of servers.
+  bool is_unopened = false;  // Ours is not open at one of them yet.
 
   // What most of them say.
   usage used_as() const {
@@ -102,10 +104,21 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
   for (std::size_t i = 0; i < reply.holders.size(); ++i) out.grants[reply.holder_ids[i]].add(node, reply.holders[i]);
 }
 
-survey ask_all(client_state& state, const script::lock_keys& keys, milliseconds timeout) {
+// Nothing of ours is held there, or nobody knows: whoever asks with a list that was replaced, or is not open yet, is
+// not told "free" of what others hold (P26).
+void add_other_list(survey& out, node_info& shown, const std::string& kept, const script::quorum_record& ours) {
+  shown.trouble = script::why_it_does_not_count(kept, ours);
+  if (script::may_open(kept, ours)) {
+    out.is_unopened = true;
+  } else {
+    out.other_list = shown.trouble;
+  }
+}
+
+survey ask_all(client_state& state, const script::command& what, milliseconds timeout) {
   auto& of = *state.of_quorum();
   const time_point now = boottime_now();
-  engine::quorum_question call{of.votes().all(), {script::inspect(keys)}, 300ms, now + timeout};
+  engine::quorum_question call{of.votes().all(), {what}, 300ms, now + timeout};
   of.votes().run(call);
   survey out;
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -121,6 +134,8 @@ survey ask_all(client_state& state, const script::lock_keys& keys, milliseconds 
       node.trouble = reply->as_error()->text;
     } else if (parsed && !parsed->wrong_kind.empty()) {
       node.trouble = "the key holds a " + parsed->wrong_kind;
+    } else if (parsed && parsed->other_record) {
+      add_other_list(out, node, *parsed->other_record, of.record());
     } else if (parsed) {
       add_answer(out, i, node, *parsed);
     }
@@ -129,28 +144,34 @@ survey ask_all(client_state& state, const script::lock_keys& keys, milliseconds 
   return out;
 }
 
-survey ask_all(client_state& state, const script::lock_keys& keys) {
-  return ask_all(state, keys, state.options().timeout);
+survey ask_all(client_state& state, const lock_name& name, milliseconds timeout) {
+  const auto what = script::inspect_vote(state.keys_of(name), state.options().prefix, state.of_quorum()->record());
+  return ask_all(state, what, timeout);
 }
 
 [[noreturn]] void fail_too_few(const client_state& state, const survey& seen) {
   error_detail detail;
+  detail.elapsed = state.options().timeout;
+  if (!seen.other_list.empty()) {
+    detail.server_text = seen.other_list;
+    state.fail(errc::other_quorum, std::move(detail));
+  }
   std::size_t without = 0;
   for (const auto& one : seen.nodes) {
     if (one.trouble.empty()) continue;
     ++without;
     detail.why += fmt::format("{}{}: {}", detail.why.empty() ? "" : "; ", one.endpoint, one.trouble);
   }
-  detail.why = fmt::format("{} of {} servers did not answer: {}", without, seen.nodes.size(), detail.why);
-  detail.elapsed = state.options().timeout;
-  state.fail(errc::no_quorum, std::move(detail));
+  detail.why = fmt::format("{} of {} servers {}: {}", without, seen.nodes.size(),
+                           seen.is_unopened ? "gave no answer" : "did not answer", detail.why);
+  state.fail(seen.is_unopened ? errc::quarantined : errc::no_quorum, std::move(detail));
 }
 
 }  // namespace
 
 lock_info inspect_quorum(client_state& state, std::string_view text, milliseconds timeout) {
   const lock_name name = state.name_of(text);
-  auto seen = ask_all(state, state.keys_of(name), timeout);
+  auto seen = ask_all(state, name, timeout);
   const std::size_t majority = seen.nodes.size() / 2 + 1;
   if (seen.answered < majority) fail_too_few(state, seen);
   const std::size_t silent = seen.nodes.size() - seen.answered;
@@ -196,7 +217,7 @@ lock_info inspect_quorum(client_state& state, std::string_view text, millisecond
 std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   auto& of = *state.of_quorum();
   // Connects, and says who is there.
-  const auto there = ask_all(state, state.keys_of(state.name_of("holdfast-list")));
+  const auto there = ask_all(state, state.name_of("holdfast-list"), state.options().timeout);
   if (there.answered < there.nodes.size() / 2 + 1) fail_too_few(state, there);
   // What is foreign wherever it is has no votes to be counted.
   std::map<std::string, lock_info> found;
@@ -218,7 +239,7 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
 // On each server that has it, under the token that it has there: a minority's vote that is left unbroken is no lock.
 void break_on_quorum(client_state& state, std::string_view text, fencing_token seen, const break_options& options) {
   const lock_name name = state.name_of(text);
-  const auto now = ask_all(state, state.keys_of(name));
+  const auto now = ask_all(state, name, state.options().timeout);
   const std::size_t majority = now.nodes.size() / 2 + 1;
   error_detail detail;
   detail.subject = "'" + name.text() + "'";
@@ -267,7 +288,9 @@ finding one_is_down(std::string what, std::size_t answered, std::size_t size) {
 
 void diagnose_quorum(client_state& state, diagnosis& result) {
   auto& of = *state.of_quorum();
-  const auto there = ask_all(state, state.keys_of(state.name_of("holdfast-doctor")));
+  // Whether they are there. Whether they are of our list, a lock will tell.
+  const auto what = script::inspect(state.keys_of(state.name_of("holdfast-doctor")));
+  const auto there = ask_all(state, what, state.options().timeout);
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (!there.nodes[i].trouble.empty()) {
       result.findings.push_back(one_is_down(of.name(i) + ": " + there.nodes[i].trouble, there.answered, of.size()));

@@ -60,9 +60,10 @@ std::optional<lease> shared_mutex::acquire_shared(const acquire_options& options
 }
 
 void shared_mutex::downgrade(lease& held) {
-  auto& state = *locks_.state_;
-  state.require_ours();
   if (!held) throw error{errc::empty_handle};
+  // The lease's own client, which may be another one than ours: of another server, or of the process that forked us.
+  auto& state = *held.handle_->owner;
+  state.require_ours();
   auto& record = *held.handle_->record;
   if (state.is_of_quorum()) return state.downgrade_on_majority(record);
   const auto reply = state.ask(record.keys, state.plan_downgrade(record), engine::question::repeat::allowed);

@@ -9,6 +9,9 @@
 #include <boost/url/src.hpp>
 #include <boost/url/url_view.hpp>
 
+#include <fmt/format.h>
+#include <sys/un.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -210,12 +213,20 @@ void read_quorum(const urls::url_view& url, const std::vector<std::string>& othe
   out.where.where = all.front();
 }
 
+// sockaddr_un, less the zero byte.
+constexpr std::size_t most_of_socket_path = sizeof sockaddr_un{}.sun_path - 1;
+
 void read_unix(const urls::url_view& url, server_uri& out) {
   std::string path{url.path()};
   if (!url.host().empty()) throw bad_part{std::string{url.host()}, "a socket path begins with a third slash"};
   if (path.size() < 2 || path.front() != '/')
     throw bad_part{"redis+unix:" + path, "a socket path from the root must follow"};
   if (has_control_bytes(path)) throw bad_part{"the socket path", "it has a control byte"};
+  if (path.size() > most_of_socket_path)
+    throw bad_part{path,
+                   fmt::format("a socket path of {} bytes is longer than the {} that the system allows; a symbolic "
+                               "link to its directory makes it shorter",
+                               path.size(), most_of_socket_path)};
   out.where.where = net::unix_address{path};
   out.display = "redis+unix://" + encoded(path);
 }

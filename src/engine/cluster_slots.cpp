@@ -126,6 +126,7 @@ std::vector<cluster_answers> by_cluster(std::span<const slots_vote> votes) {
   std::map<std::size_t, cluster_answers> all;
   for (std::size_t v = 0; v < votes.size(); ++v) all[first_of(v)].push_back(&votes[v]);
   std::vector<cluster_answers> out;
+  out.reserve(all.size());
   for (auto& [first, answers] : all) out.push_back(std::move(answers));
   return out;
 }

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "base/time.hpp"
+#include "core/lease_time.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -44,9 +45,11 @@ public:
   // Which of the primaries that were named one after another. 0: none yet.
   using term_number = std::uint64_t;
 
-  // `worth`: for how long after it was named.
-  explicit named_primary(duration worth)
-      : worth_{worth}, grants_for_{std::min(std::clamp<duration>(worth / 6, least_grants, most_grants), worth / 2)} {}
+  // `worth`: for how long after it was named. `drift`: how far apart two clients' clocks may be.
+  explicit named_primary(duration worth, core::clock_drift drift = {})
+      : worth_{worth},
+        grants_for_{std::min(std::clamp<duration>(worth / 6, least_grants, most_grants), worth / 2)},
+        moving_takes_{moving_takes(grants_for_, drift)} {}
 
   // A majority named `address`; the first of them was asked at `asked_at`, the last was heard at `heard_at`. True: it
   // is another one than before.
@@ -90,7 +93,7 @@ public:
   bool may_grant(term_number of, time_point now) const { return now < until(of) - worth_ + grants_for_; }
   // Who moves to another primary, or to another node, renews for so long what counts only later: as long as a grant of
   // the one before may count by a clock that is slower than ours by twice rho.
-  duration moving_takes() const { return grants_for_ + grants_for_ / 32; }
+  duration moving_takes() const { return moving_takes_; }
   // No renewal that was sent there before moves a deadline. The first that is ever named has nothing to wait for.
   time_point renewals_from(term_number of) const {
     const bool is_it = of != 0 && term() == of;
@@ -100,10 +103,19 @@ public:
 private:
   static constexpr duration least_grants = std::chrono::milliseconds{200};
   static constexpr duration most_grants = std::chrono::seconds{2};
+  // A clock that is too fast by rho waits for it, while one that is too slow counts grants_for(). At least 3 %.
+  static duration moving_takes(duration grants, core::clock_drift drift) {
+    constexpr std::int64_t million = 1'000'000;
+    const std::int64_t slow = million - std::min(drift.ppm, million / 2);
+    const duration by_drift = (grants * (million + drift.ppm) + duration{slow - 1}) / slow;
+    return std::max(by_drift, grants + grants / 32);
+  }
+
   static constexpr std::int64_t long_ago = std::numeric_limits<std::int64_t>::min() / 2;
 
   const duration worth_;
   const duration grants_for_;
+  const duration moving_takes_;
   std::string address_{};
   std::atomic<term_number> term_{0};
   std::atomic<std::int64_t> named_at_{0};

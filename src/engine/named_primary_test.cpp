@@ -74,6 +74,15 @@ TEST(named_primary, grants_for_a_short_time_only_P22) {
   EXPECT_EQ(named_primary{100ms}.grants_for(), 50ms) << "never longer than half of its worth";
 }
 
+// One is too fast, the other one too slow.
+TEST(named_primary, waits_for_the_grants_of_the_one_before_by_clocks_as_far_apart_as_they_may_be_P22) {
+  for (const std::int64_t ppm : {0, 1'000, 10'000, 50'000, 200'000}) {
+    const named_primary primary{60s, core::clock_drift{ppm}};
+    EXPECT_GE(primary.moving_takes() * (1'000'000 - ppm), primary.grants_for() * (1'000'000 + ppm)) << ppm;
+    EXPECT_LE(primary.moving_takes(), 2 * primary.grants_for()) << ppm;
+  }
+}
+
 // Two clocks that differ by twice rho: what is counted there is over when what is renewed here begins to count.
 TEST(named_primary, renews_when_no_grant_of_the_one_before_counts_any_more_P22) {
   named_primary primary{60s};

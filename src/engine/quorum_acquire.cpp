@@ -290,19 +290,10 @@ void quorum_acquire::on_late(std::size_t node, time_point now) {
 // Until `holdfast quorum replace` has opened it nobody's vote counts for our list there; then who wants to wait may, as
 // in a quarantine. Anything else that a server says of another list is a mistake, or ours was replaced.
 void quorum_acquire::refuse_for_list(std::size_t node, const std::string& kept) {
-  const auto generation = std::to_string(what_.record.generation);
-  if (script::may_open(kept, what_.record)) {
-    nodes_[node].unopened = kept;
-    return refuse(node, refusal::quarantined, "generation " + generation + " of the quorum is not open here yet");
-  }
-  const auto theirs = script::parse_quorum_record(kept);
-  if (!theirs || theirs->generation <= what_.record.generation) {
-    return refuse(node, refusal::other, "it belongs to " + kept, errc::other_quorum);
-  }
-  refuse(node, refusal::other,
-         "its list of servers was replaced by redis+quorum://" + theirs->servers +
-             "?generation=" + std::to_string(theirs->generation),
-         errc::other_quorum);
+  const auto why = script::why_it_does_not_count(kept, what_.record);
+  if (!script::may_open(kept, what_.record)) return refuse(node, refusal::other, why, errc::other_quorum);
+  nodes_[node].unopened = kept;
+  refuse(node, refusal::quarantined, why);
 }
 
 void quorum_acquire::win(time_point now) {

@@ -167,8 +167,8 @@ private:
       case script::renew_answer::renewed:
         if (is_replicated(to, now)) renewed(to, now, sent_at);
         return;
+      case script::renew_answer::other_quorum:  // Nobody else has it: the server is of another list of servers now.
       case script::renew_answer::gone: return refuse(to, now, errc::lease_gone);
-      case script::renew_answer::other_quorum:
       case script::renew_answer::taken: return refuse(to, now, errc::lease_taken);
       case script::renew_answer::broken: return refuse(to, now, errc::lease_broken);
     }

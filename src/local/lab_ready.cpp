@@ -159,7 +159,9 @@ void lab_patience::until(const std::function<std::string()>& missing) const {
     if (still.empty()) return;
     if (cancel.stop_requested()) throw error(errc::cancelled);
     look_for_dead();
-    if (boottime_now() >= give_up_at) fail(place.directory, "It was not ready in time.", still);
+    if (boottime_now() >= give_up_at)
+      fail(place.directory, "It was not ready in time; --ready-within (lab_options::ready_within) gives it more.",
+           still);
     pause_for(10ms);
   }
 }

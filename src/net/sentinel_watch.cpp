@@ -36,8 +36,8 @@ std::string what_it_says(const tcp_address& who, const line& one) {
 
 }  // namespace
 
-sentinel_watch::sentinel_watch(const sentinel_set& whom, duration worth)
-    : named_{std::make_shared<engine::named_primary>(worth)}, period_{named_->grants_for() / 4}, whom_{whom} {
+sentinel_watch::sentinel_watch(const sentinel_set& whom, duration worth, core::clock_drift drift)
+    : named_{std::make_shared<engine::named_primary>(worth, drift)}, period_{named_->grants_for() / 4}, whom_{whom} {
   for (const auto& one : whom.sentinels) {
     lines_.push_back(
         std::make_unique<line>(endpoint{one, whom.uses_tls, whom.tls}, engine::sentinel_talk{whom.who, whom.primary}));

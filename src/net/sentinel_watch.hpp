@@ -32,8 +32,8 @@ struct sentinel_set {
 
 class sentinel_watch : public std::enable_shared_from_this<sentinel_watch> {
 public:
-  // `worth`: of being named, see engine/named_primary.hpp.
-  sentinel_watch(const sentinel_set& whom, duration worth);
+  // `worth`, `drift`: of being named, see engine/named_primary.hpp.
+  sentinel_watch(const sentinel_set& whom, duration worth, core::clock_drift drift = {});
   ~sentinel_watch();
   sentinel_watch(const sentinel_watch&) = delete;
   sentinel_watch& operator=(const sentinel_watch&) = delete;

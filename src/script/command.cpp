@@ -131,6 +131,13 @@ command inspect(const lock_keys& keys) {
   return {id::inspect, {keys.holder, keys.broken(), keys.line(), keys.waiters(), keys.holders(), keys.fence()}, {}};
 }
 
+command inspect_vote(const lock_keys& keys, std::string_view prefix, const quorum_record& record) {
+  auto out = inspect(keys);
+  out.keys.push_back(quorum_key(prefix));
+  out.args.push_back(text_of(record));
+  return out;
+}
+
 command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, std::string_view by,
                    std::string_view why) {
   auto out = with_line(

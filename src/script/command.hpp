@@ -99,6 +99,8 @@ command raise(const lock_keys& keys, const owner_id& owner, fencing_token to, co
 // As renew, of a vote.
 command renew_vote(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl,
                    std::string_view prefix, const quorum_record& record);
+// As inspect, of a vote: what a server of another list keeps is not shown.
+command inspect_vote(const lock_keys& keys, std::string_view prefix, const quorum_record& record);
 // Writes a server's record over `before`; over none, if that is empty.
 command write_record(std::string_view prefix, const quorum_record& record, std::string_view before);
 

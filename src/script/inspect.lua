@@ -7,6 +7,8 @@
 -- KEYS[4]  waiters key
 -- KEYS[5]  holders key
 -- KEYS[6]  fence key
+-- KEYS[7]  quorum record (vote.lua), for a vote; left out for a lock
+-- ARGV[1]  the caller's quorum record, with KEYS[7]
 --
 -- Returns  {0, now, value, pttl, record, waiting, entries}
 --                            value: the holder's (at most 1024 bytes), nil when free;
@@ -17,12 +19,22 @@
 --                            of a counted kind: `sN` or `wN`; the permits that are taken; of the first 100
 --                            holders, each two: the entry, as counted.lua wrote it, and the remaining ms
 --          {9, now, type}    wrong kind: the key holds this type
+--          {17, now, record} other quorum: this server belongs to another list of servers, or the caller's is not open
+--                            here yet (P26); what is kept, empty when that is none
 --
 -- One step, so that value, remaining time, line and record belong to the same instant. now is the server's clock.
 local call, sub = redis.call, string.sub
 
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
+
+-- Of a list that is not this server's nothing is held here, whatever its own servers say.
+if KEYS[7] then
+  local kept = call('GET', KEYS[7])
+  if kept ~= ARGV[1] and (kept or sub(ARGV[1], 1, 5) ~= 'v1|1|') then
+    return {17, now, sub(kept or '', 1, 4096)}
+  end
+end
 
 local found = call('MGET', KEYS[1], KEYS[2], KEYS[6])
 local value, record, fence = found[1], found[2], found[3]

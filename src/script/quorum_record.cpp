@@ -33,4 +33,14 @@ bool may_open(std::string_view stored, const quorum_record& wanted) {
   return !found->is_open && found->servers == wanted.servers;
 }
 
+std::string why_it_does_not_count(std::string_view stored, const quorum_record& ours) {
+  if (may_open(stored, ours)) {
+    return "generation " + std::to_string(ours.generation) + " of the quorum is not open here yet";
+  }
+  const auto theirs = parse_quorum_record(stored);
+  if (!theirs || theirs->generation <= ours.generation) return "it belongs to " + std::string{stored};
+  return "its list of servers was replaced by redis+quorum://" + theirs->servers +
+         "?generation=" + std::to_string(theirs->generation);
+}
+
 }  // namespace holdfast::script

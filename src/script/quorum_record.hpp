@@ -35,4 +35,7 @@ std::optional<quorum_record> parse_quorum_record(std::string_view text);
 // it says "not open yet" above, and no more.
 bool may_open(std::string_view stored, const quorum_record& wanted);
 
+// For people: why nothing of `ours` counts on a server that keeps `stored`, which may be empty.
+std::string why_it_does_not_count(std::string_view stored, const quorum_record& ours);
+
 }  // namespace holdfast::script

@@ -346,6 +346,9 @@ std::optional<inspect_reply> parse_inspect(const resp::value& reply) {
   if (a->what == code::wrong_kind && a->has(1) && a->text(0)) {
     return inspect_reply{.now = a->now, .held = {}, .wrong_kind = *a->text(0)};
   }
+  if (a->what == code::other_quorum && a->has(1) && a->text(0)) {
+    return inspect_reply{.now = a->now, .held = {}, .other_record = *a->text(0)};
+  }
   if (a->lone() || a->what != code::done || (!a->has(5) && !a->has(8))) return std::nullopt;
   const auto remaining = a->ms(1);
   if (!remaining || (!a->field(0).is_nil() && !a->text(0)) || (!a->field(2).is_nil() && !a->text(2))) {

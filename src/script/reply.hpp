@@ -132,10 +132,11 @@ struct inspect_reply {
   std::optional<holder> held;              // Empty: nobody, or a counted kind.
   std::chrono::milliseconds remaining{0};  // < 0: no expiry.
   std::optional<break_record> last_break{};
-  bool breaking = false;               // last_break names the present holder's token.
-  std::string wrong_kind{};            // Not empty: the key holds this type instead.
-  std::int64_t waiting = 0;            // How many stand in line.
-  std::vector<waiter_info> waiters{};  // The first of them.
+  bool breaking = false;                      // last_break names the present holder's token.
+  std::string wrong_kind{};                   // Not empty: the key holds this type instead.
+  std::optional<std::string> other_record{};  // Of a vote: it belongs to this list of servers; empty, to none.
+  std::int64_t waiting = 0;                   // How many stand in line.
+  std::vector<waiter_info> waiters{};         // The first of them.
   lock_kind kind = lock_kind::exclusive;
   // Of a counted kind: its room, what is taken of it, and the first of those who have it.
   int size = 0;

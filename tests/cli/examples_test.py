@@ -39,5 +39,25 @@ class Cache(CommandTest):
         self.assertTrue(self.is_free("cache:page"))
 
 
+class Async(CommandTest):
+    def run_it(self, environment):
+        ran = subprocess.run([os.path.join(EXAMPLES, "async"), "one", "two"], env=environment, text=True,
+                             capture_output=True, timeout=30, check=False)
+        if "has no coroutines" in ran.stderr:
+            self.skipTest(ran.stderr.strip())
+        return ran
+
+    def test_bills_each(self):
+        good = self.run_it(self.environment)
+        self.assertEqual(good.returncode, 0, good.stderr)
+        self.assertIn("one: billed\n", good.stdout)
+        self.assertIn("two: billed\n", good.stdout)
+
+    def test_that_could_not_bill_says_so_and_fails(self):
+        bad = self.run_it({**self.environment, "HOLDFAST_URI": "redis+unix://" + self.path("none")})
+        self.assertEqual(bad.returncode, 1, bad.stderr)
+        self.assertIn("one: ", bad.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

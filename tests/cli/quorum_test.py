@@ -146,6 +146,12 @@ class Replace(CommandTest):
         self.assertEqual(early.status, 69, early.err)
         self.assertIn("is not open yet", early.err)
         self.assertIn("fix: holdfast quorum replace", early.err)
+        for command in ("check", "wait", "show"):
+            self.assertEqual(self.finish(command, "-u", self.new + "?generation=2", self.lock).status, 69, command)
+        doctor = self.finish("doctor", "-u", self.new + "?generation=2")
+        self.assertEqual(doctor.status, 78, doctor.out)
+        self.assertIn("E23", doctor.out)
+        self.assertIn("is not open here yet", doctor.out)
 
 
 if __name__ == "__main__":

@@ -181,8 +181,10 @@ TEST_F(process, forked_child_s_mutexes_refuse_and_wait_for_nobody) {
   auto locks = make_client();
   mutex m{locks, "m"};
   shared_mutex rw{locks, "rw"};
+  recursive_mutex again{locks, "again"};
   m.lock();
   rw.lock();
+  again.lock();
   std::atomic<bool> is_over{false};
   std::jthread trying{[&] {
     while (!is_over) EXPECT_FALSE(m.try_lock());
@@ -198,9 +200,14 @@ TEST_F(process, forked_child_s_mutexes_refuse_and_wait_for_nobody) {
       int wrong = 0;
       if (code_of([&] { (void)m.try_lock(); }) != errc::used_after_fork) wrong |= 1;
       if (code_of([&] { rw.unlock_and_lock_shared(); }) != errc::used_after_fork) wrong |= 2;
+      // Its thread has the id of the one that holds it.
+      if (code_of([&] { again.lock(); }) != errc::used_after_fork) wrong |= 4;
+      if (code_of([&] { (void)again.try_lock(); }) != errc::used_after_fork) wrong |= 8;
+      if (code_of([&] { (void)again.try_lock_for(1s); }) != errc::used_after_fork) wrong |= 16;
       m.unlock();
       rw.unlock();
       rw.unlock_shared();
+      again.unlock();
       ::_exit(wrong);
     }
     EXPECT_EQ(::waitpid(child, &status, 0), child);
@@ -211,6 +218,7 @@ TEST_F(process, forked_child_s_mutexes_refuse_and_wait_for_nobody) {
   unlocking.join();
   m.unlock();
   rw.unlock();
+  again.unlock();
 }
 
 TEST_F(process, forked_child_may_make_a_client_of_its_own) {
@@ -219,12 +227,15 @@ TEST_F(process, forked_child_may_make_a_client_of_its_own) {
 #endif
   auto locks = make_client();
   const auto held = locks.acquire("x");
+  auto writing = shared_mutex{locks, "rw"}.acquire();
   const pid_t child = ::fork();
   if (child == 0) {
     int wrong = 1;
     try {
       auto own = make_client();
       wrong = own.try_acquire("x") ? 2 : 0;
+      shared_mutex by_its_own{own, "rw"};
+      if (code_of([&] { by_its_own.downgrade(writing); }) != errc::used_after_fork) wrong |= 8;
       if (own.acquire("y").release() != release_outcome::released) wrong |= 4;
     } catch (...) {
     }
@@ -234,6 +245,7 @@ TEST_F(process, forked_child_may_make_a_client_of_its_own) {
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(held.valid());
+  EXPECT_FALSE(shared_mutex(locks, "rw").try_acquire_shared()) << "we still write";
 }
 
 // B91: forks while many threads are in the middle of calls; no byte of the child gets into the parent's stream.

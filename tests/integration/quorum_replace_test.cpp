@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -101,6 +103,42 @@ TEST_F(with_spare_servers, clients_of_the_old_list_are_told_the_new_one_P26) {
   EXPECT_EQ(e->code(), errc::other_quorum);
   EXPECT_THAT(e->detail().server_text, HasSubstr(done.uri));
   lock_is_had_with(done.uri);
+}
+
+// "Free" would be what its servers have of a lock that others hold elsewhere.
+TEST_F(with_spare_servers, who_looks_with_the_old_list_or_too_early_is_told_so_P26) {
+  auto ours = client_of(list(before_));
+  auto early = client_of(list({2, 3, 4}, "?generation=2"), 2s);
+  auto held = std::optional{ours.acquire("x", brief)};
+  const auto look = [](client& with) { (void)with.inspect("x"); };
+  const auto all = [](client& with) { (void)with.list(); };
+  const auto breaks = [](client& with) { with.break_lock("x", fencing_token{1}, {.why = "test"}); };
+  for (const auto& call : std::vector<std::function<void(client&)>>{look, all, breaks}) {
+    const auto e = error_of([&] { call(early); });
+    ASSERT_TRUE(e);
+    EXPECT_EQ(e->code(), errc::quarantined);
+    EXPECT_THAT(e->detail().why, HasSubstr("generation 2 of the quorum is not open here yet"));
+  }
+  EXPECT_TRUE(ours.inspect("x").held);
+  held.reset();
+  const auto done = replace_quorum(list(before_), list({2, 3, 4}), how());
+  const auto next = early.acquire("x", {.ttl = 4s, .wait = long_enough});
+  EXPECT_TRUE(early.inspect("x").held);
+  EXPECT_THAT(early.list(), SizeIs(1));
+  for (const auto& call : std::vector<std::function<void(client&)>>{look, all, breaks}) {
+    const auto e = error_of([&] { call(ours); });
+    ASSERT_TRUE(e);
+    EXPECT_EQ(e->code(), errc::other_quorum);
+    EXPECT_THAT(e->detail().server_text, HasSubstr(done.uri));
+  }
+}
+
+TEST_F(with_spare_servers, a_lease_of_the_old_list_is_not_said_to_be_somebody_s_P26) {
+  auto ours = client_of(list(before_));
+  const auto held = ours.acquire("x", brief);
+  (void)replace_quorum(list(before_), list({2, 3, 4}), how());
+  EXPECT_TRUE(eventually([&] { return held.lost_reason() == errc::lease_gone; }, long_enough))
+      << held.lost_reason().message();
 }
 
 // Without that an old client on {0, 1, 2} and a new one on {3, 4} would both have a majority.

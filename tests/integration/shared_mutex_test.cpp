@@ -107,6 +107,20 @@ TEST_F(a_shared_mutex, says_that_a_lost_lease_cannot_be_downgraded) {
   EXPECT_EQ(code_of([&] { rw_.downgrade(empty); }), errc::empty_handle);
 }
 
+TEST_F(a_shared_mutex, downgrades_where_the_lease_is_by_whichever_client_H63) {
+  auto held = rw_.acquire();
+  auto another = make_client();
+  holdfast::shared_mutex{another, "y"}.downgrade(held);
+  EXPECT_TRUE(held.valid());
+  EXPECT_TRUE(rw_.try_acquire_shared());
+  const redis_server elsewhere;
+  client theirs{elsewhere.unix_uri()};
+  auto far = holdfast::shared_mutex{theirs, "x"}.acquire();
+  rw_.downgrade(far);
+  EXPECT_TRUE(far.valid());
+  EXPECT_TRUE((holdfast::shared_mutex{theirs, "x"}.try_acquire_shared()));
+}
+
 // B6, B7: a reader's lease is its own.
 TEST_F(a_shared_mutex, forgets_a_crashed_reader_while_others_renew_B6_B7) {
   auto kept = rw_.acquire_shared({.ttl = 500ms});

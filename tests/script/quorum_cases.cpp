@@ -40,6 +40,9 @@ step raise(const std::string& who, const std::string& token, shape expected) {
 step renew_vote(const std::string& token, shape expected, const std::string& record = ours) {
   return run(id::renew, {holder, broken, quorum}, {"<A>", token, "10000", record}, std::move(expected));
 }
+step inspect_vote(shape expected, const std::string& record = ours) {
+  return run(id::inspect, {holder, broken, line, waiters, holders, fence, quorum}, {record}, std::move(expected));
+}
 step record_is(const std::string& record) { return send({"SET", quorum, record, "PX", "3000"}); }
 // The server's time as <t>.
 step look_at_the_clock() { return leave("<D>", list({saved("five"), now("t")})); }
@@ -172,6 +175,13 @@ std::vector<script_case> record_cases() {
       {"another_list_of_servers_gets_no_vote_R19_P26",
        {record_is(theirs), vote("<A>", past, other_quorum(theirs)), is_absent(holder), is_absent(fence),
         value_is(quorum, text(theirs))}},
+      {"whoever_looks_with_another_list_is_not_told_free_P26",
+       {vote("<A>", past, now("t")), inspect_vote(shape{shape::kind::anything}),
+        inspect_vote(other_quorum(ours), theirs), inspect_vote(other_quorum(ours), later), record_is(closed),
+        inspect_vote(other_quorum(closed)), record_is(later), inspect_vote(other_quorum(later))}},
+      {"of_a_later_generation_that_is_not_open_nothing_is_seen_P26",
+       {inspect_vote(list({number(0), now(), none(), number(-2), none(), number(0), list({})})),
+        inspect_vote(other_quorum(""), later), is_absent(quorum)}},
       {"a_closed_server_votes_for_nobody_P26",
        {record_is(closed), vote("<A>", past, other_quorum(closed)), vote("<A>", past, other_quorum(closed), later),
         is_absent(holder)}},
