@@ -24,7 +24,7 @@ struct replace_progress {
     waits,    // For `time`: so long may leases of the old list live.
     opened,   // `server` votes for clients of the new list.
     away,     // `server` does not answer, for the reason in `why`; it is left out.
-    goes_on,  // An earlier call had closed a majority and waited: nothing is waited for again.
+    goes_on,  // A majority of the old list was closed and one of the new list open: nothing is waited for again.
   };
   step what{};
   std::string server{};

@@ -85,6 +85,7 @@ private:
   void require_majority(bool member::*list, std::size_t found, const std::string& missed) const;
   bool write(member& at, const quorum_record& record) const;
   bool write_or_leave_out(member& at, const quorum_record& record) const;
+  bool had_waited() const;
   void close_all();
   void wait();
   void wait_while_closed();
@@ -291,6 +292,14 @@ bool replacement::write_or_leave_out(member& at, const quorum_record& record) co
   }
 }
 
+// An earlier call has, if what it closed and what it opened still is so. That something is open says that somebody
+// waited once; old servers that forgot since then that they were closed have voted, and who closed them again may have
+// been killed before he waited. That a majority is open makes nothing of it undone: the new list has granted since.
+bool replacement::had_waited() const {
+  return is_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened})) &&
+         is_majority(&member::is_new, count(&member::is_new, {standing::opened}));
+}
+
 // One after the other: of two who begin at the same time with other lists one stops at the first server that both
 // reach.
 void replacement::close_all() {
@@ -361,11 +370,9 @@ quorum_replacement replacement::run() {
   for (const auto& one : members_) {
     if (one.is_away) tell({step::away, one.name, one.trouble, {}});
   }
-  const auto is_open_somewhere = [&] {
-    return count(&member::is_old, {standing::opened}) + count(&member::is_new, {standing::opened}) > 0;
-  };
+  const bool is_through = had_waited();  // Who closes now has not waited yet.
   close_all();
-  if (is_open_somewhere()) {
+  if (is_through) {
     tell({step::goes_on, {}, {}, {}});
   } else {
     wait_while_closed();
