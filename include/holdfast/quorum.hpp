@@ -56,7 +56,8 @@ struct quorum_replacement {
 //
 // It may be called again after it was killed or failed at any point, and goes on. Throws errc::invalid_uri;
 // errc::no_quorum when fewer than a majority of either list answer: then, if that was so from the beginning, nothing
-// has changed; errc::other_quorum when the servers belong to another list, or another replacement has begun.
+// has changed; errc::other_quorum when the servers belong to another list, another replacement has begun, or `from`, of
+// a later generation than 1, was never opened.
 HOLDFAST_EXPORT quorum_replacement replace_quorum(std::string_view from, std::string_view to,
                                                   const replace_options& options = {});
 

@@ -77,6 +77,7 @@ private:
   void look_at_all();
   standing of(const member& at) const;
   void require_known() const;
+  void require_in_use() const;
   std::size_t size_of(bool member::*list) const {
     return static_cast<std::size_t>(
         std::count_if(members_.begin(), members_.end(), [&](const auto& one) { return one.*list; }));
@@ -268,6 +269,34 @@ void replacement::require_majority(bool member::*list, std::size_t found, const 
   throw error{errc::no_quorum, std::move(detail)};
 }
 
+// A list of a later generation is in use only when it was opened. If that was begun and not finished, the list before
+// it grants still, and to close this one closes nothing.
+void replacement::require_in_use() const {
+  if (old_.generation == 1) return;
+  const auto has_been_open = [&](const member& one) {
+    return of(one) == standing::closed || of(one) == standing::opened || (!one.is_away && one.kept == text_of(old_));
+  };
+  std::size_t found = 0;
+  const member* first = nullptr;  // Of those who know nothing of it.
+  for (const auto& one : members_) {
+    if (!one.is_old) continue;
+    if (has_been_open(one)) {
+      ++found;
+    } else if (first == nullptr && !one.is_away) {
+      first = &one;
+    }
+  }
+  if (is_majority(&member::is_old, found)) return;
+  error_detail detail;
+  detail.endpoint = from_;
+  if (first != nullptr)
+    detail.server_text =
+        fmt::format("{}: it belongs to {}", first->name, first->kept.empty() ? "no list" : first->kept);
+  detail.why = fmt::format("generation {} of {} is not open: finish the replacement that opens it", old_.generation,
+                           from_.substr(0, from_.find('?')));
+  throw error{errc::other_quorum, std::move(detail)};
+}
+
 // ---- what is done about it ----
 
 // False: it keeps something else by now, which was noted.
@@ -367,6 +396,7 @@ quorum_replacement replacement::run() {
   const auto anything_but_away = {standing::before, standing::closed, standing::opened};
   require_majority(&member::is_old, count(&member::is_old, anything_but_away), "answered, and nothing was changed");
   require_majority(&member::is_new, count(&member::is_new, anything_but_away), "answered, and nothing was changed");
+  require_in_use();
   for (const auto& one : members_) {
     if (one.is_away) tell({step::away, one.name, one.trouble, {}});
   }

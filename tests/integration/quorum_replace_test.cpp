@@ -249,6 +249,23 @@ TEST_F(with_spare_servers, a_server_of_somebody_elses_quorum_is_left_alone_P26) 
   EXPECT_THAT(seen_, IsEmpty());
 }
 
+// The danger: somebody named a wrong list, stopped the command, and replaces the wrong list now. The list in use would
+// not be closed, and grant beside the third one for ever.
+TEST_F(with_spare_servers, a_list_that_was_never_opened_cannot_be_replaced_P26) {
+  (void)client_of(list(before_)).acquire("x", brief).release();
+  EXPECT_THROW((void)replace_quorum(list(before_), list({3}), how_until(step::closed)), killed);
+  const auto wrong = list({3}, "?generation=2");
+  const auto e = error_of([&] { (void)replace_quorum(wrong, list({4}), how()); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::other_quorum);
+  EXPECT_THAT(e->detail().why, HasSubstr("generation 2 of " + list({3}) + " is not open: finish the replacement"));
+  EXPECT_THAT(seen_, IsEmpty());
+  EXPECT_EQ(record(3), "");
+  // When it has been opened, it can.
+  (void)ask(3, {"SET", "hf:quorum", opened({3}).c_str()});
+  EXPECT_THROW((void)replace_quorum(wrong, list({4}), how_until(step::closed)), killed);
+}
+
 TEST_F(with_spare_servers, lists_that_cannot_follow_each_other_are_refused_P26) {
   const auto refusal = [&](const std::string& from, const std::string& to) {
     const auto e = error_of([&] { (void)replace_quorum(from, to, how()); });
