@@ -116,7 +116,10 @@ replacement::replacement(const settings& from, const settings& to, const replace
   if (to.server.database != from.server.database)
     refuse(errc::invalid_uri, to.server.display, "another database has other locks; name the one of " + from_);
   open_ = record_of(to);
-  if (open_.servers == old_.servers) refuse(errc::invalid_uri, to.server.display, "the list has the same servers");
+  if (open_.servers == old_.servers && !how.reopen) {
+    refuse(errc::invalid_uri, to.server.display,
+           "the list has the same servers; if they have lost their data and nothing is granted any more: --reopen");
+  }
   if (open_.generation != 1 && open_.generation != old_.generation + 1) {
     refuse(errc::invalid_uri, to.server.display,
            fmt::format("its generation must be {}, one more than that of {}; or leave it out", old_.generation + 1,
@@ -272,7 +275,7 @@ void replacement::require_majority(bool member::*list, std::size_t found, const 
 // A list of a later generation is in use only when it was opened. If that was begun and not finished, the list before
 // it grants still, and to close this one closes nothing.
 void replacement::require_in_use() const {
-  if (old_.generation == 1) return;
+  if (old_.generation == 1 || how_.reopen) return;
   const auto has_been_open = [&](const member& one) {
     return of(one) == standing::closed || of(one) == standing::opened || (!one.is_away && one.kept == text_of(old_));
   };
@@ -292,8 +295,11 @@ void replacement::require_in_use() const {
   if (first != nullptr)
     detail.server_text =
         fmt::format("{}: it belongs to {}", first->name, first->kept.empty() ? "no list" : first->kept);
-  detail.why = fmt::format("generation {} of {} is not open: finish the replacement that opens it", old_.generation,
-                           from_.substr(0, from_.find('?')));
+  detail.why = fmt::format(
+      "generation {} of {} is not open: finish the replacement that opens it, or reopen it (--reopen) if its servers "
+      "have "
+      "lost their data",
+      old_.generation, from_.substr(0, from_.find('?')));
   throw error{errc::other_quorum, std::move(detail)};
 }
 

@@ -266,13 +266,29 @@ TEST_F(with_spare_servers, a_list_that_was_never_opened_cannot_be_replaced_P26) 
   EXPECT_THROW((void)replace_quorum(wrong, list({4}), how_until(step::closed)), killed);
 }
 
+// It was open, and a majority of it restarted without data: a vote opens nothing, and who could open it cannot win.
+TEST_F(with_spare_servers, a_list_whose_servers_forgot_that_it_is_open_is_opened_again_P26) {
+  const auto uri = list(before_, "?generation=2");
+  (void)ask(0, {"SET", "hf:quorum", opened(before_).c_str()});
+  auto ours = client_of(uri, 2s);
+  EXPECT_EQ(code_of([&] { (void)ours.try_acquire("x", brief); }), errc::quarantined);
+  EXPECT_EQ(code_of([&] { (void)replace_quorum(uri, list({2, 3, 4}), how()); }), errc::other_quorum);
+  auto options = how();
+  options.reopen = true;
+  const auto done = replace_quorum(uri, list(before_), options);
+  EXPECT_EQ(done.generation, 3u);
+  EXPECT_GE(done.waited, max_ttl);
+  lock_is_had_with(done.uri);
+  EXPECT_EQ(code_of([&] { (void)ours.try_acquire("x", brief); }), errc::other_quorum);
+}
+
 TEST_F(with_spare_servers, lists_that_cannot_follow_each_other_are_refused_P26) {
   const auto refusal = [&](const std::string& from, const std::string& to) {
     const auto e = error_of([&] { (void)replace_quorum(from, to, how()); });
     return e && e->code() == errc::invalid_uri ? e->detail().why : "it was not refused";
   };
   EXPECT_THAT(refusal("redis://" + node(0).address, list({1, 2, 3})), HasSubstr("no quorum"));
-  EXPECT_THAT(refusal(list(before_), list({2, 1, 0})), HasSubstr("same servers"));
+  EXPECT_THAT(refusal(list(before_), list({2, 1, 0})), HasSubstr("the same servers; if they have lost their data"));
   EXPECT_THAT(refusal(list(before_), list({0, 1, 3}, "?generation=3")), HasSubstr("must be 2"));
   EXPECT_THAT(refusal(list(before_), list({0, 1, 3}, "/1")), HasSubstr("another database"));
   EXPECT_THAT(refusal(list(before_), list({0, 1})), HasSubstr("votes can come out even"));
