@@ -189,8 +189,10 @@ sentences for_trouble(errc cause, const pieces& p) {
               "run ntpd or chrony there, slewing and not stepping"};
     case errc::quarantined:
       if (p.why.find("is not open here yet") != std::string::npos)
-        return {fmt::format("{} was not granted: the list of servers of {} is not open yet", p.lock, p.server), p.why,
-                "holdfast quorum replace opens it; wait for that (-w)"};
+        return {
+            fmt::format("{} was not granted: the list of servers of {} is not open yet", p.lock, p.server), p.why,
+            "holdfast quorum replace opens it; wait for that (-w); if its servers have lost their data: the same list "
+            "once more, holdfast quorum replace --reopen"};
       return {fmt::format("{} was not granted: {} may have forgotten locks", p.lock, p.server), p.why,
               "wait for it (-w); if this was the server's first start: holdfast init"};
     case errc::not_replicated:

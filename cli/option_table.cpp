@@ -90,6 +90,8 @@ constexpr std::array options{
     option_row{option::persistent, 0, "persistent", nullptr, labs, "append-only files, so that a node keeps its keys"},
     option_row{option::ready_within, 0, "ready-within", "DUR", labs, "give up when it is not ready by then (30s)"},
     option_row{option::with, 0, "with", "URI", quorums, "the servers that come instead; generation one more"},
+    option_row{option::reopen, 0, "reopen", nullptr, quorums,
+               "the old list was open, and its servers have lost their data; the same list may come instead"},
     option_row{option::help, 'h', "help", nullptr, all, "this text"},
 };
 

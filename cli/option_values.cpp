@@ -169,6 +169,7 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::replicas_timeout: s.replicas_timeout = duration_value(row, value); break;
     case option::directory: s.directory = named_value(row, value); break;
     case option::persistent: s.persistent = true; break;
+    case option::reopen: s.reopen = true; break;
     case option::ready_within: s.ready_within = duration_value(row, value); break;
     default: break;
   }

@@ -81,6 +81,7 @@ enum class option {
   persistent,
   ready_within,
   with,
+  reopen,
   help,
 };
 
@@ -161,6 +162,7 @@ struct settings {
   std::optional<std::chrono::milliseconds> replicas_timeout{};
 
   std::optional<std::string> with{};  // The URI of the list that comes instead.
+  bool reopen = false;
 
   std::string directory{};
   bool persistent = false;

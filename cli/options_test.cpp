@@ -48,6 +48,11 @@ TEST(options, of_flock_mean_what_they_mean_there) {
   EXPECT_THAT(s.words, ElementsAre("true"));
 }
 
+TEST(options, a_list_is_opened_again_only_when_that_is_asked_for) {
+  EXPECT_TRUE(parse({"quorum", "replace", "--reopen", "--with", "redis+quorum://a,b,c"}).reopen);
+  EXPECT_FALSE(parse({"quorum", "replace", "--with", "redis+quorum://a,b,c"}).reopen);
+}
+
 // Taken for "not given", an unset variable of a script would mean another server, no password, or no TLS.
 TEST(options, that_name_something_refuse_an_empty_name) {
   for (const auto* option : {"--uri", "--password-file", "--cacert", "--cert", "--key"}) {

@@ -52,10 +52,11 @@ quorum_replacement replace_unless_interrupted(std::string_view from, client_opti
                                          "not open; the same command goes on");
                                    std::_Exit(inbox.end(128 + canceller.came()));
                                  }};
-  return replace_quorum(from, *s.with, {.client = std::move(client), .tell = [&](const replace_progress& what) {
-                                          has_begun = has_begun || what.what != replace_progress::step::away;
-                                          if (!s.quiet) say(shown(what));
-                                        }});
+  return replace_quorum(from, *s.with,
+                        {.client = std::move(client), .reopen = s.reopen, .tell = [&](const replace_progress& what) {
+                           has_begun = has_begun || what.what != replace_progress::step::away;
+                           if (!s.quiet) say(shown(what));
+                         }});
 }
 
 int replace_command(const settings& s) {

@@ -24,7 +24,7 @@ struct replace_progress {
     waits,    // For `time`: so long may leases of the old list live.
     opened,   // `server` votes for clients of the new list.
     away,     // `server` does not answer, for the reason in `why`; it is left out.
-    goes_on,  // An earlier call had closed a majority and waited: nothing is waited for again.
+    goes_on,  // A majority of the old list was closed and one of the new list open: nothing is waited for again.
   };
   step what{};
   std::string server{};
@@ -36,6 +36,11 @@ struct replace_options {
   // As the clients of the quorum have them; max_ttl and prefix above all. If servers know of a client with a larger
   // max_ttl, that one is waited for.
   client_options client{};
+  // `from` was open, and a majority of its servers has forgotten that: they restarted without their data. A list of a
+  // later generation than 1 grants nothing then, and nobody can win who would open it. Set, `to` may have the same
+  // servers, and nobody asks whether `from` was open. If it never was, the list before it stays in use beside `to`:
+  // false.
+  bool reopen = false;
   std::function<void(const replace_progress&)> tell{};  // Called on the calling thread.
   std::stop_token cancel{};                             // Ends the wait with errc::cancelled.
 };
@@ -56,7 +61,8 @@ struct quorum_replacement {
 //
 // It may be called again after it was killed or failed at any point, and goes on. Throws errc::invalid_uri;
 // errc::no_quorum when fewer than a majority of either list answer: then, if that was so from the beginning, nothing
-// has changed; errc::other_quorum when the servers belong to another list, or another replacement has begun.
+// has changed; errc::other_quorum when the servers belong to another list, another replacement has begun, or `from`, of
+// a later generation than 1, is not open (replace_options::reopen).
 HOLDFAST_EXPORT quorum_replacement replace_quorum(std::string_view from, std::string_view to,
                                                   const replace_options& options = {});
 

@@ -2,24 +2,16 @@
 // From one list of servers to the next (P26): close a majority of the old list, wait until no lease of it can be left,
 // open the new list. Each step is a compare-and-set of the servers' records, so that it can be repeated, and two who do
 // it at once cannot both get through.
-#include "client/client_state.hpp"
 #include "client/quorum.hpp"
+#include "client/quorum_replacement.hpp"
 #include "net/clock.hpp"
-#include "net/quiet_thread.hpp"
-#include "resp/writer.hpp"
-#include "script/field.hpp"
 #include "script/keys.hpp"
-#include "script/quorum_record.hpp"
-
-#include <holdfast/quorum.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 namespace holdfast {
@@ -46,75 +38,17 @@ settings resolve_quorum(std::string_view uri, const client_options& options) {
   refuse(errc::invalid_uri, out.server.display, "it names no quorum; write redis+quorum://A,B,C");
 }
 
-// Where a server stands between the two lists, by the record that it keeps.
-enum class standing {
-  away,    // It does not answer.
-  before,  // It has not heard of the new list.
-  closed,  // For the old list, and not open for the new one.
-  opened,  // For the new list.
-  other,   // It belongs to neither.
-};
-
-struct member {
-  std::string name;
-  std::shared_ptr<client_state> state;
-  bool is_old = false;
-  bool is_new = false;
-  std::string kept{};  // Its record; empty: it has none.
-  std::string trouble{};
-  bool is_away = false;
-  milliseconds hold{0};  // The largest of its clients, as their epoch says.
-};
-
-class replacement {
-public:
-  replacement(const settings& from, const settings& to, const replace_options& how);
-  quorum_replacement run();
-
-private:
-  std::string read(member& at, const std::string& key) const;
-  void look(member& at) const;
-  void look_at_all();
-  standing of(const member& at) const;
-  void require_known() const;
-  std::size_t size_of(bool member::*list) const {
-    return static_cast<std::size_t>(
-        std::count_if(members_.begin(), members_.end(), [&](const auto& one) { return one.*list; }));
-  }
-  bool is_majority(bool member::*list, std::size_t found) const { return found > size_of(list) / 2; }
-  void require_majority(bool member::*list, std::size_t found, const std::string& missed) const;
-  bool write(member& at, const quorum_record& record) const;
-  bool write_or_leave_out(member& at, const quorum_record& record) const;
-  void close_all();
-  void wait();
-  void wait_while_closed();
-  void open_all();
-  void leave_out(member& at, const error& e) const;
-  std::size_t count(bool member::*list, std::initializer_list<standing> which) const;
-  std::vector<std::string> names(bool member::*list, std::initializer_list<standing> which) const;
-  const member& most_telling(const member& first) const;
-  [[noreturn]] void fail_for_other(const member& first) const;
-  void tell(const replace_progress& what) const {
-    if (how_.tell) how_.tell(what);
-  }
-
-  const replace_options& how_;
-  const std::string from_;
-  std::string prefix_;
-  quorum_record old_;
-  quorum_record closed_;
-  quorum_record open_;
-  std::string uri_;
-  std::vector<member> members_{};  // In the order of their names: all who replace meet the same server first.
-  milliseconds waited_{0};
-};
+}  // namespace
 
 replacement::replacement(const settings& from, const settings& to, const replace_options& how)
     : how_{how}, from_{from.server.display}, prefix_{from.options.prefix}, old_{record_of(from)} {
   if (to.server.database != from.server.database)
     refuse(errc::invalid_uri, to.server.display, "another database has other locks; name the one of " + from_);
   open_ = record_of(to);
-  if (open_.servers == old_.servers) refuse(errc::invalid_uri, to.server.display, "the list has the same servers");
+  if (open_.servers == old_.servers && !how.reopen) {
+    refuse(errc::invalid_uri, to.server.display,
+           "the list has the same servers; if they have lost their data and nothing is granted any more: --reopen");
+  }
   if (open_.generation != 1 && open_.generation != old_.generation + 1) {
     refuse(errc::invalid_uri, to.server.display,
            fmt::format("its generation must be {}, one more than that of {}; or leave it out", old_.generation + 1,
@@ -143,132 +77,6 @@ replacement::replacement(const settings& from, const settings& to, const replace
   std::sort(members_.begin(), members_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
-// ---- what the servers say ----
-
-std::string replacement::read(member& at, const std::string& key) const {
-  std::string bytes;
-  resp::append_request(bytes, std::array<std::string_view, 2>{"GET", key});
-  const auto reply = at.state->ask_all(at.state->servers().front(), std::vector{std::move(bytes)}).front();
-  at.state->throw_if_error(reply, "key '" + key + "'");
-  const auto* text = reply.as_bulk();
-  return text ? *text : std::string{};
-}
-
-void replacement::look(member& at) const {
-  try {
-    at.kept = read(at, script::quorum_key(prefix_));
-    const auto epoch = read(at, script::epoch_key(prefix_, {}));
-    const auto hold =
-        script::parse_digits(std::string_view{epoch}.substr(std::min(epoch.rfind('|') + 1, epoch.size())), 12);
-    at.hold = milliseconds{static_cast<std::int64_t>(hold.value_or(0))};
-    at.is_away = false;
-  } catch (const error& e) {
-    leave_out(at, e);
-  }
-}
-
-void replacement::leave_out(member& at, const error& e) const {
-  at.is_away = true;
-  at.trouble = e.detail().server_text.empty() ? e.code().message() : e.detail().server_text;
-}
-
-void replacement::look_at_all() {
-  struct joined {
-    std::vector<std::thread> each{};
-    ~joined() {
-      for (auto& one : each) one.join();
-    }
-  } looks;
-  looks.each.reserve(members_.size());
-  for (auto& one : members_) {
-    looks.each.push_back(net::start_quietly([this, &one] {
-      try {
-        look(one);
-      } catch (...) {
-        one.is_away = true;
-        one.trouble = "out of memory";
-      }
-    }));
-  }
-}
-
-standing replacement::of(const member& at) const {
-  if (at.is_away) return standing::away;
-  if (at.kept == text_of(open_)) return standing::opened;
-  if (at.kept == text_of(closed_)) return standing::closed;
-  if (at.kept.empty()) return standing::before;
-  const auto found = script::parse_quorum_record(at.kept);
-  if (!found || found->generation >= open_.generation) return standing::other;
-  if (at.is_old) {
-    const bool is_of_old = found->generation < old_.generation || found->servers == old_.servers;
-    return is_of_old ? standing::before : standing::other;
-  }
-  // A list that nobody has closed may be in use.
-  return found->is_open ? standing::other : standing::before;
-}
-
-std::size_t replacement::count(bool member::*list, std::initializer_list<standing> which) const {
-  return names(list, which).size();
-}
-
-std::vector<std::string> replacement::names(bool member::*list, std::initializer_list<standing> which) const {
-  std::vector<std::string> out;
-  for (const auto& one : members_) {
-    if (one.*list && std::find(which.begin(), which.end(), of(one)) != which.end()) out.push_back(one.name);
-  }
-  return out;
-}
-
-// Who was left out by a replacement that is through stays closed. Of several that belong elsewhere, one that is open
-// says more.
-const member& replacement::most_telling(const member& first) const {
-  const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& one) {
-    const auto kept = script::parse_quorum_record(one.kept);
-    return of(one) == standing::other && kept && kept->is_open;
-  });
-  return found == members_.end() ? first : *found;
-}
-
-void replacement::fail_for_other(const member& first) const {
-  const auto& at = most_telling(first);
-  const auto found = script::parse_quorum_record(at.kept);
-  error_detail detail;
-  detail.endpoint = from_;
-  detail.server_text = at.name + ": it belongs to " + at.kept;
-  if (found && found->generation == open_.generation) {
-    detail.why = fmt::format(
-        "{}: finish that replacement, with redis+quorum://{} as the new list",
-        found->is_open ? "the list was replaced by another one" : "another replacement is under way", found->servers);
-  } else if (found && found->generation > open_.generation) {
-    detail.why =
-        fmt::format("the old list is redis+quorum://{}?generation={} by now", found->servers, found->generation);
-  } else {
-    detail.why = fmt::format("name the list to which it belongs; if that is not used any more, redis-cli DEL {} there",
-                             script::quorum_key(prefix_));
-  }
-  throw error{errc::other_quorum, std::move(detail)};
-}
-
-void replacement::require_known() const {
-  for (const auto& one : members_) {
-    if (of(one) == standing::other) fail_for_other(one);
-  }
-}
-
-void replacement::require_majority(bool member::*list, std::size_t found, const std::string& missed) const {
-  const auto size = size_of(list);
-  if (is_majority(list, found)) return;
-  error_detail detail;
-  detail.endpoint = list == &member::is_old ? from_ : uri_;
-  detail.why = fmt::format("{} of {} servers {}", found, size, missed);
-  for (const auto& one : members_) {
-    if (one.*list && one.is_away) detail.why += fmt::format("; {}: {}", one.name, one.trouble);
-  }
-  throw error{errc::no_quorum, std::move(detail)};
-}
-
-// ---- what is done about it ----
-
 // False: it keeps something else by now, which was noted.
 bool replacement::write(member& at, const quorum_record& record) const {
   const auto keys = at.state->keys_of(at.state->name_of("holdfast-quorum"));
@@ -289,6 +97,14 @@ bool replacement::write_or_leave_out(member& at, const quorum_record& record) co
     leave_out(at, e);
     return false;
   }
+}
+
+// An earlier call has, if what it closed and what it opened still is so. That something is open says that somebody
+// waited once; old servers that forgot since then that they were closed have voted, and who closed them again may have
+// been killed before he waited. That a majority is open makes nothing of it undone: the new list has granted since.
+bool replacement::had_waited() const {
+  return is_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened})) &&
+         is_majority(&member::is_new, count(&member::is_new, {standing::opened}));
 }
 
 // One after the other: of two who begin at the same time with other lists one stops at the first server that both
@@ -358,14 +174,13 @@ quorum_replacement replacement::run() {
   const auto anything_but_away = {standing::before, standing::closed, standing::opened};
   require_majority(&member::is_old, count(&member::is_old, anything_but_away), "answered, and nothing was changed");
   require_majority(&member::is_new, count(&member::is_new, anything_but_away), "answered, and nothing was changed");
+  require_in_use();
   for (const auto& one : members_) {
     if (one.is_away) tell({step::away, one.name, one.trouble, {}});
   }
-  const auto is_open_somewhere = [&] {
-    return count(&member::is_old, {standing::opened}) + count(&member::is_new, {standing::opened}) > 0;
-  };
+  const bool is_through = had_waited();  // Who closes now has not waited yet.
   close_all();
-  if (is_open_somewhere()) {
+  if (is_through) {
     tell({step::goes_on, {}, {}, {}});
   } else {
     wait_while_closed();
@@ -382,8 +197,6 @@ quorum_replacement replacement::run() {
   done.waited = waited_;
   return done;
 }
-
-}  // namespace
 
 }  // namespace detail
 

@@ -146,12 +146,29 @@ class Replace(CommandTest):
         self.assertEqual(early.status, 69, early.err)
         self.assertIn("is not open yet", early.err)
         self.assertIn("fix: holdfast quorum replace", early.err)
+        self.assertIn("--reopen", early.err)
         for command in ("check", "wait", "show"):
             self.assertEqual(self.finish(command, "-u", self.new + "?generation=2", self.lock).status, 69, command)
         doctor = self.finish("doctor", "-u", self.new + "?generation=2")
         self.assertEqual(doctor.status, 78, doctor.out)
         self.assertIn("E23", doctor.out)
         self.assertIn("is not open here yet", doctor.out)
+
+    def test_a_list_that_its_servers_have_forgotten_is_opened_again_with_reopen(self):
+        forgotten = self.new + "?generation=2"
+        refused = self.replace("--uri", forgotten, "--with", self.new)
+        self.assertEqual(refused.status, 64, refused.err)
+        self.assertIn("--reopen", refused.err)
+        refused = self.replace("--uri", forgotten, "--with", self.list_of(4))
+        self.assertEqual(refused.status, 78, refused.err)
+        self.assertIn("generation 2 of " + self.new + " is not open: finish the replacement that opens it", refused.err)
+        for host, port in (self.nodes[i].split(":") for i in (0, 1)):
+            connection = Connection((host, int(port)))
+            self.addCleanup(connection.close)
+            connection.ask("DEL", "hf:quorum")
+        done = self.replace("--reopen", "--uri", forgotten, "--with", self.new)
+        self.assertEqual((done.status, done.out), (0, self.new + "?generation=3\n"), done.err)
+        self.assertEqual(self.run_true(done.out.strip(), "-w", "30s").status, 0)
 
 
 if __name__ == "__main__":
