@@ -42,6 +42,7 @@ end
 hear = function(owner, entry, process, told)
   local ear = 'v1|' .. process .. '|' .. ear_of(told) .. '|'
   if sub(entry, 1, #ear) ~= ear then
+    call('PEXPIRE', KEYS[4], 60000) -- As in place.
     call('HSET', KEYS[4], owner, (string.gsub(entry, '^v1|[^|]+|[s-]%d*|', function() return ear end)))
   end
 end
@@ -53,12 +54,13 @@ end
 -- behind it a little more seldom, since nobody tells it that it has become the first. All others look every 5 s, which
 -- is their heartbeat. `more` is advance's: then this one goes on, now.
 place = function(owner, process, told, max_ttl, more)
+  -- PEXPIRE is the first write, so a full memory cannot stop a heartbeat (HSET is refused, but not behind a write).
+  call('PEXPIRE', KEYS[3], 60000)
+  call('PEXPIRE', KEYS[4], 60000)
   call('HSET', KEYS[4], process, now)
   if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
     call('HSET', KEYS[4], 'deaf', now)
   end
-  call('PEXPIRE', KEYS[3], 60000)
-  call('PEXPIRE', KEYS[4], 60000)
   -- Who holds it may only renew for weeks: the stamp, and the mark of a line, must not be forgotten meanwhile.
   if call('PTTL', KEYS[2]) < fence_ms then
     call('PEXPIRE', KEYS[2], string.format('%.0f', fence_ms))
