@@ -47,6 +47,30 @@ hear = function(owner, entry, process, told)
   end
 end
 
+-- Every process that ever waited has a field, and only an entry's own field goes with it. Where somebody always waits
+-- the key never ends: now and then whoever looks takes out those who have not looked for so long that they are dead. An
+-- ACL of an earlier version denies HLEN or HGETALL; then they stay.
+local function sweep()
+  local fields = pcall('HLEN', KEYS[4])
+  if type(fields) ~= 'number' or fields <= 2 * call('ZCARD', KEYS[3]) + 64 then
+    return
+  end
+  local since = tonumber(now) - tonumber(call('HGET', KEYS[4], 'swept') or 0)
+  if since >= 0 and since <= dead_us then -- Below 0: the clock went back.
+    return
+  end
+  call('HSET', KEYS[4], 'swept', now)
+  local all = pcall('HGETALL', KEYS[4])
+  for i = 1, #all, 2 do
+    local name, looked = all[i], all[i + 1]
+    local is_time = #looked == 16 and not string.find(looked, '%D')
+    local is_process = is_time and #name ~= 32 and name ~= 'deaf' and name ~= 'swept'
+    if is_process and tonumber(now) - tonumber(looked) > dead_us then
+      call('HDEL', KEYS[4], name)
+    end
+  end
+end
+
 -- Touches everything of the line and answers {7, now, ticket, ahead, look_ms, value, pttl}. When to look again is the
 -- server's to say, because it knows which expiry matters (P2): the first four who are there look at the one that makes
 -- room, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
@@ -58,6 +82,7 @@ place = function(owner, process, told, max_ttl, more)
   call('PEXPIRE', KEYS[3], 60000)
   call('PEXPIRE', KEYS[4], 60000)
   call('HSET', KEYS[4], process, now)
+  sweep()
   if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
     call('HSET', KEYS[4], 'deaf', now)
   end

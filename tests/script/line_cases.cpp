@@ -138,6 +138,14 @@ step crowd(int count) {
                "2", line, waiters, std::to_string(count), "<now>"},
               number(1));
 }
+// So many processes have waited here and looked last at that time.
+step processes(int count, const std::string& looked_at) {
+  return send({"EVAL",
+               "for i = 1, tonumber(ARGV[1]) do redis.call('HSET', KEYS[1], 'hf:wake:gone' .. i, ARGV[2]) end "
+               "return redis.call('HEXISTS', KEYS[1], 'hf:wake:gone1')",
+               "1", waiters, std::to_string(count), looked_at},
+              number(1));
+}
 step wait_try(const std::string& who, shape expected) {
   entry e;
   e.told = "t";
@@ -439,6 +447,21 @@ std::vector<script_case> leave_and_look_cases() {
       {"a_fence_that_is_ahead_of_the_clock_is_not_cut_P16",
        {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), send({"PEXPIRE", fence, "904800000"}, number(1)),
         look("<B>", still_queued("b", 0)), left_is(fence, 904'700'000, 904'800'000)}},
+      {"processes_that_are_gone_do_not_stay_in_a_line_that_is_never_empty",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
+        wait("<C>", queued("c", 1), from(other_ear)), processes(70, "<now-20000000>"),
+        send({"HSET", waiters, other_ear, "<now-16000000>"}, number(0)), look("<B>", still_queued("b", 0)),
+        send({"HEXISTS", waiters, "hf:wake:gone1"}, number(0)), send({"HEXISTS", waiters, other_ear}, number(1)),
+        send({"HLEN", waiters}, number(5)), look("<C>", still_queued("c", 1), other_ear)}},
+      {"processes_that_are_gone_are_looked_for_now_and_then",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), processes(70, "<now-20000000>"),
+        send({"HSET", waiters, "swept", "<now-16000000>"}, number(1)), look("<B>", still_queued("b", 0)),
+        send({"HLEN", waiters}, number(73)), send({"HSET", waiters, "swept", "<now+3600000000>"}, number(0)),
+        look("<B>", still_queued("b", 0)), send({"HLEN", waiters}, number(3))}},
+      {"a_look_works_where_processes_that_are_gone_may_not_be_looked_for",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), processes(70, "<now-20000000>"),
+        deny("HGETALL"), look("<B>", still_queued("b", 0)), deny("HLEN"), look("<B>", still_queued("b", 0)),
+        allow_all()}},
       {"another_type_in_the_lines_place_is_named_H71",
        {send({"RPUSH", line, "data"}, number(1)), wait("<A>", list({number(9), now(), text("list")}))},
        {line}},
