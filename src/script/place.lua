@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- place: what wait and look share (`-- include: place.lua`, behind advance.lua): the claim, and what a waiter is told
 -- about its place in line.
-local mine, ear_of, hear, place
+local mine, heard_by, ear_of, hear, place
 
 local deaf_us = 600000000 -- So long after a message was refused nobody counts on one.
 local fence_ms = 604800000
@@ -32,6 +32,12 @@ local function live_ahead(ahead)
     end
   end
   return live, first
+end
+
+-- It says that it has subscribed, but nobody has: only its server side is gone, as behind a proxy. It looks and lives;
+-- as `s` each release would pass it over. Where PUBSUB is denied it is believed.
+heard_by = function(process, told)
+  return told == 's' and not listens({process = process}) and '-' or told
 end
 
 ear_of = function(told)
