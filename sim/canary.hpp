@@ -54,7 +54,7 @@ struct planted_text {
 struct canary {
   std::string_view name;
   std::string_view bug;
-  std::string_view caught_by;  // The invariant that is broken.
+  std::string_view caught_by;  // The invariant that is broken; several: whichever is first.
   int schedules;               // It must be caught within so many.
   std::string_view faults;     // The kinds that bring it out, if it is to be found soon; empty: any.
   canary_switch what;

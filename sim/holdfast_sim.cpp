@@ -134,7 +134,7 @@ int try_canaries(const options& what) {
     if (result.failed && !result.has_crashed) {
       statistics ignored;
       for (const auto& v : stage{&c}.play(*result.failed, within, ignored).violations) {
-        is_caught = is_caught || v.invariant == c.caught_by;
+        is_caught = is_caught || c.caught_by.find(v.invariant) != c.caught_by.npos;
         by += (by.empty() ? "" : " and ") + v.invariant;
       }
     }

@@ -201,6 +201,26 @@ resp::value model_redis::hexists(words_t words) {
   return std::int64_t{map && map->fields.contains(words[2]) ? 1 : 0};
 }
 
+resp::value model_redis::hlen(words_t words) {
+  bool is_wrong = false;
+  const auto* map = collection<hash>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  return map ? static_cast<std::int64_t>(map->fields.size()) : std::int64_t{0};
+}
+
+resp::value model_redis::hgetall(words_t words) {
+  bool is_wrong = false;
+  const auto* map = collection<hash>(words[1], is_wrong);
+  if (is_wrong) return wrong_type;
+  resp::value::array all;
+  if (!map) return all;
+  for (const auto& [field, text] : map->fields) {
+    all.emplace_back(field);
+    all.emplace_back(text);
+  }
+  return all;
+}
+
 resp::value model_redis::hdel(words_t words) {
   bool is_wrong = false;
   auto* map = collection<hash>(words[1], is_wrong);

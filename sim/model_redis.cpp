@@ -59,6 +59,8 @@ resp::value model_redis::run(words_t words, bool in_script) {
       row{"HSET", -4, true, true, &model_redis::hset},
       row{"HGET", 3, false, false, &model_redis::hget},
       row{"HEXISTS", 3, false, false, &model_redis::hexists},
+      row{"HLEN", 2, false, false, &model_redis::hlen},
+      row{"HGETALL", 2, false, false, &model_redis::hgetall},
       row{"HDEL", -3, false, true, &model_redis::hdel},
       row{"PUBLISH", 3, false, false, &model_redis::publish},
       row{"SPUBLISH", 3, false, false, &model_redis::spublish},

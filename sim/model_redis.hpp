@@ -167,6 +167,8 @@ private:
   resp::value hset(words_t words);
   resp::value hget(words_t words);
   resp::value hexists(words_t words);
+  resp::value hlen(words_t words);
+  resp::value hgetall(words_t words);
   resp::value hdel(words_t words);
   resp::value publish(words_t words);
   resp::value spublish(words_t words);

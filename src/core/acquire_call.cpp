@@ -45,6 +45,8 @@ acquire_call::acquire_call(const acquire_settings& settings, time_point now, bas
 }
 
 acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told) {
+  // It was to be asked, and we were not there to do it (stopped, suspended): that is our silence, not the server's.
+  if (can_send && !is_asked_ && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
   const time_point last_moment = std::min(deadline_, silent_since_ + patience());
   if (!end_ && now >= last_moment) finish_at_deadline(now);
   if (end_) return finish{};
@@ -214,7 +216,7 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_lined&) {
   hear(now, sent_at, was_busy{});
 }
 
-void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued& what) {
+void acquire_call::hear(time_point now, time_point sent_at, const was_queued& what) {
   place_ = place::in_line;
   is_unanswered_ = false;  // Whatever became of earlier copies: this is where we stand.
   last_news_ = errc::timed_out;
@@ -222,12 +224,13 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_queued
   if (now < quarantined_until_) {
     last_news_ = errc::quarantined;
     hinted_at_ = {};  // Nobody's turn can have come.
-    return beat_at(now, next_beat(now, heartbeat));
+    return beat_at(now, std::max(now, next_beat(sent_at, heartbeat)));
   }
   if (was_quarantine_) return schedule_ask(now, now);  // Over since it was asked.
   // A hint sticks until an answer that is newer than it (P6).
   if (std::exchange(hinted_at_, {}) > what.at) return schedule_ask(now, now);
-  if (what.look_in >= heartbeat) return beat_at(now, next_beat(now, what.look_in));
+  // From one look's send instant to the next one's: with the way back on top, whoever is far away counted as silent.
+  if (what.look_in >= heartbeat) return beat_at(now, std::max(now, next_beat(sent_at, what.look_in)));
   schedule_ask(now, now + what.look_in);
 }
 

@@ -182,6 +182,16 @@ TEST(acquire_call_line, an_unbounded_wait_never_times_out) {
   EXPECT_EQ(in_line.failure(), errc::server_silent);
 }
 
+// SIGSTOP, or a suspended machine: nobody asked the server anything meanwhile.
+TEST(acquire_call_line, who_was_stopped_for_a_minute_looks_and_does_not_call_the_server_silent) {
+  course c{waits_for_ever()};
+  c.queues();
+  c.now += 60s;
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 5s});
+  EXPECT_FALSE(c.call.is_over());
+}
+
 TEST(acquire_call_line, an_unanswered_look_of_an_unbounded_wait_is_given_the_same_patience) {
   course c{waits_for_ever()};
   c.queues(0ms);

@@ -34,12 +34,26 @@ TEST(acquire_call_line, heartbeat_has_jitter_and_is_never_early) {
   c.queues(5s);
   for (int i = 0; i < 100; ++i) {
     const auto at = c.sleeps();
-    EXPECT_GE(at, c.now + 5s);
-    EXPECT_LE(at, c.now + 5500ms);
+    EXPECT_GE(at, c.sent_at + 5s);
+    EXPECT_LE(at, c.sent_at + 5500ms);
     c.now = at;
     c.looks();
     c.hears(was_queued{c.server_now(), 42, 5s});
   }
+}
+
+// Or its looks come more than 6 s apart, and others go before it (P3).
+TEST(acquire_call_line, heartbeats_of_who_is_far_away_are_no_further_apart_P3) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{}, 2s);
+  c.stands();
+  c.hears(was_queued{c.server_now(), 42, 5s}, 2s);
+  EXPECT_LE(c.sleeps(), c.sent_at + 5500ms);
+  c.now = c.sleeps();
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 5s}, 7s);
+  c.looks();
 }
 
 TEST(acquire_call_line, heartbeats_are_spread) {
@@ -47,7 +61,7 @@ TEST(acquire_call_line, heartbeats_are_spread) {
   c.queues(5s);
   std::set<duration> pauses;
   for (int i = 0; i < 100; ++i) {
-    pauses.insert(c.sleeps() - c.now);
+    pauses.insert(c.sleeps() - c.sent_at);
     c.now = c.sleeps();
     c.looks();
     c.hears(was_queued{c.server_now(), 42, 5s});

@@ -7,6 +7,7 @@
 --   waiters  hash: owner id -> `v1|process|ear|ttl_ms|window_ms|wait_until_us|min_fence|joined_us|mode|label`
 --                  process  -> the server's time of its last look: its heartbeat
 --                  deaf     -> when a message was refused: nobody here can be told anything
+--                  swept    -> when processes that do not look any more were last taken out (place.lua)
 --                  standby  -> `now_us|owner id|at_us|owner id|at_us|owner id`: who was told to look when, at the
 --                              last grant, and whose grant that was
 --

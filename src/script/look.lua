@@ -97,6 +97,7 @@ if asked and tonumber(string.match(entry, '|%a(%d+)|[^|]*$')) > size then
   return {16, now, size}
 end
 
+told = heard_by(process, told)
 hear(owner, entry, process, told)
 
 local token, more

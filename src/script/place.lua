@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- place: what wait and look share (`-- include: place.lua`, behind advance.lua): the claim, and what a waiter is told
 -- about its place in line.
-local mine, ear_of, hear, place
+local mine, heard_by, ear_of, hear, place
 
 local deaf_us = 600000000 -- So long after a message was refused nobody counts on one.
 local fence_ms = 604800000
@@ -34,6 +34,12 @@ local function live_ahead(ahead)
   return live, first
 end
 
+-- It says that it has subscribed, but nobody has: only its server side is gone, as behind a proxy. It looks and lives;
+-- as `s` each release would pass it over. Where PUBSUB is denied it is believed.
+heard_by = function(process, told)
+  return told == 's' and not listens({process = process}) and '-' or told
+end
+
 ear_of = function(told)
   return told == 's' and told or '-' .. now
 end
@@ -42,7 +48,32 @@ end
 hear = function(owner, entry, process, told)
   local ear = 'v1|' .. process .. '|' .. ear_of(told) .. '|'
   if sub(entry, 1, #ear) ~= ear then
+    call('PEXPIRE', KEYS[4], 60000) -- As in place.
     call('HSET', KEYS[4], owner, (string.gsub(entry, '^v1|[^|]+|[s-]%d*|', function() return ear end)))
+  end
+end
+
+-- Every process that ever waited has a field, and only an entry's own field goes with it. Where somebody always waits
+-- the key never ends: now and then whoever looks takes out those who have not looked for so long that they are dead. An
+-- ACL of an earlier version denies HLEN or HGETALL; then they stay.
+local function sweep()
+  local fields = pcall('HLEN', KEYS[4])
+  if type(fields) ~= 'number' or fields <= 2 * call('ZCARD', KEYS[3]) + 64 then
+    return
+  end
+  local since = tonumber(now) - tonumber(call('HGET', KEYS[4], 'swept') or 0)
+  if since >= 0 and since <= dead_us then -- Below 0: the clock went back.
+    return
+  end
+  call('HSET', KEYS[4], 'swept', now)
+  local all = pcall('HGETALL', KEYS[4])
+  for i = 1, #all, 2 do
+    local name, looked = all[i], all[i + 1]
+    local is_time = #looked == 16 and not string.find(looked, '%D')
+    local is_process = is_time and #name ~= 32 and name ~= 'deaf' and name ~= 'swept'
+    if is_process and tonumber(now) - tonumber(looked) > dead_us then
+      call('HDEL', KEYS[4], name)
+    end
   end
 end
 
@@ -53,12 +84,14 @@ end
 -- behind it a little more seldom, since nobody tells it that it has become the first. All others look every 5 s, which
 -- is their heartbeat. `more` is advance's: then this one goes on, now.
 place = function(owner, process, told, max_ttl, more)
+  -- PEXPIRE is the first write, so a full memory cannot stop a heartbeat (HSET is refused, but not behind a write).
+  call('PEXPIRE', KEYS[3], 60000)
+  call('PEXPIRE', KEYS[4], 60000)
   call('HSET', KEYS[4], process, now)
+  sweep()
   if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
     call('HSET', KEYS[4], 'deaf', now)
   end
-  call('PEXPIRE', KEYS[3], 60000)
-  call('PEXPIRE', KEYS[4], 60000)
   -- Who holds it may only renew for weeks: the stamp, and the mark of a line, must not be forgotten meanwhile.
   if call('PTTL', KEYS[2]) < fence_ms then
     call('PEXPIRE', KEYS[2], string.format('%.0f', fence_ms))

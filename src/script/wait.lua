@@ -144,6 +144,7 @@ if told == 't' then
   return {2, now, value, pttl}
 end
 
+told = heard_by(process, told)
 local before = call('HGET', KEYS[4], owner)
 if before and call('ZSCORE', KEYS[3], owner) then
   hear(owner, before, process, told)

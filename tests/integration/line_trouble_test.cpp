@@ -194,14 +194,26 @@ TEST_F(line_trouble, release_with_many_waiting_runs_few_scripts_H21) {
   EXPECT_LE(std::stoll(text.substr(at + 22)), 6);  // The release, the claim, and a heartbeat or two in between.
 }
 
-// H29: a claim is compare and PEXPIRE, so a full memory does not stop the line.
-TEST_F(line_trouble, memory_full_does_not_stop_a_claim_H29) {
+// H29: heartbeat and claim begin with PEXPIRE, so a full memory does not stop the line.
+TEST_F(line_trouble, memory_full_does_not_stop_heartbeat_and_claim_H29) {
   auto holder = start();
   holder.go();
   holder.acquired();
   auto waiters = start_many(2);
   line_up(waiters);
   server_("CONFIG", "SET", "maxmemory", "1");
+  // Until all have looked: a heartbeat that is refused would end the wait.
+  const auto full_at =
+      server_("EVAL", "local t = redis.call('TIME') return t[1] .. string.format('%06d', t[2])", "0").text;
+  EXPECT_TRUE(eventually(
+      [&] {
+        return server_("EVAL",
+                       "local n = 0 for _, v in ipairs(redis.call('HVALS', KEYS[1])) do "
+                       "if #v == 16 and v > ARGV[1] then n = n + 1 end end return n",
+                       "1", "hf:{x}:waiters", full_at)
+                   .number == 2;
+      },
+      20s));
   const auto released_at = holder.release();
   EXPECT_LT(waiters[0].acquired().at - released_at, 500ms);
   server_("CONFIG", "SET", "maxmemory", "0");

@@ -148,8 +148,8 @@ std::vector<script_case> semaphore_cases() {
         look("<B>", list({number(15), now()})), wait("<B>", other_size(2), {.permits = "3"}),
         look("<C>", claimed(), "s3")}},
       {"a_look_for_others_names_who_waits_for_more_than_there_is_P8",
-       {wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0)), wait("<C>", queued(1), {.permits = "3"}),
-        wait("<D>", queued(2)),
+       {listen(ear), wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0)),
+        wait("<C>", queued(1), {.permits = "3"}), wait("<D>", queued(2)),
         send(
             {"EVAL",
              "return redis.call('SET', KEYS[1], (string.gsub(redis.call('GET', KEYS[1]), '|s3$', '|s2')), 'PX', 60000)",

@@ -138,6 +138,14 @@ step crowd(int count) {
                "2", line, waiters, std::to_string(count), "<now>"},
               number(1));
 }
+// So many processes have waited here and looked last at that time.
+step processes(int count, const std::string& looked_at) {
+  return send({"EVAL",
+               "for i = 1, tonumber(ARGV[1]) do redis.call('HSET', KEYS[1], 'hf:wake:gone' .. i, ARGV[2]) end "
+               "return redis.call('HEXISTS', KEYS[1], 'hf:wake:gone1')",
+               "1", waiters, std::to_string(count), looked_at},
+              number(1));
+}
 step wait_try(const std::string& who, shape expected) {
   entry e;
   e.told = "t";
@@ -154,6 +162,20 @@ entry deaf(const std::string& process = ear) {
   e.process = process;
   e.told = "-";
   return e;
+}
+// It had subscribed when it came, and nobody listens any more.
+step has_had_an_ear(const std::string& who) {
+  return send({"EVAL",
+               "local entry = redis.call('HGET', KEYS[1], ARGV[1])\n"
+               "return redis.call('HSET', KEYS[1], ARGV[1], (string.gsub(entry, '|%-%d+|', '|s|')))",
+               "1", waiters, who},
+              number(0));
+}
+// Its entry says that it can be told (`s`), or that it cannot.
+step ear_is(const std::string& who, const std::string& told) {
+  return send(
+      {"EVAL", "return string.match(redis.call('HGET', KEYS[1], ARGV[1]), '^v1|[^|]+|([s-])')", "1", waiters, who},
+      text(told));
 }
 // One who cannot be told: so it stands in its entry.
 step last_looked_for(const std::string& who, const std::string& at) {
@@ -198,6 +220,15 @@ std::vector<script_case> order_cases() {
       {"a_claim_works_with_a_full_memory_H29",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
         memory_full(), look("<B>", claimed()), left_is(holder, 9000, 10000)}},
+      {"a_heartbeat_works_with_a_full_memory_H29",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1), deaf()),
+        send({"HSET", waiters, ear, "<now-5000000>"}, number(0)), memory_full(), look("<B>", still_queued("b", 0)),
+        send({"HGET", waiters, ear}, saved("beat")), look("<C>", still_queued("c", 1), ear, "-"),
+        release_with_line("<A>", "<t>"), held_by("<B>"),
+        send({"EVAL", "return ARGV[1] > ARGV[2] and 1 or 0", "0", "<beat>", "<t>"}, number(1))}},
+      {"a_new_entry_does_not_fit_a_full_memory_H29",
+       {acquire("<A>", now("t")), memory_full(), wait("<B>", error("OOM ")), memory_free(), nobody_waits(),
+        is_absent(waiters)}},
       {"a_release_grants_with_a_full_memory_H29",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), memory_full(),
         release_with_line("<A>", "<t>"), held_by("<B>")}},
@@ -206,8 +237,9 @@ std::vector<script_case> order_cases() {
         release_with_line("<A>", "<t>"), is_absent(holder), acquire("<C>", lined), wait_try("<C>", lined),
         is_absent(holder)}},
       {"a_try_takes_a_free_lock_whose_line_has_only_dead_in_it_P2",
-       {acquire("<A>", now("t")), wait_silently("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
-        is_absent(holder), acquire("<C>", lined), wait_try("<C>", granted()), held_by("<C>")}},
+       {acquire("<A>", now("t")), wait_silently("<B>", queued("b", 0)), has_had_an_ear("<B>"),
+        release_with_line("<A>", "<t>"), is_absent(holder), acquire("<C>", lined), wait_try("<C>", granted()),
+        held_by("<C>")}},
       {"a_try_of_a_held_lock_is_busy_and_does_not_queue",
        {acquire("<A>", now("t")),
         wait_try("<B>", list({number(2), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000)})), nobody_waits(),
@@ -225,17 +257,31 @@ std::vector<script_case> order_cases() {
 std::vector<script_case> absent_cases() {
   return {
       {"whoever_does_not_listen_is_passed_over_and_keeps_its_place_P1",
-       {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
-        release_with_line("<A>", "<t>"), held_by("<C>"), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+       {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), has_had_an_ear("<B>"),
+        wait("<C>", queued("c", 1)), release_with_line("<A>", "<t>"), held_by("<C>"),
+        send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
       {"whoever_cannot_be_told_is_waited_for_P1",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), deaf(silent_ear)),
         wait("<C>", queued("c", 1)), release_with_line("<A>", "<t>"), is_absent(holder),
         look("<C>", queued_free("c", 1)), look("<B>", granted(), silent_ear, "-"), held_by("<B>"),
         left_is(holder, 9000, 10000)}},
+      // Its subscription ended at the server alone, behind a proxy; as one of those who hear each release passed it
+      // over.
+      {"who_says_that_it_hears_and_is_not_heard_of_is_waited_for_P1",
+       {acquire("<A>", now("t")), listen(other_ear), wait_silently("<B>", queued("b", 0, 0, 500)), ear_is("<B>", "-"),
+        wait("<C>", queued("c", 1), from(other_ear)), release_with_line("<A>", "<t>"), is_absent(holder),
+        look("<B>", granted(), silent_ear)}},
+      {"whose_subscription_ended_while_it_waits_is_waited_for_from_its_next_look_on_P1",
+       {acquire("<A>", now("t")), listen(other_ear), wait_silently("<B>", queued("b", 0)), has_had_an_ear("<B>"),
+        wait("<C>", queued("c", 1), from(other_ear)), look("<B>", still_queued("b", 0), silent_ear), ear_is("<B>", "-"),
+        release_with_line("<A>", "<t>"), is_absent(holder), look("<B>", granted(), silent_ear)}},
+      {"who_says_that_it_hears_is_believed_where_nobody_may_ask_P1",
+       {acquire("<A>", now("t")), deny("PUBSUB"), wait_silently("<B>", queued("b", 0, 501)), ear_is("<B>", "s"),
+        look("<B>", still_queued("b", 0), silent_ear), ear_is("<B>", "s"), allow_all()}},
       {"who_hears_a_sharded_channel_is_told_there_and_no_other_is_P1",
        {acquire("<A>", now("t")), listen(sharded_ear), wait("<B>", queued("b", 0), from("hf:wake:q:{7}")),
-        wait("<C>", queued("c", 1), from(sharded_ear)), release_with_line("<A>", "<t>"), held_by("<C>"),
-        hears_something(), hears(none()), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
+        has_had_an_ear("<B>"), wait("<C>", queued("c", 1), from(sharded_ear)), release_with_line("<A>", "<t>"),
+        held_by("<C>"), hears_something(), hears(none()), send({"ZRANGE", line, "0", "-1"}, list({text("<B>")}))}},
       {"spublish_denied_keeps_the_lock_free_for_the_first_P1",
        {acquire("<A>", now("t")), listen(sharded_ear), wait("<B>", queued("b", 0), from(sharded_ear)), deny("SPUBLISH"),
         release_with_line("<A>", "<t>"), is_absent(holder), send({"HEXISTS", waiters, "deaf"}, number(1)),
@@ -263,8 +309,8 @@ std::vector<script_case> absent_cases() {
                           {shape::kind::anything},
                           number(1, 10000)}))}},
       {"pubsub_denied_counts_as_alive_P1",
-       {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
-        deny("PUBSUB"), release_with_line("<A>", "<t>"), allow_all(), held_by("<B>")}},
+       {acquire("<A>", now("t")), listen(ear), wait_silently("<B>", queued("b", 0)), has_had_an_ear("<B>"),
+        wait("<C>", queued("c", 1)), deny("PUBSUB"), release_with_line("<A>", "<t>"), allow_all(), held_by("<B>")}},
       {"who_was_silent_for_a_look_is_passed_over_while_a_fresher_one_waits_P3",
        {acquire("<A>", now("t")), listen(ear), listen(other_ear), wait("<B>", queued("b", 0), from(other_ear)),
         wait("<C>", queued("c", 1)), send({"HSET", waiters, other_ear, "<now-7000000>"}, number(0)),
@@ -357,18 +403,20 @@ std::vector<script_case> leave_and_look_cases() {
         send({"PEXPIRE", line, "3000"}, number(1)), send({"PEXPIRE", waiters, "3000"}, number(1)),
         look("<C>", still_queued("c", 1)), left_is(line, 55'000, 60'000), left_is(waiters, 55'000, 60'000)}},
       {"one_look_is_for_others_of_the_process_too_P8",
-       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)), wait("<D>", queued("d", 2)),
-        send({"PEXPIRE", waiters, "3000"}, number(1)), look_for("<B>", {"<C>", "<D>"}, queued_for("b", {})),
-        left_is(waiters, 55'000, 60'000)}},
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        wait("<D>", queued("d", 2)), send({"PEXPIRE", waiters, "3000"}, number(1)),
+        look_for("<B>", {"<C>", "<D>"}, queued_for("b", {})), left_is(waiters, 55'000, 60'000)}},
       {"a_look_for_others_names_those_who_are_not_in_line_P8",
-       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)), wait("<D>", queued("d", 2)),
-        leave("<C>", now()), look_for("<B>", {"<C>", "<D>", "<E>"}, queued_for("b", {number(1), number(3)})),
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
+        wait("<D>", queued("d", 2)), leave("<C>", now()),
+        look_for("<B>", {"<C>", "<D>", "<E>"}, queued_for("b", {number(1), number(3)})),
         send({"HDEL", waiters, "<D>"}, number(1)), look_for("<B>", {"<D>"}, queued_for("b", {number(1)}))}},
       {"a_look_for_others_names_those_who_can_be_told_otherwise_now",
-       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1), from(other_ear)),
-        wait("<D>", queued("d", 2)), look_for("<B>", {"<C>", "<D>"}, queued_for("b", {number(1)}))}},
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
+        wait("<C>", queued("c", 1), from(other_ear)), wait("<D>", queued("d", 2)),
+        look_for("<B>", {"<C>", "<D>"}, queued_for("b", {number(1)}))}},
       {"a_look_for_others_names_the_first_four_when_an_expiry_is_near_P2",
-       {run(id::acquire, {holder, fence}, {"<A>", "3000", "0", "60000", "ann"}, now("t")),
+       {listen(ear), run(id::acquire, {holder, fence}, {"<A>", "3000", "0", "60000", "ann"}, now("t")),
         wait_behind_short("<B>", "b"), wait_behind_short("<C>"), wait_behind_short("<D>"), wait_behind_short("<E>"),
         wait_behind_short("<F>"),
         look_for("<B>", {"<C>", "<D>", "<E>", "<F>"}, queued_for("b", {number(1), number(2), number(3)}, 3002))}},
@@ -399,7 +447,7 @@ std::vector<script_case> leave_and_look_cases() {
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), break_lock("<t>", "expiry", now()),
         held_by("<A>")}},
       {"inspect_shows_the_line",
-       {acquire("<A>", now("t")), wait("<B>", queued("b", 0)),
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
         inspect(list({number(0), now(), text("v1|<A>|<t>|10000|<t>|ann"), number(1, 10000), none(), number(1),
                       list({text("v1|hf:wake:p|s|10000|1000|0|0|<b>|x|ann")})}))}},
       {"a_foreign_holder_makes_the_first_look_often",
@@ -407,7 +455,7 @@ std::vector<script_case> leave_and_look_cases() {
         wait("<B>", list({number(7), now(), now("b"), number(0), number(500), text("theirs"), number(-1)})),
         send({"DEL", holder}, number(1)), look("<B>", granted()), held_by("<B>")}},
       {"a_waiter_clamps_to_max_ttl_and_not_to_the_ttl_in_the_value_P13",
-       {acquire("<A>", now("t")), send({"PEXPIRE", holder, "50000"}, number(1)),
+       {acquire("<A>", now("t")), listen(ear), send({"PEXPIRE", holder, "50000"}, number(1)),
         wait("<B>", list({number(7), now(), now(), number(0), number(5000), text("v1|<A>|<t>|10000|<t>|ann"),
                           number(49'000, 50'000)})),
         send({"PEXPIRE", holder, "3600000"}, number(1)),
@@ -419,7 +467,7 @@ std::vector<script_case> leave_and_look_cases() {
                           text("v1|<A>|<t>|10000|<t>|ann"),
                           number(60'000)}))}},
       {"a_waiter_never_clamps_to_less_than_was_granted_P13",
-       {run(id::acquire, {holder, fence}, {"<A>", "90000", "0", "90000", "ann"}, now("t")),
+       {listen(ear), run(id::acquire, {holder, fence}, {"<A>", "90000", "0", "90000", "ann"}, now("t")),
         wait("<B>", list({number(7), now(), now(), number(0), number(5000), text("v1|<A>|<t>|90000|<t>|ann"),
                           number(80'000, 90'000)})),
         left_is(holder, 80'000, 90'000)}},
@@ -430,6 +478,21 @@ std::vector<script_case> leave_and_look_cases() {
       {"a_fence_that_is_ahead_of_the_clock_is_not_cut_P16",
        {acquire("<A>", now("t")), wait("<B>", queued("b", 0)), send({"PEXPIRE", fence, "904800000"}, number(1)),
         look("<B>", still_queued("b", 0)), left_is(fence, 904'700'000, 904'800'000)}},
+      {"processes_that_are_gone_do_not_stay_in_a_line_that_is_never_empty",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)),
+        wait("<C>", queued("c", 1), from(other_ear)), processes(70, "<now-20000000>"),
+        send({"HSET", waiters, other_ear, "<now-16000000>"}, number(0)), look("<B>", still_queued("b", 0)),
+        send({"HEXISTS", waiters, "hf:wake:gone1"}, number(0)), send({"HEXISTS", waiters, other_ear}, number(1)),
+        send({"HLEN", waiters}, number(5)), look("<C>", still_queued("c", 1), other_ear)}},
+      {"processes_that_are_gone_are_looked_for_now_and_then",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), processes(70, "<now-20000000>"),
+        send({"HSET", waiters, "swept", "<now-16000000>"}, number(1)), look("<B>", still_queued("b", 0)),
+        send({"HLEN", waiters}, number(73)), send({"HSET", waiters, "swept", "<now+3600000000>"}, number(0)),
+        look("<B>", still_queued("b", 0)), send({"HLEN", waiters}, number(3))}},
+      {"a_look_works_where_processes_that_are_gone_may_not_be_looked_for",
+       {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), processes(70, "<now-20000000>"),
+        deny("HGETALL"), look("<B>", still_queued("b", 0)), deny("HLEN"), look("<B>", still_queued("b", 0)),
+        allow_all()}},
       {"another_type_in_the_lines_place_is_named_H71",
        {send({"RPUSH", line, "data"}, number(1)), wait("<A>", list({number(9), now(), text("list")}))},
        {line}},
