@@ -109,7 +109,8 @@ private:
 std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
                                                    time_point started_at) {
   auto& [name, wanted, rules] = what;
-  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic, options.max_hold};
+  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic, options.max_hold,
+                                  *wanted.label};
   const time_point until = rules.wait ? started_at + *rules.wait : never;
   auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
   if (turn.what == local_line::turn::given) {

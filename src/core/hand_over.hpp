@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace holdfast::core {
 
@@ -27,6 +28,7 @@ struct hand_over_wish {
   fencing_token min_fence{};
   bool renews = true;
   std::optional<std::chrono::milliseconds> max_hold{};
+  std::string owner{};  // The label.
 };
 
 // One grant of the server, and how often it has been handed on. Its bounds do not depend on knowing that somebody waits
@@ -38,12 +40,12 @@ public:
                   const hand_over_limits& limits)
       : base_{base}, first_{first}, ends_at_{granted_at + limits.longest}, left_{std::min(block, limits.most)} {}
 
-  // `deadline`: the giver's. Who would have little of the ttl left, wants another ttl or another longest hold, or
-  // demands a token above the next one, asks the server instead.
+  // `deadline`: the giver's. Who would have little of the ttl left, wants another ttl or another longest hold,
+  // demands a token above the next one, or has another label (the server shows the giver's), asks the server instead.
   bool can_pass(time_point now, time_point deadline, const hand_over_wish& to) const {
     return left_ > 0 && now < ends_at_ && deadline - now >= least_useful(first_.ttl) && to.ttl == first_.ttl &&
            to.renews == first_.renews && to.max_hold == first_.max_hold &&
-           to.min_fence.value() <= base_.value() + passed_;
+           to.min_fence.value() <= base_.value() + passed_ && to.owner == first_.owner;
   }
   fencing_token pass() {
     --left_;

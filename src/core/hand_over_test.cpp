@@ -56,6 +56,14 @@ TEST_F(hand_over, is_for_the_same_ttl_and_renewal_only_P13_P14b) {
   EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .renews = false}));
 }
 
+// What people see of the holder would be the giver's.
+TEST_F(hand_over, is_for_the_same_label_only) {
+  EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .owner = "nightly"}));
+  const hand_over_chain nightly{fencing_token{1000}, 16, granted_at, {.ttl = 10s, .owner = "nightly"}, limits};
+  EXPECT_TRUE(nightly.can_pass(now, deadline, {.ttl = 10s, .owner = "nightly"}));
+  EXPECT_FALSE(nightly.can_pass(now, deadline, wish));
+}
+
 TEST_F(hand_over, meets_a_demand_for_a_token_or_is_none_P14b) {
   EXPECT_FALSE(chain.can_pass(now, deadline, {.ttl = 10s, .max_hold = 60s})) << "R14";
   EXPECT_TRUE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1000}}));

@@ -218,6 +218,16 @@ TEST_F(hand_over, is_not_made_to_another_ttl_P13) {
   receiver.join();
 }
 
+TEST_F(hand_over, is_not_made_to_another_label) {
+  auto locks = make(16, 1s);
+  auto first = locks.acquire("x");
+  auto giver = behind(locks, {}, [&](lease& held) { held.release(); });
+  auto receiver = behind(locks, {.owner = "nightly"}, [&](lease&) { EXPECT_EQ(locks.inspect("x").owner, "nightly"); });
+  first.release();
+  giver.join();
+  receiver.join();
+}
+
 TEST_F(hand_over, meets_a_demand_for_a_token) {
   auto locks = make(16, 1s);
   auto first = locks.acquire("x");
