@@ -69,7 +69,7 @@ struct lock_info {
   bool endless = false;  // Foreign, and without an expiry: `remaining` is zero and says nothing.
   std::string owner{};   // The holder's label, as it was given. Escape it before you show it.
   fencing_token token{};
-  std::chrono::milliseconds ttl{0};        // What the holder asked for.
+  std::chrono::milliseconds ttl{0};        // What the holder asked for; broken: what was left then, if that is less.
   std::chrono::milliseconds remaining{0};  // Until it ends without a renewal.
   std::chrono::milliseconds held_for{0};   // Since the grant, by the server's clock.
   bool breaking = false;                   // Broken: it is not renewed any more and ends with `remaining`.

@@ -84,6 +84,11 @@ local entry = 'v1|' .. token .. '|' .. now .. '|' .. by .. '|' .. why
 
 if mode == 'expiry' then
   call('SET', KEYS[5], entry, 'PX', '604800000')
+  -- Its claim may be to come, and sets the ttl in the value: at most what is left.
+  local left, its_ttl, rest = call('PTTL', KEYS[1]), string.match(holder, '^(%d+)()', 54)
+  if its_ttl and left > 0 and left < tonumber(its_ttl) then
+    call('SET', KEYS[1], sub(holder, 1, 53) .. string.format('%.0f', left) .. sub(holder, rest), 'KEEPTTL')
+  end
 else
   call('DEL', KEYS[1])
   if not known then
