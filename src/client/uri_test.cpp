@@ -198,8 +198,8 @@ constexpr const char* bad_ones[] = {
     "redis+unix:///",
     "redis+unix:run/redis.sock",
     "redis+unix://run/redis.sock",
-    "redis+unix:///a/path/that/has/more/bytes/than/a/socket/can/have/so/that/no/server/can/be/there/whatever/its/"
-    "configuration",
+    ("redis+unix:///a/path/that/has/more/bytes/than/a/socket/can/have/so/that/no/server/can/be/there/whatever/its/"
+     "configuration"),
     "redis+unix://:hunter2@/run/redis.sock?db=abc",
     "redis+unix://:hunter2@/run/redis.sock?cacert=/etc/ca.pem",
     "redis+sentinel:",
