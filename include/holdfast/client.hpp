@@ -81,8 +81,8 @@ public:
 
   // Several locks as one, all or nothing: waited for one after the other in the order of their bytes, so that two
   // callers cannot wait for each other, and renewed while the next one is waited for; one deadline for all. On failure
-  // what was taken is released; that one of them was lost meanwhile ends the wait with its lease_* code. No names and
-  // duplicates are errc::invalid_option. Otherwise as acquire.
+  // what was taken is released, in the background; that one of them was lost meanwhile ends the wait with its lease_*
+  // code. No names and duplicates are errc::invalid_option. Otherwise as acquire.
   [[nodiscard]] lease_set acquire_all(const std::vector<std::string>& names, const acquire_options& options = {});
   [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& names,
                                                      const acquire_options& options, std::error_code& ec);
