@@ -46,7 +46,8 @@ acquire_call::acquire_call(const acquire_settings& settings, time_point now, bas
 
 acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told) {
   // It was to be asked, and we were not there to do it (stopped, suspended): that is our silence, not the server's.
-  if (can_send && !is_asked_ && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
+  // What it has been asked before and has not answered is its own.
+  if (can_send && !is_asked_ && !is_unanswered_ && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
   const time_point last_moment = std::min(deadline_, silent_since_ + patience());
   if (!end_ && now >= last_moment) finish_at_deadline(now);
   if (end_) return finish{};

@@ -192,6 +192,22 @@ TEST(acquire_call_line, who_was_stopped_for_a_minute_looks_and_does_not_call_the
   EXPECT_FALSE(c.call.is_over());
 }
 
+// It takes connections and requests, and answers none (found by fuzz/engine_calls).
+TEST(acquire_call_line, a_server_that_is_asked_again_and_again_and_never_answers_is_given_up) {
+  course c{waits_for_ever()};
+  c.queues();
+  const auto began_at = c.now;
+  while (!c.call.is_over() && c.now < t0 + 1h) {
+    const auto action = c.call.on_wake(c.now, true);
+    if (c.call.is_over()) break;
+    const auto* s = std::get_if<sleep_until>(&action);
+    c.now = s ? std::min(s->at, c.now + 1s) : c.now + 1s;
+    c.call.on_cut(c.now);
+  }
+  EXPECT_EQ(c.failure(), errc::reply_lost) << "one of them may have been granted";
+  EXPECT_LE(c.now, began_at + 22s);
+}
+
 TEST(acquire_call_line, an_unanswered_look_of_an_unbounded_wait_is_given_the_same_patience) {
   course c{waits_for_ever()};
   c.queues(0ms);
