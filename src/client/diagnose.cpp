@@ -110,8 +110,8 @@ void try_a_lock(client_state& state, diagnosis& result) {
                          [&](const finding& f) { return f.code == code; });
     };
     if (e.code() == errc::quarantined) {
-      // Of a quorum it is also that its list of servers is not open yet.
-      if (!is_said("E23"))
+      // Of a quorum it is also that its list of servers is not open yet, whatever was said of one of them.
+      if (!is_said("E23") || e.detail().why.find("is not open here yet") != std::string::npos)
         result.findings.push_back({severity::error, "E23", "no lock is granted yet: " + std::string{e.what()},
                                    "if its list is not open: holdfast quorum replace"});
       return;

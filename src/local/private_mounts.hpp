@@ -2,10 +2,10 @@
 // For tests of what another system would have in a file's place. Shared by the test files of this room.
 #pragma once
 
+#include "local/sandbox.hpp"
+
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <optional>
 
@@ -19,21 +19,10 @@ inline bool cover(const char* path, const char* what_is_seen) {
 // What `work` says in a child whose mounts nobody else sees; nullopt if the system does not permit that.
 template <class Work>
 std::optional<bool> with_private_mounts(Work work) {
-  constexpr int not_permitted = 2;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
-      ::_exit(not_permitted);
-    try {
-      ::_exit(work() ? 0 : 1);
-    } catch (...) {  // Or the child would go on with the tests.
-      ::_exit(1);
-    }
-  }
-  int status = -1;
-  ::waitpid(child, &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == not_permitted) return std::nullopt;
-  return status == 0;
+  const auto prepare = [] {
+    return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  };
+  return in_sandbox(prepare, work);
 }
 
 }  // namespace holdfast::local
