@@ -57,10 +57,24 @@ TEST_F(quorum_keeper_test, no_renewal_moves_a_deadline_beyond_the_longest_hold_R
   be_patient();
   for (std::size_t i = 0; i < 3; ++i) renewed(i);
   EXPECT_EQ(lease->deadline.at(), lease->last);
+  for (auto& one : servers) one.take();
+  wake_after(5s);
+  for (auto& one : servers) EXPECT_THAT(one.take(), IsEmpty()) << "a renewal would only keep the next one waiting";
   listens.take();
-  wake_after(7s);
+  wake_after(2s);
   EXPECT_THAT(listens.take(), testing::Contains("lost lease_held_too_long"));
   EXPECT_FALSE(keeps.is_kept(*lease));
+}
+
+TEST_F(quorum_keeper_test, the_longest_hold_may_be_less_than_the_ttl_R14) {
+  auto lease = std::make_shared<held_lease>(keys, somebody, token, ttl, deadline_of_a_grant_now());
+  lease->last = now() + 4s;
+  keeps.keep(lease, "ann", {{token}, {token}, {token}}, now(), renewal::automatic);
+  EXPECT_EQ(lease->deadline.at(), lease->last);
+  wake_after(3s);
+  EXPECT_FALSE(wants_connection(0)) << "there is nothing to renew";
+  wake_after(1s - core::lost_lead(ttl));
+  EXPECT_THAT(listens.take(), testing::Contains("lost lease_held_too_long"));
 }
 
 TEST_F(quorum_keeper_test, a_semaphore_is_held_until_the_last_vote_that_is_needed_ends_H59) {

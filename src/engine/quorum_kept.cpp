@@ -72,7 +72,7 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
 }
 
 void quorum_keeper::kept::begin(time_point sent_at) {
-  const time_point until = core::deadline_of(sent_at, lease_->ttl, of_->how_.drift);
+  const time_point until = std::min(core::deadline_of(sent_at, lease_->ttl, of_->how_.drift), lease_->last);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (!votes_[i].token) {
       mend_at_ = mode_ == renewal::automatic ? sent_at + pause_ : never;
@@ -81,8 +81,8 @@ void quorum_keeper::kept::begin(time_point sent_at) {
     keep_share(i, votes_[i].token, sent_at, until);
     until_.hold(static_cast<int>(i), until);
   }
-  lease_->deadline.shorten(lease_->last);
-  of_->look_at(*this, std::min(mend_at_, std::min(until, lease_->last) - core::risk_lead(lease_->ttl)));
+  lease_->deadline.shorten(until);
+  of_->look_at(*this, std::min(mend_at_, until - core::risk_lead(lease_->ttl)));
 }
 
 quorum_keeper::kept::~kept() {
@@ -156,7 +156,7 @@ void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
 
 bool quorum_keeper::kept::look(time_point now) {
   const milliseconds ttl = lease_->ttl;
-  const time_point at = ends_at();
+  const time_point at = until_.at();
   const time_point had = lease_->deadline.at();
   const bool is_over = now >= at - core::lost_lead(ttl);
   // A reader saw the old deadline pass and was told "not valid": that stands.
@@ -182,7 +182,7 @@ bool quorum_keeper::kept::look(time_point now) {
 
 void quorum_keeper::kept::lose(time_point now) {
   const bool is_said = reason_ != errc{} && now >= until_.at();
-  const errc if_nobody_says = ends_at() < lease_->last ? errc::lease_expired : errc::lease_held_too_long;
+  const errc if_nobody_says = until_.at() < lease_->last ? errc::lease_expired : errc::lease_held_too_long;
   const errc reason = is_said ? reason_ : if_nobody_says;
   lease_->lost_reason = reason;
   lease_->deadline.end();
@@ -214,6 +214,8 @@ void quorum_keeper::kept::mend_on(std::size_t node) {
 
 void quorum_keeper::kept::mend(time_point now) {
   mend_at_ = never;
+  // It would count from a renewal behind those of the others, and those end at the longest hold.
+  if (core::deadline_of(now, lease_->ttl, of_->how_.drift) > lease_->last) return;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (shares_[i] || is_broken_[i]) continue;
     auto& at = *of_->servers_[i];

@@ -41,7 +41,9 @@ private:
 class quorum_keeper::share final : public held_lease {
 public:
   share(kept& w, const held_lease& of, fencing_token t, time_point ends, const settings& how)
-      : held_lease{of.keys, of.owner, t, of.ttl, ends}, whole{&w}, how_{&how} {}
+      : held_lease{of.keys, of.owner, t, of.ttl, ends}, whole{&w}, how_{&how} {
+    last = of.last;  // No vote is renewed beyond it (R14).
+  }
   script::command renewal_command() const override {
     return script::renew_vote(keys, owner, grant, ttl, how_->prefix, how_->record);
   }
@@ -145,8 +147,6 @@ public:
 private:
   friend class repair;
 
-  // Until when the lease stands, if nothing more is renewed.
-  time_point ends_at() const { return std::min(until_.at(), lease_->last); }
   void lose(time_point now);
   void let_shares_go() noexcept;
   void tell_wishes();

@@ -94,6 +94,21 @@ TEST_F(quorum_mend_test, it_is_asked_for_as_soon_as_there_is_a_connection_B57) {
   EXPECT_THAT(asked(2), IsEmpty());
 }
 
+// It would count from renewals that are not sent any more, and only keep the next one waiting.
+TEST_F(quorum_mend_test, nobody_is_asked_when_the_longest_hold_ends_before_it_could_count_R14_R18) {
+  auto lease = std::make_shared<held_lease>(keys, somebody, token, ttl, deadline_of_a_grant_now());
+  lease->last = now() + ttl + 1s;
+  keeps.keep(lease, "ann", {{token}, {token}, {{}, servers[2].clock + patience, now() + patience, 1}}, now(),
+             renewal::automatic);
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(1ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  say(2, busy(servers[2]));
+  wake_after(1500ms);
+  EXPECT_THAT(asked(2), IsEmpty());
+}
+
 // Else what a seed of the simulator plays would depend on where they lie in memory.
 TEST_F(quorum_mend_test, they_are_asked_for_in_the_order_in_which_the_leases_came) {
   std::vector<std::shared_ptr<held_lease>> leases;
