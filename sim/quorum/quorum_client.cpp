@@ -274,7 +274,7 @@ void quorum_client::release(const lease_ptr& lease) {
   const duration left = lease->deadline.left(now());
   auto votes = keeper_.let_go(*lease);
   end(lease, hold_end::released);
-  if (votes.empty() || left <= duration{0}) return drop(lease);
+  if (votes.of_each.empty() || left <= duration{0}) return drop(lease);
   open_call call;
   call.lease = lease;
   call.release = std::make_unique<engine::quorum_release>(voters_, lease->keys, lease->owner, std::move(votes),
@@ -284,16 +284,13 @@ void quorum_client::release(const lease_ptr& lease) {
 }
 
 void quorum_client::drop(const lease_ptr& lease) {
-  auto votes = keeper_.let_go(*lease);
+  auto votes = keeper_.let_go(*lease).of_each;
   end(lease, hold_end::released);
   std::vector<bool> is_settled(voters_.size(), false);
-  if (votes.empty()) {
-    votes.resize(voters_.size());
-  } else {
-    for (std::size_t i = 0; i < votes.size(); ++i) {
-      is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
-    }
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
   }
+  votes.resize(voters_.size());
   let_go_in_background(*lease, votes, is_settled);
   tell_released();
 }

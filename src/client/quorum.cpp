@@ -168,7 +168,7 @@ last_votes quorum::let_go(lease_record& record) {
 }
 
 release_outcome quorum::release(const lease_record& record, const last_votes& had, time_point give_up_at) {
-  if (had.votes.empty() || had.deadline <= boottime_now()) {
+  if (had.votes.of_each.empty() || had.deadline <= boottime_now()) {
     release_in_background(record, {{}, had.deadline});
     return release_outcome::already_lost;
   }
@@ -176,28 +176,47 @@ release_outcome quorum::release(const lease_record& record, const last_votes& ha
   votes_.run(call);
   std::vector<bool> is_settled;
   for (std::size_t i = 0; i < size(); ++i) is_settled.push_back(call.is_settled(i));
-  let_go_in_background(record, had.votes, is_settled);
+  let_go_in_background(record, had.votes.of_each, is_settled);
   tell_released();
   return call.end();
 }
 
 void quorum::release_in_background(const lease_record& record, const last_votes& had) {
+  const auto& votes = had.votes.of_each;
   std::vector<bool> is_settled(size(), false);
-  for (std::size_t i = 0; i < had.votes.size(); ++i)
-    is_settled[i] = !had.votes[i].token && had.votes[i].not_after == server_time{};
-  let_go_in_background(record, had.votes.empty() ? std::vector<engine::quorum_vote>(size()) : had.votes, is_settled);
+  for (std::size_t i = 0; i < votes.size(); ++i) is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
+  let_go_in_background(record, votes.empty() ? std::vector<engine::quorum_vote>(size()) : votes, is_settled);
   tell_released();
 }
 
 // ---- downgrade ----
+
+namespace {
+
+// However the question ends, votes are asked for again: as a reader's, unless it is certain that it is a writer's
+// still. Then a vote as a reader's would let others read beside it.
+struct narrowing {
+  narrowing(quorum_keeper_thread& at, const lease_record& what)
+      : keeper{&at}, record{&what}, tokens{at.begin_narrowing(what)} {}
+  ~narrowing() { keeper->end_narrowing(*record, stays ? std::nullopt : std::optional{reading}); }
+  narrowing(const narrowing&) = delete;
+  narrowing& operator=(const narrowing&) = delete;
+
+  quorum_keeper_thread* keeper;
+  const lease_record* record;
+  std::vector<fencing_token> tokens;
+  bool stays = false;
+};
+
+}  // namespace
 
 void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   error_detail detail;
   detail.subject = "'" + record.name + "'";
   std::vector<script::command> each;
   // A vote that came behind the round, or was given again, has a token of its own.
-  const auto was = keeper_->narrow(record, reading);
-  for (const auto token : was.tokens) {
+  narrowing under_way{*keeper_, record};
+  for (const auto token : under_way.tokens) {
     each.push_back(script::downgrade(record.keys, record.owner, token ? token : record.grant));
   }
   if (each.empty()) throw error{errc::lease_gone, std::move(detail)};
@@ -226,7 +245,7 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
   detail.why = report(troubles, "did not do it");
   if (done == 0 && !is_open) {
-    keeper_->narrow(record, was.before);  // As a reader's a vote that is given again would let others read beside it.
+    under_way.stays = true;
     throw error{errc::no_quorum, std::move(detail)};
   }
   detail.why += "; what has taken effect stays: call again";

@@ -51,7 +51,7 @@ struct quorum_wish {
 
 // Of a lease that is not kept any more: what the servers may have of it, and until when it would have stood.
 struct last_votes {
-  std::vector<engine::quorum_vote> votes;  // Empty: it was lost before, and what they have is not known.
+  engine::votes_left votes;
   time_point deadline;
 };
 

@@ -60,7 +60,7 @@ void quorum_keeper_thread::keep(std::shared_ptr<engine::held_lease> lease, std::
   wake_if_sooner();
 }
 
-std::vector<engine::quorum_vote> quorum_keeper_thread::let_go(const engine::held_lease& lease) {
+engine::votes_left quorum_keeper_thread::let_go(const engine::held_lease& lease) {
   const std::lock_guard held{mutex_};
   return keeper_.let_go(lease);
 }
@@ -79,9 +79,15 @@ std::optional<std::size_t> quorum_keeper_thread::join(const engine::keeper::leas
   return std::nullopt;
 }
 
-engine::quorum_keeper::narrowed quorum_keeper_thread::narrow(const engine::held_lease& lease, const script::part& to) {
+std::vector<fencing_token> quorum_keeper_thread::begin_narrowing(const engine::held_lease& lease) {
   const std::lock_guard held{mutex_};
-  return keeper_.narrow(lease, to);
+  return keeper_.begin_narrowing(lease);
+}
+
+void quorum_keeper_thread::end_narrowing(const engine::held_lease& lease, const std::optional<script::part>& to) {
+  const std::lock_guard held{mutex_};
+  keeper_.end_narrowing(lease, to);
+  wake_if_sooner();
 }
 
 bool quorum_keeper_thread::renew_now(const engine::held_lease& lease, time_point give_up_at,

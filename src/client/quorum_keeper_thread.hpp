@@ -30,11 +30,12 @@ public:
   // `seen`: each server's clock at the grant.
   void keep(std::shared_ptr<engine::held_lease> lease, std::string label, std::vector<engine::quorum_vote> votes,
             time_point sent_at, renewal mode, const script::part& what, const std::vector<core::server_clock>& seen);
-  std::vector<engine::quorum_vote> let_go(const engine::held_lease& lease);
+  engine::votes_left let_go(const engine::held_lease& lease);
   // Each of `several` is kept as the one of `joined` in its place from now on; or none of them, when one is not kept
   // any more: its index.
   std::optional<std::size_t> join(const engine::keeper::leases& several, const engine::keeper::leases& joined);
-  engine::quorum_keeper::narrowed narrow(const engine::held_lease& lease, const script::part& to);
+  std::vector<fencing_token> begin_narrowing(const engine::held_lease& lease);
+  void end_narrowing(const engine::held_lease& lease, const std::optional<script::part>& to);
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(std::size_t node, engine::keeper::background_release what);

@@ -98,7 +98,7 @@ release_outcome client_state::do_release(const std::shared_ptr<lease_record>& re
     const auto had = quorum_->let_go(*record);
     const auto outcome = release_of_quorum(*record, had, boottime_now() + options_.timeout);
     time_point last_effect{};
-    for (const auto& vote : had.votes) last_effect = std::max(last_effect, vote.not_after_local);
+    for (const auto& vote : had.votes.of_each) last_effect = std::max(last_effect, vote.not_after_local);
     if (outcome == release_outcome::unknown) why.may_remain = may_remain(record->ttl, last_effect);
     return outcome;
   }

@@ -200,7 +200,7 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
 }
 
 core::acquire_answer acquire::of_worth(time_point now, time_point sent_at, core::acquire_answer grant) {
-  if (!to().grants_count(now)) return core::was_unconfirmed{};
+  if (!to().counts_grant(sent_at, now)) return core::was_unconfirmed{};
   switch (to().worth_of_grant(sent_at)) {
     case epoch_watch::worth::counts: break;
     case epoch_watch::worth::unconfirmed: return core::was_unconfirmed{};

@@ -169,7 +169,9 @@ public:
   // Until when a grant or a renewal counts that this connection has answered.
   time_point counts_until() const { return settings_.primary ? settings_.primary->until(term_) : never; }
   // Does a grant count whose answer is read now? A renewal, that was sent before `renewals_from`, does not.
-  bool grants_count(time_point now) const { return !settings_.primary || settings_.primary->may_grant(term_, now); }
+  bool counts_grant(time_point sent_at, time_point now) const {
+    return !settings_.primary || settings_.primary->counts_grant(term_, sent_at, now);
+  }
   time_point renewals_from() const {
     return settings_.primary ? settings_.primary->renewals_from(term_) : time_point{};
   }

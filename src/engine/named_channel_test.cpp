@@ -74,12 +74,34 @@ TEST_F(a_named_channel, ends_when_another_is_named_P22) {
 TEST_F(a_named_channel, ends_when_its_grants_do_not_count_any_more_P22) {
   server.connect();
   server.pass(primary->grants_for() - 1ms);
-  EXPECT_TRUE(wire.grants_count(server.now));
+  EXPECT_TRUE(wire.counts_grant(server.now, server.now));
   EXPECT_FALSE(wire.mind_primary(server.now, server.term));
   server.pass(1ms);
-  EXPECT_FALSE(wire.grants_count(server.now));
+  EXPECT_FALSE(wire.counts_grant(server.now, server.now));
   EXPECT_TRUE(wire.mind_primary(server.now, server.term));
   EXPECT_EQ(wire.last_failure().code, errc::no_primary);
+}
+
+// A is the primary, then B, then A again. The answer lies in the socket of one who was stopped, and the sentinels are
+// heard before it is read.
+TEST_F(a_named_channel, does_not_count_what_was_asked_of_it_before_it_came_back_P22) {
+  server.connect();
+  const auto asked_at = server.now;
+  server.pass(primary->grants_for() + 1ms);
+  name(server);
+  EXPECT_FALSE(wire.counts_grant(asked_at, server.now));
+  EXPECT_FALSE(wire.counts_grant(server.now - 1ms, server.now));
+  EXPECT_TRUE(wire.counts_grant(server.now, server.now));
+}
+
+TEST_F(a_named_channel, counts_what_was_asked_while_it_was_named_again_and_again_P22) {
+  server.connect();
+  const auto asked_at = server.now;
+  for (int i = 0; i < 5; ++i) {
+    server.pass(primary->grants_for());
+    name(server);
+  }
+  EXPECT_TRUE(wire.counts_grant(asked_at, server.now));
 }
 
 // What is held is renewed while the sentinels say nothing.
@@ -107,7 +129,7 @@ TEST_F(a_named_channel, to_whom_nobody_names_any_more_ends_and_what_it_grants_do
   server.term = primary->term();
   server.pass(1s);
   server.connect();
-  EXPECT_FALSE(wire.grants_count(server.now));
+  EXPECT_FALSE(wire.counts_grant(server.now, server.now));
   EXPECT_LT(wire.counts_until(), server.now);
   EXPECT_TRUE(wire.mind_primary(server.now, server.term));
 }
@@ -162,7 +184,7 @@ TEST(a_channel, of_one_server_counts_for_ever_and_a_replica_stays_one) {
   wire.on_connecting(server.now);
   wire.on_connected(server.now);
   EXPECT_EQ(wire.counts_until(), never);
-  EXPECT_TRUE(wire.grants_count(server.now));
+  EXPECT_TRUE(wire.counts_grant(server.now, server.now));
   EXPECT_EQ(wire.renewals_from(), time_point{});
   EXPECT_FALSE(wire.mind_primary(server.now, 0));
   server.say(hello("replica", "standalone", "7.0.15"));

@@ -8,7 +8,8 @@
 //
 // That alone would let two in (docs/decisions/0024-what-an-old-primary-grants.md). The promoted one renews what it
 // knows of, and the isolated one, where nobody renews it any more, lets it expire and grants it to the next in line
-// there. So a grant counts only while its primary was named within the last grants_for(); and who has moved to another
+// there. So a grant counts only while its primary was named within the last grants_for(), again and again since it was
+// asked for (there may have been two failovers, there and back); and who has moved to another
 // primary takes its leases along, but there no renewal moves a deadline before all grants of the one before have
 // counted that ever will: from renewals_from() on. A lease that the old one granted to somebody else has come to its
 // deadline by then.
@@ -61,6 +62,8 @@ public:
       if (!is_first)
         renewals_from_.store((heard_at + moving_takes()).time_since_epoch().count(), std::memory_order_release);
       term_.fetch_add(1, std::memory_order_release);
+    } else if (asked_at - time_point{duration{named_at_.load(std::memory_order_relaxed)}} > grants_for_) {
+      grants_from_.store(heard_at.time_since_epoch().count(), std::memory_order_release);
     }
     named_at_.store(asked_at.time_since_epoch().count(), std::memory_order_release);
     return is_other;
@@ -91,6 +94,11 @@ public:
   // For how long after it was named its grants count. Those who ask do it four times in that time.
   duration grants_for() const { return grants_for_; }
   bool may_grant(term_number of, time_point now) const { return now < until(of) - worth_ + grants_for_; }
+  // Of one that is answered now, to a request that was sent then.
+  bool counts_grant(term_number of, time_point sent_at, time_point now) const {
+    if (!may_grant(of, now)) return false;  // In this order: see until().
+    return sent_at >= time_point{duration{grants_from_.load(std::memory_order_acquire)}};
+  }
   // Who moves to another primary, or to another node, renews for so long what counts only later: as long as a grant of
   // the one before may count by a clock that is slower than ours by twice rho.
   duration moving_takes() const { return moving_takes_; }
@@ -120,6 +128,7 @@ private:
   std::atomic<term_number> term_{0};
   std::atomic<std::int64_t> named_at_{0};
   std::atomic<std::int64_t> renewals_from_{0};
+  std::atomic<std::int64_t> grants_from_{std::numeric_limits<std::int64_t>::min()};
 };
 
 }  // namespace holdfast::engine

@@ -44,7 +44,7 @@ void quorum_keeper::keep(std::shared_ptr<held_lease> lease, std::string label, s
   leases_.emplace(key, std::move(whole));
 }
 
-std::vector<quorum_vote> quorum_keeper::let_go(const held_lease& lease) {
+votes_left quorum_keeper::let_go(const held_lease& lease) {
   const auto found = leases_.find(&lease);
   if (found == leases_.end()) return {};
   const auto whole = std::move(found->second);
@@ -59,9 +59,13 @@ void quorum_keeper::go_on_as(const held_lease& lease, std::shared_ptr<held_lease
   leases_.insert(std::move(node));
 }
 
-quorum_keeper::narrowed quorum_keeper::narrow(const held_lease& lease, const script::part& to) {
+std::vector<fencing_token> quorum_keeper::begin_narrowing(const held_lease& lease) {
   const auto found = leases_.find(&lease);
-  return found != leases_.end() ? found->second->narrow(to) : narrowed{};
+  return found != leases_.end() ? found->second->begin_narrowing() : std::vector<fencing_token>{};
+}
+
+void quorum_keeper::end_narrowing(const held_lease& lease, const std::optional<script::part>& to) {
+  if (const auto found = leases_.find(&lease); found != leases_.end()) found->second->end_narrowing(to);
 }
 
 bool quorum_keeper::renew_now(time_point now, const held_lease& lease, time_point give_up_at,

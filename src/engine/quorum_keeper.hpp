@@ -30,6 +30,12 @@ struct quorum_vote {
   std::uint64_t asked_over = 0;  // The voter's connection over which it was; zero: another's.
 };
 
+// What the servers may have of a lease that is not kept any more.
+struct votes_left {
+  std::vector<quorum_vote> of_each;  // Empty: the lease was lost before, and what they have is not known.
+  int needed = 0;                    // So many of them made it.
+};
+
 //  of a server's vote      | counts towards the deadline  | what is done about it
 //  ------------------------+------------------------------+---------------------------------------------------------
 //  given in the round      | until its own deadline       | renewed
@@ -61,20 +67,17 @@ public:
   // counted kind, how much of it.
   void keep(std::shared_ptr<held_lease> lease, std::string label, std::vector<quorum_vote> votes, time_point sent_at,
             renewal mode, const script::part& what = {});
-  // Ends the keeping: nothing is renewed and nothing is reported any more. What each server may have had by then; empty
-  // when the lease was lost before.
-  std::vector<quorum_vote> let_go(const held_lease& lease);
+  // Ends the keeping: nothing is renewed and nothing is reported any more.
+  votes_left let_go(const held_lease& lease);
   bool is_kept(const held_lease& lease) const { return leases_.contains(&lease); }
   // What is kept as `lease` is kept as `next` from now on, which has its keys, owner id and token. It must be kept.
   void go_on_as(const held_lease& lease, std::shared_ptr<held_lease> next);
-  // It is less than it was from now on, a reader's place: what a server has lost is asked for again as that. The token
-  // of each server's vote, which may be another than the lease's; zero: it has none that is known. Empty when it is
-  // lost.
-  struct narrowed {
-    std::vector<fencing_token> tokens{};
-    script::part before{};  // To go back to.
-  };
-  narrowed narrow(const held_lease& lease, const script::part& to);
+  // The servers are asked to make it less than it is, a reader's place: until end_narrowing() no vote is asked for that
+  // is missing, because nobody knows as what. The token of each server's vote, which may be another than the lease's;
+  // zero: it has none that is known. Empty when it is lost.
+  std::vector<fencing_token> begin_narrowing(const held_lease& lease);
+  // As what votes are asked for from now on; empty: as what they were.
+  void end_narrowing(const held_lease& lease, const std::optional<script::part>& to);
   // As keeper::renew_now: renewed is what so many have renewed as are needed.
   bool renew_now(time_point now, const held_lease& lease, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   // As keeper::cancel: in flight as soon as one server may have been asked.

@@ -136,7 +136,7 @@ TEST_F(quorum_keeper_test, a_bare_majority_that_loses_a_vote_is_lost_at_once_wit
     EXPECT_THAT(listens.take(), ElementsAre(row.told));
     EXPECT_FALSE(lease->deadline.is_ahead(now() - 1h));
     EXPECT_FALSE(keeps.is_kept(*lease));
-    EXPECT_THAT(keeps.let_go(*lease), IsEmpty());
+    EXPECT_THAT(keeps.let_go(*lease).of_each, IsEmpty());
     servers[0].take();
     servers[1].take();
   }
@@ -202,7 +202,7 @@ TEST_F(quorum_keeper_test, a_lease_without_renewal_costs_nothing_and_ends) {
 
 TEST_F(quorum_keeper_test, letting_go_tells_what_each_server_may_have_and_ends_the_renewals_C6) {
   const auto lease = held({0, 1});
-  const auto votes = keeps.let_go(*lease);
+  const auto votes = keeps.let_go(*lease).of_each;
   ASSERT_EQ(votes.size(), 3u);
   EXPECT_EQ(votes[0].token, token);
   EXPECT_EQ(votes[1].token, token);

@@ -126,17 +126,25 @@ void quorum_keeper::kept::let_shares_go() noexcept {
   }
 }
 
-std::vector<quorum_vote> quorum_keeper::kept::take_votes() noexcept {
+votes_left quorum_keeper::kept::take_votes() noexcept {
   for (std::size_t i = 0; i < shares_.size(); ++i) votes_[i].token = shares_[i] ? shares_[i]->grant : fencing_token{};
   let_shares_go();
-  return std::move(votes_);
+  return {std::move(votes_), needed_};
 }
 
-quorum_keeper::narrowed quorum_keeper::kept::narrow(const script::part& to) {
-  narrowed out;
-  for (const auto& one : shares_) out.tokens.push_back(one ? one->grant : fencing_token{});
-  out.before = std::exchange(part_, to);
-  return out;
+std::vector<fencing_token> quorum_keeper::kept::begin_narrowing() {
+  is_narrowing_ = true;
+  std::vector<fencing_token> tokens;
+  for (const auto& one : shares_) tokens.push_back(one ? one->grant : fencing_token{});
+  return tokens;
+}
+
+void quorum_keeper::kept::end_narrowing(const std::optional<script::part>& to) {
+  is_narrowing_ = false;
+  if (to) part_ = *to;
+  if (mode_ != renewal::automatic) return;
+  mend_at_ = time_point{};
+  of_->look_at(*this, mend_at_);
 }
 
 void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
@@ -214,6 +222,7 @@ void quorum_keeper::kept::mend_on(std::size_t node) {
 
 void quorum_keeper::kept::mend(time_point now) {
   mend_at_ = never;
+  if (is_narrowing_) return;
   // It would count from a renewal behind those of the others, and those end at the longest hold.
   if (core::deadline_of(now, lease_->ttl, of_->how_.drift) > lease_->last) return;
   for (std::size_t i = 0; i < shares_.size(); ++i) {

@@ -126,7 +126,7 @@ public:
   // Decides what is to be decided now; false: it is lost, and told so.
   bool look(time_point now);
   // Nothing renews it any more, and it is told nothing; the last call but for the destructor.
-  std::vector<quorum_vote> take_votes() noexcept;
+  votes_left take_votes() noexcept;
   void renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose);
   void cancel(const renewal_wish& whose);
 
@@ -140,7 +140,8 @@ public:
   quorum_keeper& of() const { return *of_; }
   const std::shared_ptr<held_lease>& lease() const { return lease_; }
   void go_on_as(std::shared_ptr<held_lease> next) { lease_ = std::move(next); }
-  narrowed narrow(const script::part& to);
+  std::vector<fencing_token> begin_narrowing();
+  void end_narrowing(const std::optional<script::part>& to);
   agenda<kept>::place place{};
   const std::uint64_t number;
 
@@ -173,6 +174,7 @@ private:
   duration pause_;
   errc reason_{};                // Of the last vote that a server said was lost.
   std::vector<bool> is_broken_;  // Somebody took it back, and it is not asked for again.
+  bool is_narrowing_ = false;
   std::vector<bool> given_again_;
   bool may_count_again_ = false;
   bool is_warned_ = false;

@@ -290,7 +290,7 @@ TEST_F(quorum_mend_test, a_vote_that_is_given_again_is_renewed_under_its_own_tok
   const auto said = servers[2].take();
   ASSERT_EQ(said.size(), 1u);
   EXPECT_THAT(said[0], Contains(larger.to_string()));
-  EXPECT_EQ(keeps.let_go(*lease)[2].token, larger);
+  EXPECT_EQ(keeps.let_go(*lease).of_each[2].token, larger);
 }
 
 TEST_F(quorum_mend_test, a_vote_that_was_given_in_the_round_after_all_is_raised_before_it_is_kept_C2_P23) {
@@ -310,7 +310,7 @@ TEST_F(quorum_mend_test, a_vote_that_cannot_be_raised_is_not_kept_C2_P23) {
   EXPECT_THAT(asked(2), ElementsAre("raise"));
   say(2, not_mine(servers[2]));
   EXPECT_THAT(asked(2), IsEmpty());
-  EXPECT_FALSE(keeps.let_go(*lease)[2].token);
+  EXPECT_FALSE(keeps.let_go(*lease).of_each[2].token);
 }
 
 TEST_F(quorum_mend_test, a_vote_that_it_has_under_our_token_is_renewed) {
@@ -353,7 +353,8 @@ TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place)
   auto counted = keys;
   counted.is_counted = true;
   const auto lease = held({0, 1}, renewal::automatic, counted, {'w', 100, 100});
-  keeps.narrow(*lease, {'r', 1, 100});
+  keeps.begin_narrowing(*lease);
+  keeps.end_narrowing(*lease, script::part{'r', 1, 100});
   wake_after(500ms);
   servers[2].connect();
   wake_after(500ms);
@@ -370,10 +371,13 @@ TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
   auto counted = keys;
   counted.is_counted = true;
   const auto lease = held({0, 1}, renewal::automatic, counted, {'w', 100, 100});
-  keeps.narrow(*lease, keeps.narrow(*lease, {'r', 1, 100}).before);
   wake_after(500ms);
   servers[2].connect();
+  keeps.begin_narrowing(*lease);
   wake_after(500ms);
+  EXPECT_THAT(asked(2), IsEmpty()) << "nobody knows as what, until the others have answered";
+  keeps.end_narrowing(*lease, std::nullopt);
+  wake();
   const auto said = servers[2].take();
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].at(18), "w");
@@ -383,13 +387,13 @@ TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
 // A vote that came behind its round, or was given again, has a token of its own.
 TEST_F(quorum_mend_test, whoever_becomes_less_hears_the_token_of_each_vote) {
   const auto lease = mending();
-  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}).tokens, ElementsAre(token, token, fencing_token{}));
+  EXPECT_THAT(keeps.begin_narrowing(*lease), ElementsAre(token, token, fencing_token{}));
   wake_after(1ms);
   const fencing_token its_own{token.value() + 5};
   say(2, granted(servers[2], its_own));
-  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}).tokens, ElementsAre(token, token, its_own));
+  EXPECT_THAT(keeps.begin_narrowing(*lease), ElementsAre(token, token, its_own));
   keeps.let_go(*lease);
-  EXPECT_THAT(keeps.narrow(*lease, {'r', 1, 100}).tokens, IsEmpty());
+  EXPECT_THAT(keeps.begin_narrowing(*lease), IsEmpty());
 }
 
 // ---- the end of what it is for ----
@@ -429,7 +433,7 @@ TEST_F(quorum_mend_test, a_vote_whose_request_was_cut_off_is_withdrawn_behind_th
 
 TEST_F(quorum_mend_test, letting_go_tells_of_a_vote_that_is_being_asked_for_P27) {
   const auto lease = mending();
-  const auto votes = keeps.let_go(*lease);
+  const auto votes = keeps.let_go(*lease).of_each;
   EXPECT_FALSE(votes[2].token);
   EXPECT_EQ(votes[2].not_after, servers[2].clock + 1s);
   EXPECT_EQ(votes[2].not_after_local, now() + 1s);
@@ -473,7 +477,7 @@ TEST_F(quorum_mend_quarantine, a_vote_of_a_server_that_has_just_forgotten_is_not
   ASSERT_THAT(asked(2), ElementsAre("epoch by text", "vote"));
   say(2, in_quarantine(servers[2], 9000) + granted(servers[2], token));
   EXPECT_THAT(asked(2), Not(Contains("renew")));
-  EXPECT_FALSE(keeps.let_go(*lease)[2].token);
+  EXPECT_FALSE(keeps.let_go(*lease).of_each[2].token);
 }
 
 }  // namespace

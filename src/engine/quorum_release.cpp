@@ -8,12 +8,13 @@
 
 namespace holdfast::engine {
 
-quorum_release::quorum_release(voters& all, script::lock_keys keys, const owner_id& owner,
-                               std::vector<quorum_vote> votes, time_point give_up_at)
+quorum_release::quorum_release(voters& all, script::lock_keys keys, const owner_id& owner, votes_left votes,
+                               time_point give_up_at)
     : quorum_call{all},
       keys_{std::move(keys)},
       owner_{owner},
-      votes_{std::move(votes)},
+      votes_{std::move(votes.of_each)},
+      needed_{static_cast<std::size_t>(votes.needed)},
       give_up_at_{give_up_at},
       is_settled_(all.size(), false) {
   // What was never asked for a vote has none.
@@ -31,24 +32,33 @@ void quorum_release::step(time_point now) {
     }
   }
   std::size_t released = 0;
-  std::size_t answered = 0;
   std::size_t open = 0;
+  std::size_t silent = 0;
   for (std::size_t i = 0; i < size(); ++i) {
-    open += of(i).is_open() ? 1 : 0;
-    if (!of(i).reply) continue;
-    const auto said = script::parse_release(*of(i).reply);
-    if (!said) continue;
-    ++answered;
+    const auto& vote = votes_[i];
+    const auto said = of(i).reply ? script::parse_release(*of(i).reply) : std::nullopt;
+    if (!said) {
+      if (is_settled_[i]) continue;  // It never was asked for a vote.
+      ++(of(i).is_open() ? open : silent);
+      continue;
+    }
     released += said->what == script::release_answer::released ? 1 : 0;
     // A vote that was asked for over another connection, and never answered, may come behind this answer, unless the
     // server gave that when it was too late for any. (Not by the time at which we look at it, which comes later.)
-    const auto& vote = votes_[i];
     is_settled_[i] = said->now > vote.not_after || vote.asked_over == all()[i]->connection();
   }
-  if (answered >= majority() && (released > 0 || open == 0)) {
-    end_ = released > 0 ? release_outcome::released : release_outcome::already_lost;
-  } else if (open + answered < majority() || now >= give_up_at_) {
-    end_ = answered >= majority() ? release_outcome::already_lost : release_outcome::unknown;
+  decide(now, released, open, silent);
+}
+
+// The votes that were known at last are no proof: a key is deleted, a lock broken at once, and nobody told us.
+void quorum_release::decide(time_point now, std::size_t released, std::size_t open, std::size_t silent) {
+  const bool may_be_decided = released + open >= needed_ || released + silent < needed_;
+  if (released >= needed_) {
+    end_ = release_outcome::released;
+  } else if (released + open + silent < needed_) {
+    end_ = release_outcome::already_lost;
+  } else if (!may_be_decided || now >= give_up_at_) {
+    end_ = release_outcome::unknown;
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a lease of a quorum back: on all servers, also where no vote of it is known (B55). It is over when a majority
-// has said that nothing of it is left there: then nobody can have it any more, and others can. Of a semaphore, which
-// may take more votes, fewer than a majority would do for the first.
+// Gives a lease of a quorum back: on all servers, also where no vote of it is known (B55). It is over when as many as
+// made it have given it back, so that it was ours and others can have it; or when so many have nothing of it that it
+// was not, and may be somebody else's (B47, C5).
 #pragma once
 
 #include "engine/quorum_call.hpp"
@@ -18,22 +18,24 @@ namespace holdfast::engine {
 class quorum_release final : public quorum_call {
 public:
   // `votes`: as of quorum_keeper::let_go.
-  quorum_release(voters& all, script::lock_keys keys, const owner_id& owner, std::vector<quorum_vote> votes,
-                 time_point give_up_at);
+  quorum_release(voters& all, script::lock_keys keys, const owner_id& owner, votes_left votes, time_point give_up_at);
 
   void step(time_point now) override;
   time_point wake_at() const override { return give_up_at_; }
   bool is_over() const override { return end_.has_value(); }
 
-  // Only when is_over(). already_lost: a majority had nothing of it any more.
+  // Only when is_over(). already_lost: too many had nothing of it any more.
   release_outcome end() const { return *end_; }
   // Has this server nothing of it, now and for ever? If not it is to be released there in the background.
   bool is_settled(std::size_t node) const { return is_settled_[node]; }
 
 private:
+  void decide(time_point now, std::size_t released, std::size_t open, std::size_t silent);
+
   script::lock_keys keys_;
   owner_id owner_;
   std::vector<quorum_vote> votes_;
+  std::size_t needed_;
   time_point give_up_at_;
   bool is_asked_ = false;
   std::vector<bool> is_settled_;

@@ -32,6 +32,18 @@ TEST_F(with_quorum, release_leaves_nothing_on_any_server_B55) {
   EXPECT_TRUE(make().try_acquire("x", brief));
 }
 
+// Its key was deleted on two of the three, as an operator can, and the third still has its vote.
+TEST_F(with_quorum, a_lock_that_another_has_is_not_released_C5) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
+  have_all_votes(held);
+  for (const int i : {0, 1}) ask(i, {"DEL", "hf:{x}"});
+  auto others = make();
+  const auto next = others.acquire("x", brief);
+  EXPECT_EQ(held.release(), release_outcome::already_lost);
+  EXPECT_TRUE(next.valid());
+}
+
 TEST_F(with_quorum, a_lease_that_is_dropped_is_released_in_the_background) {
   auto locks = make();
   { const auto held = locks.acquire("x", brief); }
