@@ -107,7 +107,8 @@ struct client_options {
   // What will not pass (a wrong password), or three refused connections where there never was one, is not waited for.
   std::chrono::milliseconds timeout = std::chrono::seconds{5};
 
-  // The longest ttl that acquire accepts. A longer one lengthens the quarantine.
+  // The longest ttl that acquire accepts. A longer one lengthens the quarantine, and a server that may be a replica for
+  // a time needs a repl-backlog-ttl (an hour, by default) that is no shorter.
   // Use the same on every client. 100 ms to 24 h.
   std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
 

@@ -3,6 +3,7 @@
 
 #include "client/sentinel_report.hpp"
 #include "client/server_report.hpp"
+#include "client/settings.hpp"
 #include "net/clock.hpp"
 #include "resp/info.hpp"
 #include "resp/writer.hpp"
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -52,6 +55,16 @@ void measure_round_trip(client_state& state, const std::shared_ptr<node>& whom, 
   }
 }
 
+// Of the pair that CONFIG GET answers with.
+std::optional<std::chrono::seconds> seconds_in(const resp::value& reply) {
+  const auto* pair = reply.as_array();
+  const auto* text = pair && pair->size() == 2 ? (*pair)[1].as_bulk() : nullptr;
+  std::int64_t seconds = 0;
+  if (!text || std::from_chars(text->data(), text->data() + text->size(), seconds).ec != std::errc{})
+    return std::nullopt;
+  return std::chrono::seconds{seconds};
+}
+
 void read_info(client_state& state, const std::shared_ptr<node>& whom, const std::string& where, diagnosis& result) {
   const auto reply = state.ask_all(whom, std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
@@ -71,6 +84,14 @@ void read_info(client_state& state, const std::shared_ptr<node>& whom, const std
                        .is_replaced = state.has_sentinels() || state.cluster(),
                        .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};
   for (auto& one : judge_info(where, *info, what)) result.findings.push_back(std::move(one));
+}
+
+// Who trusts that nothing is forgotten has no quarantine that could miss it.
+void read_backlog(client_state& state, const std::shared_ptr<node>& whom, diagnosis& result) {
+  if (state.options().quarantine == quarantine_mode::trust_every_write_is_synced) return;
+  const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", "repl-backlog-ttl"})})[0];
+  const auto found = judge_backlog(seconds_in(reply), hold_of(state.options()));
+  if (found) result.findings.push_back(*found);
 }
 
 void judge_quarantine(client_state& state, diagnosis& result) {
@@ -158,6 +179,7 @@ void judge_cluster(client_state& state, diagnosis& result) {
     const std::string where = net::text_of(one.where);
     const std::size_t before = result.findings.size();
     read_info(state, one.at, where, result);
+    read_backlog(state, one.at, result);
     for (std::size_t i = before; i < result.findings.size(); ++i) {
       auto& what = result.findings[i].what;
       if (!what.starts_with(where)) what.insert(0, where + ": ");
@@ -189,6 +211,7 @@ void diagnose_servers(client_state& state, diagnosis& result) {
     judge_cluster(state, result);
   } else {
     read_info(state, servers.front(), result.endpoint, result);
+    read_backlog(state, servers.front(), result);
   }
   if (state.has_sentinels()) {
     const auto& whom = state.sentinels();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be seen of a quorum: one lock, all locks, and whether its servers can be used.
-#include "client/diagnose.hpp"
+// What is to be seen of a quorum: one lock, and all locks.
 #include "client/quorum.hpp"
 #include "client/quorum_break.hpp"
 #include "client/survey.hpp"
@@ -267,49 +266,6 @@ void declare_on_quorum(client_state& state) {
     }
   }
   if (first) throw error{*first};
-}
-
-namespace {
-
-// While a majority is there, locks are granted all the same.
-finding one_is_down(std::string what, std::size_t answered, std::size_t size) {
-  const std::size_t majority = size / 2 + 1;
-  if (answered < majority) {
-    return {finding::severity::error, "E10", std::move(what),
-            fmt::format("start it: no lock is granted while a majority of the {} is down", size)};
-  }
-  const std::size_t more = answered - majority + 1;
-  return {finding::severity::warning, "E10", std::move(what),
-          more == 1 ? "start it: when one more is down, no lock is granted"
-                    : fmt::format("start it: when {} more are down, no lock is granted", more)};
-}
-
-}  // namespace
-
-void diagnose_quorum(client_state& state, diagnosis& result) {
-  auto& of = *state.of_quorum();
-  // Whether they are there. Whether they are of our list, a lock will tell.
-  const auto what = script::inspect(state.keys_of(state.name_of("holdfast-doctor")));
-  const auto there = ask_all(state, what, state.options().timeout);
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    if (!there.nodes[i].trouble.empty()) {
-      result.findings.push_back(one_is_down(of.name(i) + ": " + there.nodes[i].trouble, there.answered, of.size()));
-      continue;
-    }
-    auto one = diagnose(*of.client_of(i));
-    result.server_version = one.server_version;
-    result.role = one.role;
-    result.eviction_policy = one.eviction_policy;
-    result.round_trip_median = std::max(result.round_trip_median, one.round_trip_median);
-    result.round_trip_max = std::max(result.round_trip_max, one.round_trip_max);
-    result.quarantine = std::max(result.quarantine, one.quarantine);
-    for (auto& f : one.findings) {
-      if (f.level == finding::severity::ok) continue;
-      f.what = of.name(i) + ": " + f.what;
-      result.findings.push_back(std::move(f));
-    }
-  }
-  result.mode = fmt::format("quorum of {}", of.size());
 }
 
 }  // namespace detail

@@ -145,6 +145,19 @@ void judge_version(std::string_view info, findings& out) {
 
 }  // namespace
 
+std::optional<finding> judge_backlog(std::optional<std::chrono::seconds> backlog_ttl, std::chrono::milliseconds hold) {
+  constexpr std::chrono::hours of_redis{1};
+  const auto forgets_after = backlog_ttl.value_or(of_redis);
+  if (forgets_after == std::chrono::seconds{0} || forgets_after >= hold) return std::nullopt;  // 0: never.
+  const auto least = std::chrono::ceil<std::chrono::seconds>(hold).count();
+  return finding{
+      severity::warning, "E23",
+      fmt::format("{} s after its last replica left it cannot be seen that it was a replica itself, and forgot "
+                  "locks; they may live for {} s (repl-backlog-ttl{})",
+                  forgets_after.count(), least, backlog_ttl ? "" : ", if nobody changed it: CONFIG is denied"),
+      fmt::format("CONFIG SET repl-backlog-ttl {}, or a smaller max_ttl", least)};
+}
+
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what) {
   findings out;
   judge_eviction(endpoint, info, out);

@@ -5,6 +5,8 @@
 
 #include <holdfast/info.hpp>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +21,11 @@ struct relied_on {
   bool is_replaced = false;  // By a replica, when it fails: there are sentinels.
   bool syncs_all = false;    // Every write, so that a restart forgets none.
 };
+
+// `backlog_ttl`: its repl-backlog-ttl; empty: it does not say, so Redis' own default is taken for it. `hold`: for how
+// long a lease may live on that it has forgotten. Behind the former nothing shows any more that it was a replica for a
+// time (P19, docs/decisions/0012-quarantine.md).
+std::optional<finding> judge_backlog(std::optional<std::chrono::seconds> backlog_ttl, std::chrono::milliseconds hold);
 
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
 

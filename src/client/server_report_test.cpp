@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@ inline namespace v0 {
 namespace detail {
 namespace {
 
+using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -34,6 +38,23 @@ std::vector<std::string> said_of(const std::string& info, const relied_on& what 
 TEST(server_report, has_nothing_to_say_of_a_server_alone) { EXPECT_THAT(said_of(good), IsEmpty()); }
 
 TEST(server_report, has_nothing_to_say_of_what_it_cannot_see) { EXPECT_THAT(said_of(""), IsEmpty()); }
+
+std::string said_of_backlog(std::optional<std::chrono::seconds> ttl, std::chrono::milliseconds hold) {
+  const auto found = judge_backlog(ttl, hold);
+  return found ? found->what + " / " + found->fix : "";
+}
+
+// Behind it a promoted server looks like one that was a primary all the time.
+TEST(server_report, wants_a_backlog_that_is_kept_for_longer_than_a_lease_may_live_P19) {
+  EXPECT_EQ(said_of_backlog(61s, 60'500ms), "");
+  EXPECT_EQ(said_of_backlog(0s, 60'500ms), "") << "it is never given up";
+  EXPECT_THAT(said_of_backlog(60s, 60'500ms), HasSubstr("/ CONFIG SET repl-backlog-ttl 61,"));
+}
+
+TEST(server_report, takes_the_default_for_a_backlog_ttl_that_it_may_not_see_P19) {
+  EXPECT_EQ(said_of_backlog(std::nullopt, 1h), "");
+  EXPECT_THAT(said_of_backlog(std::nullopt, 1h + 1ms), AllOf(HasSubstr("CONFIG is denied"), HasSubstr("ttl 3601,")));
+}
 
 TEST(server_report, names_the_eviction_policy) {
   EXPECT_THAT(said_of("maxmemory_policy:allkeys-lru\r\n"), ElementsAre(HasSubstr("'allkeys-lru'")));

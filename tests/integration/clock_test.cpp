@@ -4,10 +4,19 @@
 #include "integration/fixture.hpp"
 #include "support/skewed_clock.hpp"
 
+#include <gmock/gmock.h>
+
+#include <algorithm>
 #include <atomic>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
 
 struct with_clock {
   skewed_clock clock_;
@@ -141,6 +150,42 @@ TEST_F(quorum_of_clocks, that_went_on_vote_at_the_first_try_P11) {
     auto got = locks.try_acquire("x", {.ttl = 5s});
     ASSERT_TRUE(got.has_value()) << step.count();
     EXPECT_EQ(got->release(), release_outcome::released);
+  }
+}
+
+// ---- one of a quorum ----
+
+class quorum_with_a_clock : public with_clock, public testing::Test {
+protected:
+  std::vector<finding> found() {
+    const auto part = [](const redis_server& of) { return "127.0.0.1:" + std::to_string(of.port()); };
+    client_options how;
+    how.max_ttl = 3s;
+    how.timeout = 2s;
+    auto all =
+        client{"redis+quorum://" + part(skewed_) + "," + part(second_) + "," + part(third_), how}.diagnose().findings;
+    std::erase_if(all, [](const finding& f) { return f.code != "E10"; });
+    return all;
+  }
+
+  redis_server skewed_{{.tcp = true, .environment = clock_.environment()}};
+  redis_server second_{{.tcp = true}};
+  redis_server third_{{.tcp = true}};
+};
+
+// More than half of max_ttl away its votes do not count (P24).
+TEST_F(quorum_with_a_clock, doctor_says_whose_vote_does_not_count_P24) {
+  EXPECT_THAT(found(), IsEmpty());
+  clock_.set(4s);
+  const auto one = found();
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].level, finding::severity::warning);
+  EXPECT_THAT(one[0].what, AllOf(StartsWith("127.0.0.1:" + std::to_string(skewed_.port())), HasSubstr("s ahead of")));
+  EXPECT_THAT(one[0].fix, HasSubstr("when one more is down, no lock is granted"));
+  second_.kill();
+  for (const auto& f : found()) {
+    EXPECT_EQ(f.level, finding::severity::error) << f.what;
+    EXPECT_THAT(f.fix, HasSubstr("no lock is granted while a majority"));
   }
 }
 

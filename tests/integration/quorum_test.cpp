@@ -32,12 +32,13 @@ TEST_F(with_quorum, release_leaves_nothing_on_any_server_B55) {
   EXPECT_TRUE(make().try_acquire("x", brief));
 }
 
-// Its key was deleted on two of the three, as an operator can, and the third still has its vote.
+// Its key was deleted on all but one of them, as an operator can.
 TEST_F(with_quorum, a_lock_that_another_has_is_not_released_C5) {
   auto locks = make();
   auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
-  have_all_votes(held);
-  for (const int i : {0, 1}) ask(i, {"DEL", "hf:{x}"});
+  const int last = value(0).empty() ? 1 : 0;
+  for (int i = 0; i < size(); ++i)
+    if (i != last) ask(i, {"DEL", "hf:{x}"});
   auto others = make();
   const auto next = others.acquire("x", brief);
   EXPECT_EQ(held.release(), release_outcome::already_lost);

@@ -74,6 +74,18 @@ TEST_F(server_state, eviction_policy_is_a_finding) {
   EXPECT_NE(found->fix.find("noeviction"), std::string::npos);
 }
 
+// Then nothing shows that it was a replica for a time, and forgot.
+TEST_F(server_state, a_backlog_that_is_given_up_sooner_than_a_lease_ends_is_a_finding_P19) {
+  const auto backlog = [this] {
+    const auto seen = make_client().diagnose();
+    return std::count_if(seen.findings.begin(), seen.findings.end(),
+                         [](const finding& f) { return f.what.find("repl-backlog-ttl") != std::string::npos; });
+  };
+  EXPECT_EQ(backlog(), 0);
+  server_("CONFIG", "SET", "repl-backlog-ttl", "5");
+  EXPECT_EQ(backlog(), 1);
+}
+
 // How long round trips take is the test machine's affair.
 TEST_F(server_state, healthy_server_has_no_finding_above_ok) {
   const auto seen = make_client().diagnose();
