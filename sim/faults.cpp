@@ -163,9 +163,14 @@ void trouble::strike_server(fault what) {
       const auto& all = server.redis().all();
       if (all.empty()) return;
       const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(rng_.below(all.size())))->first;
+      // Of a lock that was broken at its expiry the value has less than its ttl from then on, and so has each renewal
+      // that nothing refuses any more (seed 52332).
+      const auto& locks = in_->what().locks;
+      const bool is_break =
+          std::any_of(locks.begin(), locks.end(), [&](const lock& l) { return l.keys.broken() == key; });
       server.operate({"DEL", key});
       in_->disturb(cause::data_lost, duration{0});
-      in_->disturb(cause::keys_deleted, duration{0});
+      in_->disturb(cause::keys_deleted, is_break ? in_->what().horizon + 30s : duration{0});
       break;
     }
     case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); break;
