@@ -23,6 +23,7 @@ enum class canary_switch {
   hands_on_what_is_not_reserved,
   parts_are_lost_alone,
   waits_half_as_long,
+  answers_count_from_when_they_came,
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,

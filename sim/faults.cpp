@@ -104,23 +104,33 @@ void trouble::strike_network(fault what) {
 void trouble::strike_process(fault what) {
   process* who = somebody();
   if (!who || !who->is_running()) return;
-  const int number = who->number();
-  const duration time =
-      rng_.any_size(std::max<duration>(1ms, duration{in_->what().ttl} / 4), 3 * duration{in_->what().ttl});
+  const duration ttl = in_->what().ttl;
+  const duration time = rng_.any_size(std::max<duration>(1ms, ttl / 4), 3 * ttl);
   if (what == fault::kills || what == fault::host_deaths) {
     who->die(what == fault::kills ? process::death::process : process::death::host);
     return in_->replace(*who, rng_.any_size(1ms, 2s));
   }
-  who->pause();
+  if (rng_.chance(50)) return stop(*who, what, time);
+  // While a renewal is on its way: its answer is read when the process runs again, behind the deadline perhaps, and
+  // before the one that it would move it to (P13c).
+  who->at_next_renewal([this, who, what, until_late = rng_.span(ttl / 4, 3 * ttl / 2)] {
+    if (!is_over_ && who->is_running()) stop(*who, what, until_late);
+  });
+}
+
+void trouble::stop(process& who, fault how, duration time) {
+  const int number = who.number();
+  if (in_->is_tracing()) in_->say(fmt::format("p{} stands still for {} ms", number, time / 1ms));
+  who.pause();
   in_->befall(number, time + 1s);
-  if (what == fault::suspends) {
+  if (how == fault::suspends) {
     for (std::size_t i = 0; i < in_->servers().size(); ++i) {
       for (const int id : in_->servers().net(i).connections_of(number)) {
         if (rng_.chance(70)) in_->servers().net(i).cut(id);
       }
     }
   }
-  in_->queue().after(time, [who] { who->resume(); });
+  in_->queue().after(time, [&who] { who.resume(); });
 }
 
 void trouble::strike_server(fault what) {
@@ -153,9 +163,14 @@ void trouble::strike_server(fault what) {
       const auto& all = server.redis().all();
       if (all.empty()) return;
       const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(rng_.below(all.size())))->first;
+      // Of a lock that was broken at its expiry the value has less than its ttl from then on, and so has each renewal
+      // that nothing refuses any more (seed 52332).
+      const auto& locks = in_->what().locks;
+      const bool is_break =
+          std::any_of(locks.begin(), locks.end(), [&](const lock& l) { return l.keys.broken() == key; });
       server.operate({"DEL", key});
       in_->disturb(cause::data_lost, duration{0});
-      in_->disturb(cause::keys_deleted, duration{0});
+      in_->disturb(cause::keys_deleted, is_break ? in_->what().horizon + 30s : duration{0});
       break;
     }
     case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); break;

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node.hpp"
 
+#include "script/source.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace holdfast::sim {
+
+bool has_renewal(std::string_view requests) {
+  return requests.find(script::find(script::id::renew).sha1) != requests.npos ||
+         requests.find(script::find(script::id::renew_counted).sha1) != requests.npos;
+}
 
 node::node(const settings& what, base::random_source& rng, engine::keeper_listener& listener, hooks tell)
     : caller{what.commands,

@@ -31,7 +31,9 @@ struct wire {
   network* net = nullptr;                       // It leads over this one.
   engine::named_primary::term_number term = 0;  // To this primary.
   int attempt = 0;
+  bool has_open_renewal = false;  // Since when nothing was read from it.
 };
+bool has_renewal(std::string_view requests);
 
 class node {
 public:

@@ -80,7 +80,8 @@ watch::settings process::watch_settings() const {
 }
 
 watch::hooks process::watch_hooks() {
-  return {[this] { return now(); }, [this](std::function<void()> then) { when_running(std::move(then)); }};
+  return {[this] { return now(); },
+          [this](std::function<void()> then) { when_running(missed_news::watches, std::move(then)); }};
 }
 
 // ---- what befalls it ----
@@ -93,9 +94,9 @@ void process::resume() {
   resumed_at_ = events_->now();
   // Which of its threads runs first is chance: who looks after timers, or who reads what has come meanwhile.
   if (what_.rng.chance(50)) drive();
+  const bool is_in_order = what_.rng.chance(30);
   while (!missed_.empty() && is_running()) {
-    const auto what = std::move(missed_.front());
-    missed_.pop_front();
+    const auto what = is_in_order ? missed_.take_first() : missed_.take_any(what_.rng);
     what();
   }
   if (is_running()) drive();
@@ -121,9 +122,9 @@ void process::die(death how) {
   leases_.clear();
 }
 
-void process::when_running(std::function<void()> what) {
+void process::when_running(missed_news::source from, std::function<void()> what) {
   if (is_dead_) return;
-  if (is_paused_) return missed_.push_back(std::move(what));
+  if (is_paused_) return missed_.push(from, std::move(what));
   what();
 }
 
@@ -148,7 +149,7 @@ wire* process::wire_of(int id) {
 }
 
 void process::on_connected(int id) {
-  when_running([this, id] {
+  when_running(id, [this, id] {
     wire* of = wire_of(id);
     if (!of) return;
     of->is_open = true;
@@ -158,7 +159,7 @@ void process::on_connected(int id) {
 }
 
 void process::on_refused(int id) {
-  when_running([this, id] {
+  when_running(id, [this, id] {
     wire* of = wire_of(id);
     if (!of) return;
     of->id = 0;
@@ -168,19 +169,22 @@ void process::on_refused(int id) {
 }
 
 void process::on_bytes(int id, std::string_view bytes) {
-  const auto read = [this, id](std::string_view text) {
-    wire* of = wire_of(id);
-    if (!of) return;
-    of->channel->on_bytes(now(), text);
-    if (of->channel->must_close()) close(*of);
-    drive();
-  };
-  if (is_running()) return read(bytes);
-  when_running([read, text = std::string{bytes}] { read(text); });
+  if (is_running()) return read(id, bytes, now());
+  when_running(id, [this, id, text = std::string{bytes}, came_at = now()] { read(id, text, came_at); });
+}
+
+void process::read(int id, std::string_view bytes, time_point came_at) {
+  wire* of = wire_of(id);
+  if (!of) return;
+  if (is_late_answer(*of, now())) tell_.on_late_answer();
+  const bool is_known_late = !tell_.is_planted(canary_switch::answers_count_from_when_they_came);
+  of->channel->on_bytes(is_known_late ? now() : came_at, bytes);
+  if (of->channel->must_close()) close(*of);
+  drive();
 }
 
 void process::on_closed(int id) {
-  when_running([this, id] {
+  when_running(id, [this, id] {
     wire* of = wire_of(id);
     if (!of) return;
     of->id = 0;
@@ -200,6 +204,7 @@ void process::close(wire& of) {
 void process::connect(wire& of, node& at) {
   ++of.attempt;
   of.term = 0;
+  of.has_open_renewal = false;
   if (map_watch_) return connect_in_cluster(of, at);
   if (!watch_) {
     of.net = net_;
@@ -233,6 +238,10 @@ void process::flush(wire& of) {
   auto& bytes = of.channel->output();
   if (!of.is_open || bytes.empty()) return;
   if (of.net->is_open(of.id)) of.net->send(of.id, bytes);
+  if (has_renewal(bytes)) {
+    of.has_open_renewal = true;
+    if (at_renewal_) events_->after(duration{0}, std::exchange(at_renewal_, {}));
+  }
   bytes.clear();
 }
 

@@ -10,6 +10,7 @@
 #include "cluster/map_watch.hpp"
 #include "cluster/slot_views.hpp"
 #include "facts.hpp"
+#include "missed_news.hpp"
 #include "network.hpp"
 #include "node.hpp"
 #include "replicas/primary_watch.hpp"
@@ -22,7 +23,6 @@
 #include "engine/release.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -113,6 +113,8 @@ public:
     std::function<void(const call_record&)> on_call_ended{};
     std::function<void(const hold&)> on_hold{};
     std::function<void(const hold&)> on_extended{};
+    // A renewal was answered behind the deadline of a lease at which nobody had looked since.
+    std::function<void()> on_late_answer{};
     // It is held with others from now on, and for as long as they.
     std::function<void(const hold&)> on_joined{};
     std::function<void(const hold&, hold_end)> on_hold_ended{};
@@ -162,6 +164,8 @@ public:
   // ---- what befalls it ----
   void pause();
   void resume();
+  // Once, when it has sent the next renewal and nobody has answered it.
+  void at_next_renewal(std::function<void()> what) { at_renewal_ = std::move(what); }
   enum class death { process, host };
   void die(death how);
   bool is_running() const { return !is_dead_ && !is_paused_; }
@@ -236,12 +240,15 @@ private:
   void know_slot(open_call& call);
   time_point now() const { return clock_.read(events_->now()); }
   // At once, or when it runs again.
-  void when_running(std::function<void()> what);
+  void when_running(missed_news::source from, std::function<void()> what);
+  void when_running(std::function<void()> what) { when_running(missed_news::timers, std::move(what)); }
   void drive();
   void drive_one(node& what, time_point at);
   void prepare(wire& of, node& whose);
   void connect(wire& of, node& at);
   void flush(wire& of);
+  void read(int id, std::string_view bytes, time_point came_at);
+  bool is_late_answer(wire& of, time_point at) const;
   void close(wire& of);
   wire* wire_of(int id);
   bool conclude_ended();
@@ -290,7 +297,8 @@ private:
   std::list<owned> leases_;
   std::map<std::string, core::hand_over_queue> turns_;  // By holder key.
   std::list<turn_waiter_ptr> turn_waiters_;
-  std::deque<std::function<void()>> missed_;  // While it was paused.
+  missed_news missed_;  // While it was paused.
+  std::function<void()> at_renewal_{};
   std::vector<std::pair<customer*, std::function<void(customer&)>>> news_;
   instant wake_planned_at_ = end_of_time;
   std::uint64_t wake_number_ = 0;

@@ -149,6 +149,14 @@ void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc rea
   for (const auto& one : ours->all) end(one.lock(), how);
 }
 
+bool process::is_late_answer(wire& of, time_point at) const {
+  if (!std::exchange(of.has_open_renewal, false)) return false;
+  return std::any_of(leases_.begin(), leases_.end(), [&](const owned& o) {
+    const time_point ends = o.lease->deadline.at();
+    return &o.lease->kept_at->keeping == &of && ends != time_point{} && ends <= at;
+  });
+}
+
 void process::on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration) {
   const auto ours = std::static_pointer_cast<kept_lease>(lease);
   const time_point ends = now() + ours->deadline.left(now());

@@ -46,7 +46,7 @@ void print_statistics(const statistics& what, double seconds) {
   static constexpr std::array holds{"let_go", "lost", "died", "held_too_long", "handed_on"};
   print_counts("leases", what.holds, [](std::size_t i) { return holds[i]; });
   fmt::print("{:<10} {}\n", "joined", what.joined);
-  fmt::print("{:<10} {}\n", "renewals", what.extensions);
+  fmt::print("{:<10} {}, {} answered behind the deadline\n", "renewals", what.extensions, what.late_answers);
   static constexpr std::array releases{"released", "already_lost", "unknown"};
   print_counts("releases", what.releases, [](std::size_t i) { return releases[i]; });
   static constexpr std::array downgrades{"reads", "gone", "unknown"};

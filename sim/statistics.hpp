@@ -30,7 +30,8 @@ struct statistics {
   std::array<std::uint64_t, 6> rounds{};      // Of a quorum: quorum_round::result.
   std::array<std::uint64_t, 6> turns{};       // Of its waiters, in the line of one server: call_end.
   std::uint64_t extensions = 0;
-  std::uint64_t joined = 0;  // Leases that were held with others.
+  std::uint64_t late_answers = 0;  // To renewals, behind the deadline of a lease at which nobody had looked since.
+  std::uint64_t joined = 0;        // Leases that were held with others.
   std::uint64_t commands = 0;
   // How many schedules had so many events: in steps of 10, the last for all above.
   std::array<std::uint64_t, 1000> sizes{};

@@ -275,6 +275,10 @@ process::hooks world::process_hooks() {
     }
     for (auto& c : checkers_) c->on_extended(one);
   };
+  h.on_late_answer = [this] {
+    ++statistics_->late_answers;
+    say("a renewal is answered behind the deadline");
+  };
   h.on_joined = [this](const hold& one) {
     ++statistics_->joined;
     if (keeps_trace_) {

@@ -160,6 +160,7 @@ private:
   void move_a_slot();
   void finish_move(instant began_at);
   void strike_process(fault what);
+  void stop(process& who, fault how, duration time);
   void strike_server(fault what);
   void strike_rights(fault what);
   void break_something();

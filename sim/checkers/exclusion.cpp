@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 namespace holdfast::sim {
 
@@ -23,16 +24,7 @@ class exclusion final : public checker {
 public:
   using checker::checker;
 
-  void on_hold(const hold& one) override {
-    auto& all = valid_[one.lock];
-    const instant now = in().now();
-    std::erase_if(all, [&](const hold& h) { return h.valid_until <= now; });
-    int taken = one.permits;
-    for (const auto& h : all) taken += h.permits;
-    const instant granted_at = one.counted_from - longest_window;
-    if (one.valid_until > now && taken > in().largest_size(one.lock, granted_at)) judge(one, all);
-    all.push_back(one);
-  }
+  void on_hold(const hold& one) override { let_in(one, "got"); }
   void on_extended(const hold& one) override { change(one); }
   void on_narrowed(const hold& one) override { change(one); }
   void on_hold_ended(const hold& one, hold_end) override {
@@ -40,12 +32,27 @@ public:
   }
 
 private:
+  void let_in(const hold& one, std::string_view how) {
+    auto& all = valid_[one.lock];
+    const instant now = in().now();
+    std::erase_if(all, [&](const hold& h) { return h.valid_until <= now; });
+    int taken = one.permits;
+    for (const auto& h : all) taken += h.permits;
+    const instant granted_at = one.counted_from - longest_window;
+    if (one.valid_until > now && taken > in().largest_size(one.lock, granted_at)) judge(one, all, how);
+    all.push_back(one);
+  }
+  // Others may have come since one that is not there any more was over (P13c).
   void change(const hold& one) {
-    for (auto& h : valid_[one.lock]) {
-      if (h.number == one.number) h = one;
+    auto& all = valid_[one.lock];
+    const auto known = std::find_if(all.begin(), all.end(), [&](const hold& h) { return h.number == one.number; });
+    if (known != all.end()) {
+      *known = one;
+    } else if (one.valid_until > in().now()) {
+      let_in(one, "has again");
     }
   }
-  void judge(const hold& one, const std::vector<hold>& others) {
+  void judge(const hold& one, const std::vector<hold>& others, std::string_view how) {
     instant since = one.counted_from;
     for (const auto& h : others) since = std::min(since, h.counted_from);
     // The new primary's clock measures for how long it grants nothing, and the old one may go on renewing meanwhile.
@@ -54,10 +61,9 @@ private:
         in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, since);
     if (why) return in().attribute(why->what);
     const auto& first = others.front();
-    in().complain("C1",
-                  fmt::format("lock {}: process {} got token {} while process {} is valid with token {} for {} us",
-                              one.lock, one.process, one.token, first.process, first.token,
-                              (first.valid_until - in().now()).count() / 1000));
+    in().complain("C1", fmt::format("lock {}: process {} {} token {} while process {} is valid with token {} for {} us",
+                                    one.lock, one.process, how, one.token, first.process, first.token,
+                                    (first.valid_until - in().now()).count() / 1000));
   }
 
   std::map<int, std::vector<hold>> valid_;

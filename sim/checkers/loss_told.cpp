@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // C4: the loss of a lease is told once, and no later than its deadline while the process runs; valid() is false from
-// the deadline on, also as the first thing after a pause, and from the end of its longest hold on (R14).
+// the deadline on, also as the first thing after a pause, and from the end of its longest hold on (R14). So nothing
+// moves a deadline that has passed, also when nobody has looked at it since (P13c).
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -17,7 +19,15 @@ public:
   using checker::checker;
 
   void on_hold(const hold& one) override { held_[one.number] = one; }
-  void on_extended(const hold& one) override { held_[one.number] = one; }
+  void on_extended(const hold& one) override {
+    const auto had = held_.find(one.number);
+    if (had != held_.end() && in().now() >= had->second.valid_until && one.valid_until > in().now()) {
+      in().complain("C4", fmt::format("process {}, lock {}, token {}: comes back {} us after its deadline, for {} us",
+                                      one.process, one.lock, one.token, us(in().now() - had->second.valid_until),
+                                      us(one.valid_until - in().now())));
+    }
+    held_[one.number] = one;
+  }
   void on_hold_ended(const hold& one, hold_end how) override {
     held_.erase(one.number);
     if (how != hold_end::lost && how != hold_end::held_too_long) return;
@@ -44,8 +54,9 @@ private:
   }
   void complain(const hold& one, const char* what) {
     in().complain("C4", fmt::format("process {}, lock {}, token {}: {}, which was {} us ago", one.process, one.lock,
-                                    one.token, what, (in().now() - one.valid_until).count() / 1000));
+                                    one.token, what, us(in().now() - one.valid_until)));
   }
+  static std::int64_t us(duration time) { return time.count() / 1000; }
 
   std::map<int, hold> held_;
   std::set<int> told_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quorum/quorum_client.hpp"
 
+#include "node.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,11 +78,13 @@ void quorum_client::resume() {
   is_paused_ = false;
   if (what_.planted == canary_switch::clock_stands_in_a_pause) stood_still_ += events_->now() - paused_at_;
   if (rng_.chance(50)) drive();
+  const bool is_in_order = rng_.chance(30);
+  is_driving_ = what_.planted == canary_switch::answers_count_from_when_they_came;
   while (!missed_.empty() && is_running()) {
-    const auto what = std::move(missed_.front());
-    missed_.pop_front();
+    const auto what = is_in_order ? missed_.take_first() : missed_.take_any(rng_);
     what();
   }
+  is_driving_ = false;
   if (is_running()) drive();
   lines_.resume();
 }
@@ -100,19 +104,24 @@ instant quorum_client::when(time_point at) const {
   return found == end_of_time ? found : found + stood_still_;
 }
 
-void quorum_client::when_running(std::function<void()> what) {
+void quorum_client::when_running(missed_news::source from, std::function<void()> what) {
   if (is_dead_) return;
-  if (is_paused_) return missed_.push_back(std::move(what));
+  if (is_paused_) return missed_.push(from, std::move(what));
   what();
 }
 
 void quorum_client::after(duration wait, std::function<void()> what) {
   events_->after(wait, [this, what = std::move(what)] {
-    when_running([this, what] {
+    when_running(missed_news::timers, [this, what] {
       what();
       drive();
     });
   });
+}
+
+missed_news::source quorum_client::source_of(const wire& of) const {
+  const auto at = std::find_if(wires_.begin(), wires_.end(), [&](const wire& one) { return &one == &of; });
+  return 1 + static_cast<int>(at - wires_.begin());
 }
 
 std::vector<int> quorum_client::connections_to(std::size_t node) const {
@@ -126,7 +135,7 @@ std::vector<int> quorum_client::connections_to(std::size_t node) const {
 // ---- the network ----
 
 void quorum_client::wire::on_connected(int which) {
-  of->when_running([this, which] {
+  of->when_running(of->source_of(*this), [this, which] {
     if (which != id) return;
     is_open = true;
     channel->on_connected(of->now());
@@ -135,7 +144,7 @@ void quorum_client::wire::on_connected(int which) {
 }
 
 void quorum_client::wire::on_refused(int which) {
-  of->when_running([this, which] {
+  of->when_running(of->source_of(*this), [this, which] {
     if (which != id) return;
     id = 0;
     channel->on_closed(of->now(), {errc::cannot_connect, "Connection refused", false, true});
@@ -144,16 +153,30 @@ void quorum_client::wire::on_refused(int which) {
 }
 
 void quorum_client::wire::on_bytes(int which, std::string_view bytes) {
-  of->when_running([this, which, text = std::string{bytes}] {
-    if (which != id) return;
-    channel->on_bytes(of->now(), text);
-    if (channel->must_close()) of->close(*this);
-    of->drive();
+  of->when_running(of->source_of(*this), [this, which, text = std::string{bytes}, came_at = of->now()] {
+    if (which == id) of->read(*this, text, came_at);
+  });
+}
+
+void quorum_client::read(wire& from, std::string_view bytes, time_point came_at) {
+  if (is_late_answer(from)) tell_.on_late_answer();
+  const bool is_known_late = what_.planted != canary_switch::answers_count_from_when_they_came;
+  from.channel->on_bytes(is_known_late ? now() : came_at, bytes);
+  if (!is_known_late) keeper_.on_wake(came_at);
+  if (from.channel->must_close()) close(from);
+  drive();
+}
+
+bool quorum_client::is_late_answer(wire& of) const {
+  if (!std::exchange(of.has_open_renewal, false)) return false;
+  return std::any_of(leases_.begin(), leases_.end(), [&](const lease_ptr& one) {
+    const time_point ends = one->deadline.at();
+    return ends != time_point{} && ends <= now();
   });
 }
 
 void quorum_client::wire::on_closed(int which) {
-  of->when_running([this, which] {
+  of->when_running(of->source_of(*this), [this, which] {
     if (which != id) return;
     id = 0;
     is_open = false;
@@ -174,6 +197,7 @@ void quorum_client::prepare(wire& of) {
   if (!of.channel->wants_connection(at)) return;
   if (of.id != 0) close(of);
   of.channel->on_connecting(at);
+  of.has_open_renewal = false;
   of.id = of.net->connect(of, what_.number);
 }
 
@@ -181,6 +205,10 @@ void quorum_client::flush(wire& of) {
   auto& bytes = of.channel->output();
   if (!of.is_open || bytes.empty()) return;
   if (of.net->is_open(of.id)) of.net->send(of.id, bytes);
+  if (has_renewal(bytes)) {
+    of.has_open_renewal = true;
+    if (at_renewal_) events_->after(duration{0}, std::exchange(at_renewal_, {}));
+  }
   bytes.clear();
 }
 
@@ -236,85 +264,8 @@ void quorum_client::plan_wake() {
   events_->at(wake_planned_at_, [this, number = ++wake_number_] {
     if (number != wake_number_) return;
     wake_planned_at_ = end_of_time;
-    when_running([this] { drive(); });
+    when_running(missed_news::timers, [this] { drive(); });
   });
-}
-
-// ---- calls that are over, and leases ----
-
-bool quorum_client::conclude_ended() {
-  bool is_news = false;
-  for (auto at = calls_.begin(); at != calls_.end();) {
-    if (!at->flow().is_over()) {
-      ++at;
-      continue;
-    }
-    is_news = true;
-    open_call call = std::move(*at);
-    at = calls_.erase(at);
-    call.acquire ? conclude_acquire(call) : conclude_release(call);
-  }
-  return is_news;
-}
-
-void quorum_client::conclude_release(open_call& call) {
-  std::vector<bool> is_settled;
-  for (std::size_t i = 0; i < voters_.size(); ++i) is_settled.push_back(call.release->is_settled(i));
-  let_go_in_background(*call.lease, std::vector<engine::quorum_vote>(voters_.size()), is_settled);
-  tell_.on_released(call.release->end());
-  tell_released();
-}
-
-void quorum_client::end(const lease_ptr& lease, hold_end how) {
-  lease->deadline.end();
-  if (std::erase(leases_, lease) > 0) tell_.on_end(*lease, how);
-}
-
-void quorum_client::release(const lease_ptr& lease) {
-  const duration left = lease->deadline.left(now());
-  auto votes = keeper_.let_go(*lease);
-  end(lease, hold_end::released);
-  if (votes.of_each.empty() || left <= duration{0}) return drop(lease);
-  open_call call;
-  call.lease = lease;
-  call.release = std::make_unique<engine::quorum_release>(voters_, lease->keys, lease->owner, std::move(votes),
-                                                          now() + std::min(left, what_.how.timeout));
-  calls_.push_back(std::move(call));
-  drive();
-}
-
-void quorum_client::drop(const lease_ptr& lease) {
-  auto votes = keeper_.let_go(*lease).of_each;
-  end(lease, hold_end::released);
-  std::vector<bool> is_settled(voters_.size(), false);
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
-  }
-  votes.resize(voters_.size());
-  let_go_in_background(*lease, votes, is_settled);
-  tell_released();
-}
-
-void quorum_client::let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,
-                                         const std::vector<bool>& is_settled) {
-  const time_point at = now();
-  for (std::size_t i = 0; i < voters_.size(); ++i) {
-    if (is_settled[i]) continue;
-    const auto& vote = votes[i];
-    const bool may_come = vote.not_after != server_time{} && at < vote.not_after_local;
-    keeper_.release_later(at, i,
-                          {lease.keys,
-                           lease.owner,
-                           {},
-                           may_come ? vote.not_after : server_time{},
-                           may_come ? vote.not_after_local : time_point{},
-                           std::max(at, vote.not_after_local) + lease.ttl + 1s});
-  }
-}
-
-void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
-  const auto ours = std::static_pointer_cast<held>(lease);
-  end(ours, hold_end::lost);
 }
 
 }  // namespace holdfast::sim

@@ -6,6 +6,7 @@
 #include "canary.hpp"
 #include "event_queue.hpp"
 #include "facts.hpp"
+#include "missed_news.hpp"
 #include "network.hpp"
 #include "plan.hpp"
 #include "quorum/quorum_lines.hpp"
@@ -50,17 +51,19 @@ public:
     const script::part part;
   };
   struct hooks {
-    std::function<void(const held&)> on_hold{};
-    // Its deadline is what it is now, or it is over.
+    std::function<void(const held&, instant valid_until)> on_hold{};
+    // Its deadline is what it is now.
     std::function<void(const held&, instant valid_until)> on_deadline{};
     std::function<void(const held&, hold_end)> on_end{};
+    // As process::hooks.
+    std::function<void()> on_late_answer{};
     std::function<void(engine::quorum_acquire::result)> on_round{};
     std::function<void(call_end)> on_turn{};
     // An acquire has ended because for so long, it says, too few servers voted that could have.
     std::function<void(const script::part&, duration silence)> on_no_quorum{};
     // And because it is known that nothing has come of it, whatever it tried under these owner ids.
     std::function<void(int lock, const script::part&, const std::vector<owner_id>&)> on_without_effect{};
-    std::function<void(release_outcome)> on_released{};
+    std::function<void(const held&, release_outcome)> on_released{};
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
   };
@@ -102,6 +105,8 @@ public:
 
   void pause();
   void resume();
+  // Once, when it has sent the next renewal and nobody has answered it.
+  void at_next_renewal(std::function<void()> what) { at_renewal_ = std::move(what); }
   void die();
   bool is_running() const { return !is_dead_ && !is_paused_; }
   bool is_dead() const { return is_dead_; }
@@ -120,6 +125,7 @@ private:
     network* net;
     int id = 0;  // Zero: closed.
     bool is_open = false;
+    bool has_open_renewal = false;  // Since when nothing was read from it.
   };
   // One acquire, and who waits for it in the line of one server. It stays, for what may still be said to it.
   struct search final : customer {
@@ -155,7 +161,10 @@ private:
   };
 
   instant when(time_point at) const;
-  void when_running(std::function<void()> what);
+  void when_running(missed_news::source from, std::function<void()> what);
+  missed_news::source source_of(const wire& of) const;
+  void read(wire& from, std::string_view bytes, time_point came_at);
+  bool is_late_answer(wire& of) const;
   void after(duration wait, std::function<void()> what);
   void drive();
   void prepare(wire& of);
@@ -186,6 +195,7 @@ private:
   wish some_wish();
   void work_on(int job);
   void drop(const lease_ptr& lease);
+  void go_on_with(held& lease, const std::vector<engine::quorum_vote>& votes);
   void end(const lease_ptr& lease, hold_end how);
   void let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,
                             const std::vector<bool>& is_settled);
@@ -213,7 +223,8 @@ private:
   std::vector<std::unique_ptr<search>> searches_{};
   std::list<open_call> calls_{};
   std::list<lease_ptr> leases_{};
-  std::deque<std::function<void()>> missed_{};
+  missed_news missed_{};
+  std::function<void()> at_renewal_{};
   int jobs_ = 0;
   instant wake_planned_at_ = end_of_time;
   std::uint64_t wake_number_ = 0;

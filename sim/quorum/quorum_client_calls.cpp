@@ -109,10 +109,7 @@ quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won)
   keeper_.keep(lease, fmt::format("client {}", what_.number), won.votes(), won.sent_at(), renewal::automatic,
                what.part);
   leases_.push_back(lease);
-  tell_.on_hold(*lease);
-  if (const duration left = lease->deadline.left(now()); left > duration{0}) {
-    tell_.on_deadline(*lease, when(now() + left));
-  }
+  tell_.on_hold(*lease, when(now() + lease->deadline.left(now())));
   return lease;
 }
 

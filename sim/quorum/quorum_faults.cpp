@@ -96,18 +96,28 @@ void quorum_world::strike_client(fault what) {
     });
     return;
   }
-  who->pause();
-  if (what == fault::suspends) {
+  const duration ttl = plan_.ttl;
+  const duration time = trouble_.any_size(std::max<duration>(1ms, ttl / 4), 3 * ttl);
+  if (trouble_.chance(30)) return stop(*who, what, time);
+  // As in faults.cpp. Mostly: there must be enough of them for one to be the answer that makes the majority.
+  who->at_next_renewal([this, who, what, until_late = trouble_.span(ttl / 4, ttl)] {
+    if (!trouble_is_over_ && who->is_running()) stop(*who, what, until_late);
+  });
+}
+
+void quorum_world::stop(quorum_client& who, fault how, duration time) {
+  if (keeps_trace_) say(fmt::format("c{} stands still for {} ms", who.number(), time / 1ms));
+  who.pause();
+  if (how == fault::suspends) {
     for (std::size_t node = 0; node < nets_.size(); ++node) {
-      for (const int id : who->connections_to(node)) {
+      for (const int id : who.connections_to(node)) {
         if (trouble_.chance(70) && nets_[node].is_open(id)) nets_[node].cut(id);
       }
     }
   }
-  const duration time = trouble_.any_size(std::max<duration>(1ms, duration{plan_.ttl} / 4), 3 * duration{plan_.ttl});
-  auto& until = client_trouble_until_[who->number()];
+  auto& until = client_trouble_until_[who.number()];
   until = std::max(until, events_.now() + time + recovery);
-  events_.after(time, [who] { who->resume(); });
+  events_.after(time, [&who] { who.resume(); });
 }
 
 void quorum_world::strike_server(fault what, std::size_t node) {

@@ -48,13 +48,21 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
                                                : wall_clock{server_time{1795212800s + offset}, ppm};
     clocks_.push_back(clock);
     model_server::hooks hooks;
-    hooks.find_lock = [](const std::string&) -> const lock* { return nullptr; };
+    hooks.find_lock = [this](const std::string& key) -> const lock* {
+      const auto found =
+          std::find_if(plan_.locks.begin(), plan_.locks.end(), [&](const lock& l) { return l.keys.holder == key; });
+      return found == plan_.locks.end() ? nullptr : &*found;
+    };
     hooks.process_of = [](int host) { return host; };
-    hooks.on_script = [](const script_run&) {};
-    hooks.on_command = [this](const std::string&, const resp::value& reply) {
+    const auto note = [this](const resp::value& reply) {
       ++statistics_->commands;
       mix(reply.as_error() ? 1 : 0);
     };
+    hooks.on_script = [this, note, node = static_cast<std::size_t>(i)](const script_run& run) {
+      note(*run.reply);
+      check_renewal(node, run);
+    };
+    hooks.on_command = [note](const std::string&, const resp::value& reply) { note(reply); };
     servers_.emplace_back(events_, clock, scripts, std::move(hooks), i);
     nets_.emplace_back(events_, servers_.back(), seeded_random::of(plan_.seed, 'n', static_cast<std::uint64_t>(i)));
     servers_.back().attach(nets_.back());
@@ -93,13 +101,11 @@ quorum_client& quorum_world::start_client(const process_plan& what, script::quor
 
 quorum_client::hooks quorum_world::client_hooks(int client) {
   quorum_client::hooks h;
-  h.on_hold = [this, client](const quorum_client::held& one) { on_hold(client, one); };
-  h.on_deadline = [this](const quorum_client::held& one, instant until) {
-    auto& all = valid_[one.lock];
-    const auto found = all.find(one.id);
-    if (found == all.end()) return;
-    if (until > found->second.valid_until) ++statistics_->extensions;
-    found->second.valid_until = until;
+  h.on_hold = [this, client](const quorum_client::held& one, instant until) { on_hold(client, one, until); };
+  h.on_deadline = [this, client](const quorum_client::held& one, instant until) { on_deadline(client, one, until); };
+  h.on_late_answer = [this, client] {
+    ++statistics_->late_answers;
+    if (keeps_trace_) say(fmt::format("c{} reads the answer to a renewal behind the deadline", client));
   };
   h.on_end = [this, client](const quorum_client::held& one, hold_end how) {
     ++statistics_->holds[static_cast<std::size_t>(how)];
@@ -129,7 +135,8 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
     events_.after(2 * 300ms,
                   [this, client, lock, what, owners] { check_that_it_has_none(client, lock, what, owners); });
   };
-  h.on_released = [this, client](release_outcome how) {
+  h.on_released = [this, client](const quorum_client::held& one, release_outcome how) {
+    released_at_.emplace(one.owner.hex(), events_.now());
     ++statistics_->releases[static_cast<std::size_t>(how)];
     static constexpr std::array words{"released", "already lost", "unknown"};
     if (keeps_trace_) say(fmt::format("c{} release: {}", client, words[static_cast<std::size_t>(how)]));
@@ -137,167 +144,6 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
   h.complain = [this](std::string invariant, std::string what) { complain(std::move(invariant), std::move(what)); };
   h.next_number = [this] { return ++last_number_; };
   return h;
-}
-
-// ---- the invariants ----
-
-bool quorum_world::is_excused(int lock, cause& why) const {
-  instant since = events_.now();
-  for (const auto& [id, v] : valid_.at(lock)) since = std::min(since, v.got_at);
-  for (const auto& one : disturbances_) {
-    if (one.what != cause::clock_stepped && one.what != cause::keys_deleted) continue;
-    // The stamps that a node has lost may be those of longer ago.
-    if (one.at + plan_.max_ttl >= since) {
-      why = one.what;
-      return true;
-    }
-  }
-  return false;
-}
-
-void quorum_world::on_hold(int client, const quorum_client::held& one) {
-  const instant now = events_.now();
-  mix(one.token.value());
-  if (keeps_trace_) {
-    say(fmt::format("c{} holds lock {} ({} {}) with token {}", client, one.lock, one.part.mode, one.part.permits,
-                    one.token.value()));
-  }
-  const auto& of = lock_of(one.lock);
-  const int permits = of.kind == lock_kind::exclusive ? 1 : one.part.permits;
-  std::erase_if(valid_[one.lock], [&](const auto& other) { return other.second.valid_until <= now; });
-  check_room(client, one, permits);
-  valid_[one.lock][one.id] = {now, now, client, one.token.value(), permits};
-  check_token(client, one, permits == of.size);
-}
-
-void quorum_world::check_room(int client, const quorum_client::held& one, int permits) {
-  const auto& all = valid_.at(one.lock);
-  int taken = permits;
-  for (const auto& [id, other] : all) taken += other.permits;
-  if (taken <= lock_of(one.lock).size) return;
-  cause why{};
-  if (is_excused(one.lock, why)) {
-    ++statistics_->attributed[static_cast<std::size_t>(why)];
-    return;
-  }
-  const auto& other = all.begin()->second;
-  complain("C1",
-           fmt::format("lock {}: client {} got token {} while client {} is valid with token {} for {} us, {} of {}",
-                       one.lock, client, one.token.value(), other.client, other.token,
-                       (other.valid_until - events_.now()).count() / 1000, taken, lock_of(one.lock).size));
-}
-
-void quorum_world::check_token(int client, const quorum_client::held& one, bool is_all) {
-  auto& last = last_token_[one.lock];
-  auto& last_full = last_full_token_[one.lock];
-  const auto before = is_all ? last : last_full;
-  cause why{};
-  if (one.token.value() <= before && !is_excused(one.lock, why)) {
-    complain("C2",
-             fmt::format("lock {}: client {} got token {} after {}", one.lock, client, one.token.value(), before));
-  }
-  last = std::max(last, one.token.value());
-  if (is_all) last_full = std::max(last_full, one.token.value());
-}
-
-// A quarantine is no silence: who waits waits for its end.
-void quorum_world::check_silence(int client, const script::part& what, duration silence) {
-  const duration timeout = client_plans_[static_cast<std::size_t>(client)].timeout;
-  // It had less time to wait than that; or what befalls them is written by hand, and we do not know of it.
-  if (silence < timeout || !is_drawn_) return;
-  const instant since = events_.now() - timeout;
-  if (const auto own = client_trouble_until_.find(client); own != client_trouble_until_.end() && own->second > since) {
-    return;
-  }
-  const auto untroubled = static_cast<int>(std::count_if(node_trouble_until_.begin(), node_trouble_until_.end(),
-                                                         [&](instant until) { return until <= since; }));
-  if (untroubled < engine::votes_needed(servers_.size(), what)) return;
-  complain("C5", fmt::format("client {} is told that there is no quorum, and {} of {} servers were there for {} ms",
-                             client, untroubled, servers_.size(), timeout / 1ms));
-}
-
-bool quorum_world::has_vote(std::size_t node, int lock, const owner_id& owner) {
-  const auto now = std::chrono::floor<std::chrono::microseconds>(servers_[node].now().time_since_epoch());
-  const auto& holder = lock_of(lock).keys.holder;
-  if (const auto* text = servers_[node].redis().peek_as<std::string>(holder)) {
-    return text->size() > 36 && text->substr(3, 32) == owner.hex();
-  }
-  const auto* all = servers_[node].redis().peek_as<model_redis::sorted_set>(holder);
-  if (!all) return false;
-  const auto found = all->scores.find(std::string{owner.hex()});
-  return found != all->scores.end() && found->second > static_cast<double>(now.count());
-}
-
-void quorum_world::check_that_it_has_none(int client, int lock, const script::part& what,
-                                          const std::vector<owner_id>& owners) {
-  const auto is_step = [](const disturbance& one) { return one.what == cause::clock_stepped; };
-  if (std::any_of(disturbances_.begin(), disturbances_.end(), is_step)) return;  // A late copy may take effect.
-  for (const auto& owner : owners) {
-    int votes = 0;
-    for (std::size_t i = 0; i < servers_.size(); ++i) votes += has_vote(i, lock, owner) ? 1 : 0;
-    if (votes < engine::votes_needed(servers_.size(), what)) continue;
-    complain("C5", fmt::format("client {} was told that nothing has come of it, and has {} votes for lock {}", client,
-                               votes, lock));
-  }
-}
-
-void quorum_world::check_that_nothing_is_left() {
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (i == gone_) continue;
-    servers_[i].now();
-    for (const auto& one : plan_.locks) {
-      if (servers_[i].redis().peek(one.keys.holder)) {
-        complain("C5", fmt::format("lock {} is still held on node {}, and nobody is there", one.number, i));
-      }
-    }
-    for (const auto& [key, entry] : servers_[i].redis().all()) {
-      if (!entry.expires_at) complain("C8", fmt::format("key {} of node {} never expires", key, i));
-    }
-  }
-}
-
-// With a server gone there may be too few for all of a semaphore (hazards.md, section 0, point 12).
-bool quorum_world::is_to_be_had(const lock& of) const {
-  const auto left = static_cast<int>(servers_.size()) - (gone_ ? 1 : 0);
-  return engine::votes_needed(servers_.size(), all_of(of)) <= left;
-}
-
-// Who waits for as long as it takes. Who does so in the line of a server that is gone goes elsewhere (P25).
-void quorum_world::check_that_all_are_served() {
-  for (const auto& one : clients_) {
-    one->wind_down();
-    for (const auto& of : plan_.locks) {
-      if (!is_to_be_had(of)) one->stop_waiting_for(of.number);
-    }
-  }
-  const auto somebody_waits = [this] {
-    return std::any_of(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_waiting(); });
-  };
-  const instant until = events_.now() + 10s + 2 * duration{plan_.max_ttl} + 10 * duration{plan_.ttl};
-  while (somebody_waits() && goes_on(until)) {
-  }
-  if (violations_.empty() && somebody_waits()) complain("liveness", "somebody waits still, long after all trouble");
-}
-
-// By somebody new, and by whoever has been there longest: what he knows of the servers is old.
-void quorum_world::check_that_all_is_to_be_had() {
-  const auto old = std::find_if(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_running(); });
-  if (old != clients_.end()) check_that_all_is_to_be_had_by(**old);
-  const process_plan somebody = plan_.processes.empty() ? process_plan{0, 1s, 100us, 50us, 0, {}} : plan_.processes[0];
-  check_that_all_is_to_be_had_by(start_client(somebody, record()));
-  clients_.back()->stop();
-}
-
-void quorum_world::check_that_all_is_to_be_had_by(quorum_client& who) {
-  for (const auto& one : plan_.locks) {
-    if (!is_to_be_had(one)) continue;
-    ++probes_;
-    who.probe(one.number, 10s + 2 * duration{plan_.max_ttl}, [this, lock = one.number, &who](bool is_got) {
-      --probes_;
-      if (is_got) return;
-      complain("liveness", fmt::format("lock {} is not to be had by c{} after all trouble", lock, who.number()));
-    });
-  }
 }
 
 // ---- the course of it ----

@@ -10,10 +10,12 @@
 //            | overlap is put down to that
 //  C2        | the token of who has all of a lock is above all before it, and every later one above that, in the order
 //            | in which they are got, with the same exceptions
-//  C4        | a client that runs is told of a loss before the lease is not valid any more
+//  C4        | a client that runs is told of a loss before the lease is not valid any more, and once; a deadline that
+//            | has passed is not moved
 //  C5        | nobody is told that there is no quorum while enough servers were there, untroubled, for all the time in
 //            | which none is said to have been; nor that nothing has come of a call while enough servers have a vote of
 //            | it, then or later; and when all is quiet nothing of a lock is left on any server
+//  C6        | no server is asked to renew what a release() that has returned was about
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
 //            | server stays away for good
 #pragma once
@@ -72,7 +74,12 @@ private:
   };
 
   quorum_client::hooks client_hooks(int client);
-  void on_hold(int client, const quorum_client::held& one);
+  void on_hold(int client, const quorum_client::held& one, instant valid_until);
+  void on_deadline(int client, const quorum_client::held& one, instant until);
+  // Into valid_.
+  void let_in(int client, const quorum_client::held& one, const view& seen);
+  int permits_of(const quorum_client::held& one) const;
+  void check_renewal(std::size_t node, const script_run& run);
   void check_room(int client, const quorum_client::held& one, int permits);
   void check_token(int client, const quorum_client::held& one, bool is_all);
   void check_silence(int client, const script::part& what, duration silence);
@@ -93,6 +100,7 @@ private:
   void strike(fault what);
   void strike_network(fault what, std::size_t node);
   void strike_client(fault what);
+  void stop(quorum_client& who, fault how, duration time);
   void strike_server(fault what, std::size_t node);
   void end_trouble();
   void lose_one_for_good();
@@ -112,9 +120,10 @@ private:
   std::deque<network> nets_;
   std::deque<std::unique_ptr<quorum_client>> clients_;  // Also the dead.
   std::vector<process_plan> client_plans_;
-  std::map<int, std::map<int, view>> valid_;      // By lock and hold.
-  std::map<int, std::uint64_t> last_token_;       // The largest.
-  std::map<int, std::uint64_t> last_full_token_;  // Of those who had all of it.
+  std::map<int, std::map<int, view>> valid_;                 // By lock and hold.
+  std::map<std::string, instant, std::less<>> released_at_;  // By owner id.
+  std::map<int, std::uint64_t> last_token_;                  // The largest.
+  std::map<int, std::uint64_t> last_full_token_;             // Of those who had all of it.
   std::vector<disturbance> disturbances_;
   std::vector<instant> node_trouble_until_;
   std::map<int, instant> client_trouble_until_;

@@ -53,6 +53,26 @@ TEST(deadlines, P13_whoever_knocks_leaves_a_holder_what_it_was_granted) {
   });
 }
 
+// The answer lies in the socket when A runs again, behind the deadline and before the one that it speaks of. Which of
+// its threads then comes first is chance: so it happens to A several times.
+TEST(deadlines, P13c_an_answer_that_is_read_behind_the_deadline_revives_nothing) {
+  const rule about{.opposite = "an answer counts from when it came, however late it is read",
+                   .broken = "C4",
+                   .what = canary_switch::answers_count_from_when_they_came};
+  play(about, [](story& s) {
+    for (int i = 0; i < 8; ++i) {
+      a_holds(s);
+      s.a.stops_while_it_renews();
+      s.passes(4s);
+      s.expect(!s.a.of().is_running(), "A stands still with a renewal on its way");
+      s.passes(7s);
+      s.a.goes_on();
+      s.expect(!s.a.holds() && s.a.has_lost(), "A has lost it");
+      s.passes(10s);
+    }
+  });
+}
+
 TEST(deadlines, P13d_a_break_does_not_let_the_next_one_in_while_the_broken_one_is_valid) {
   const rule about{.opposite = "a break frees the lock at once, whatever was asked",
                    .broken = "C1",

@@ -42,6 +42,10 @@ public:
 
   // ---- what befalls it; the checkers hear of it, because C7 is for those whom nothing befell ----
   void stops();  // As with SIGSTOP; its connections stay open.
+  // When its next renewal is on its way.
+  void stops_while_it_renews() {
+    of_->at_next_renewal([this] { stops(); });
+  }
   void goes_on() { of_->resume(); }
   void is_killed();
   void loses_its_host();  // Nobody hears of it.

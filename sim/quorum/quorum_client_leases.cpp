@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a client of a quorum does with a lease, and with calls that are over.
+#include "quorum/quorum_client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace holdfast::sim {
+
+using namespace std::chrono_literals;
+
+bool quorum_client::conclude_ended() {
+  bool is_news = false;
+  for (auto at = calls_.begin(); at != calls_.end();) {
+    if (!at->flow().is_over()) {
+      ++at;
+      continue;
+    }
+    is_news = true;
+    open_call call = std::move(*at);
+    at = calls_.erase(at);
+    call.acquire ? conclude_acquire(call) : conclude_release(call);
+  }
+  return is_news;
+}
+
+void quorum_client::conclude_release(open_call& call) {
+  std::vector<bool> is_settled;
+  for (std::size_t i = 0; i < voters_.size(); ++i) is_settled.push_back(call.release->is_settled(i));
+  let_go_in_background(*call.lease, std::vector<engine::quorum_vote>(voters_.size()), is_settled);
+  tell_.on_released(*call.lease, call.release->end());
+  tell_released();
+}
+
+void quorum_client::end(const lease_ptr& lease, hold_end how) {
+  lease->deadline.end();
+  if (std::erase(leases_, lease) > 0) tell_.on_end(*lease, how);
+}
+
+void quorum_client::release(const lease_ptr& lease) {
+  const duration left = lease->deadline.left(now());
+  auto votes = keeper_.let_go(*lease);
+  if (what_.planted == canary_switch::renews_after_release && !votes.of_each.empty()) go_on_with(*lease, votes.of_each);
+  end(lease, hold_end::released);
+  if (votes.of_each.empty() || left <= duration{0}) return drop(lease);
+  open_call call;
+  call.lease = lease;
+  call.release = std::make_unique<engine::quorum_release>(voters_, lease->keys, lease->owner, std::move(votes),
+                                                          now() + std::min(left, what_.how.timeout));
+  calls_.push_back(std::move(call));
+  drive();
+}
+
+// The canary's.
+void quorum_client::go_on_with(held& lease, const std::vector<engine::quorum_vote>& votes) {
+  auto again = std::make_shared<held>(lease.keys, lease.owner, lease.token, lease.ttl, lease.deadline.at(), lease.id,
+                                      lease.lock, lease.part);
+  keeper_.keep(std::move(again), "", votes, now(), renewal::automatic, lease.part);
+}
+
+void quorum_client::drop(const lease_ptr& lease) {
+  auto votes = keeper_.let_go(*lease).of_each;
+  end(lease, hold_end::released);
+  std::vector<bool> is_settled(voters_.size(), false);
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
+  }
+  votes.resize(voters_.size());
+  let_go_in_background(*lease, votes, is_settled);
+  tell_released();
+}
+
+void quorum_client::let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,
+                                         const std::vector<bool>& is_settled) {
+  const time_point at = now();
+  for (std::size_t i = 0; i < voters_.size(); ++i) {
+    if (is_settled[i]) continue;
+    const auto& vote = votes[i];
+    const bool may_come = vote.not_after != server_time{} && at < vote.not_after_local;
+    keeper_.release_later(at, i,
+                          {lease.keys,
+                           lease.owner,
+                           {},
+                           may_come ? vote.not_after : server_time{},
+                           may_come ? vote.not_after_local : time_point{},
+                           std::max(at, vote.not_after_local) + lease.ttl + 1s});
+  }
+}
+
+void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
+  const auto ours = std::static_pointer_cast<held>(lease);
+  if (std::find(leases_.begin(), leases_.end(), ours) == leases_.end()) {
+    tell_.complain("C4", fmt::format("client {} was told that it lost token {}, which it had no more", what_.number,
+                                     ours->token.value()));
+  }
+  end(ours, hold_end::lost);
+}
+
+}  // namespace holdfast::sim
