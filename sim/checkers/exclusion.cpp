@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 
 namespace holdfast::sim {
@@ -29,6 +31,7 @@ public:
   void on_narrowed(const hold& one) override { change(one); }
   void on_hold_ended(const hold& one, hold_end) override {
     std::erase_if(valid_[one.lock], [&](const hold& h) { return h.number == one.number; });
+    ended_.insert(one.number);
   }
 
 private:
@@ -42,13 +45,13 @@ private:
     if (one.valid_until > now && taken > in().largest_size(one.lock, granted_at)) judge(one, all, how);
     all.push_back(one);
   }
-  // Others may have come since one that is not there any more was over (P13c).
+  // Others may have come since one that is not there any more was over (P13c). What was given back and goes on is C6's.
   void change(const hold& one) {
     auto& all = valid_[one.lock];
     const auto known = std::find_if(all.begin(), all.end(), [&](const hold& h) { return h.number == one.number; });
     if (known != all.end()) {
       *known = one;
-    } else if (one.valid_until > in().now()) {
+    } else if (one.valid_until > in().now() && !ended_.contains(one.number)) {
       let_in(one, "has again");
     }
   }
@@ -67,6 +70,7 @@ private:
   }
 
   std::map<int, std::vector<hold>> valid_;
+  std::set<std::uint64_t> ended_;
 };
 
 }  // namespace
