@@ -80,7 +80,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, courtesy, ec);
   std::string text = "is held by somebody else";
-  if (info) text = is_kept(*info) ? holder_text(*info) : "was held a moment ago and is free now";
+  if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info);
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
@@ -244,8 +244,8 @@ std::string owner_label(const settings& s, std::string_view program) {
 
 bool is_free(const lock_info& info) {
   if (info.quarantine.count() > 0) return false;  // Whoever has it may be forgotten.
-  if (info.kind == lock_kind::semaphore) return info.permits_held < info.size && info.waiters.empty();
-  return !info.held;
+  if (!info.waiters.empty()) return false;        // Somebody is in line to take it.
+  return info.kind == lock_kind::semaphore ? info.permits_held < info.size : !info.held;
 }
 
 std::string holder_text(const lock_info& info) {
@@ -256,7 +256,9 @@ std::string holder_text(const lock_info& info) {
                         : fmt::format("is held by something that is not holdfast, for {} more without a renewal",
                                       to_text(info.remaining));
   std::string text;
-  if (info.kind == lock_kind::semaphore)
+  if (!info.held)
+    text = "is free, and it is somebody else's turn";
+  else if (info.kind == lock_kind::semaphore)
     text = fmt::format("has {} of {} permits taken, the first by {} for {}", info.permits_held, info.size,
                        visible(info.owner), to_text(info.held_for));
   else
