@@ -19,6 +19,7 @@ inline namespace v0 {
 enum class renewal {
   automatic,  // Renewed in the background until released or lost.
   none,       // Ends with its ttl, unless you call lease::renew(). Without: at most once, at most that long.
+              // A lease_set has no renew(), so it ends with its ttl.
 };
 
 // What a restart or a promotion of the server means for the locks that it kept.
