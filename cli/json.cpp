@@ -65,6 +65,7 @@ json fields_of(const lock_info& info) {
                          {"by", info.last_break->by},
                          {"why", info.last_break->why}};
   out["quarantine_ms"] = info.quarantine.count();
+  out["waiting"] = info.waiting;
   out["waiters"] = json::array();
   for (const auto& waiter : info.waiters)
     out["waiters"].push_back({{"owner", waiter.owner},

@@ -23,6 +23,7 @@ holdfast::lock_info held_lock() {
   info.remaining = 7'200ms;
   info.held_for = 192'000ms;
   info.waiters.push_back({.owner = "me", .waiting = 1'500ms});
+  info.waiting = 150;
   return info;
 }
 
@@ -36,6 +37,7 @@ TEST(json_of_a_lock, has_the_fields_of_issue_2_as_integers_of_milliseconds) {
   EXPECT_EQ(found["ttl_ms"], 10'000);
   EXPECT_EQ(found["remaining_ms"], 7'200);
   EXPECT_EQ(found["held_ms"], 192'000);
+  EXPECT_EQ(found["waiting"], 150);
   EXPECT_EQ(found["waiters"], json::parse(R"([{"owner":"me","waiting_ms":1500,"mode":"exclusive","permits":1}])"));
 }
 

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 namespace holdfast::cli {
 namespace {
 
@@ -75,6 +77,8 @@ std::string shown(const lock_info& info) {
   for (const auto& node : info.nodes) out += line("server", shown(node));
   for (const auto& waiter : info.waiters)
     out += line("waiting", fmt::format("{}{} for {}", visible(waiter.owner), what_of(waiter), to_text(waiter.waiting)));
+  if (const auto more = info.waiting - static_cast<std::int64_t>(info.waiters.size()); more > 0)
+    out += line("waiting", fmt::format("and {} more: the first {} are listed", more, info.waiters.size()));
   return out;
 }
 

@@ -110,6 +110,11 @@ wait_canceller::~wait_canceller() {
   ::close(done_);
 }
 
+bool wait_canceller::lasts_for(std::chrono::milliseconds pause) const {
+  pollfd over{done_, POLLIN, 0};
+  return ::poll(&over, 1, static_cast<int>(pause.count())) == 0;
+}
+
 int wait_canceller::finish() {
   if (watcher_.joinable()) {
     const std::uint64_t one = 1;

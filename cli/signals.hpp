@@ -71,6 +71,9 @@ public:
   // The signal that came, or 0; for what is called by token().
   int came() const noexcept { return came_; }
 
+  // For `notice`: is the wait still going on after so long?
+  bool lasts_for(std::chrono::milliseconds pause) const;
+
   // Ends the watch; the inbox is the caller's again. Returns the signal that came, or 0.
   int finish();
 

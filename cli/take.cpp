@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <stop_token>
@@ -27,6 +29,8 @@ constexpr std::size_t label_size_max = 256;  // What the library accepts.
 constexpr std::chrono::milliseconds silent_wait{400};
 // To say who has the lock is a courtesy: neither a signal nor the lock itself waits longer for that.
 constexpr std::chrono::milliseconds courtesy{300};
+// So long the word that it is ours may take from the server to us.
+constexpr std::chrono::milliseconds on_its_way{100};
 
 // It may be had though a process above us has it too.
 bool is_for_several(const settings& s) { return s.mode == taking_mode::reading || s.mode == taking_mode::permit; }
@@ -48,25 +52,39 @@ void say_what_replicas_owe(const settings& s) {
       to_text(s.replicas_timeout.value_or(durability{}.timeout)), s.replicas));
 }
 
+// Those who stand ahead of us. Others may have our label: of several entries the last is taken for ours.
+struct place {
+  std::size_t ahead = 0;
+  bool is_listed = false;
+  bool is_behind_the_list = false;  // Which has the first of the line only: there are at least so many.
+};
+
+place place_of(const lock_info& info, const std::string& owner) {
+  const auto ours = std::find_if(info.waiters.rbegin(), info.waiters.rend(),
+                                 [&](const waiter_info& one) { return one.owner == owner; });
+  const auto listed = info.waiters.size();
+  if (ours == info.waiters.rend()) return {listed, false, info.waiting > static_cast<std::int64_t>(listed)};
+  return {static_cast<std::size_t>(std::distance(ours, info.waiters.rend())) - 1, true, false};
+}
+
 // Whoever waits wants to know for whom, and for how many. A look at the server; if it fails, the wait goes on.
-void say_who_is_ahead(server& at, const settings& s, const std::string& owner) {
+void say_who_is_ahead(server& at, const settings& s, const std::string& owner, const wait_canceller& our_wait) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, courtesy, ec);
   if (!info) return;
-  const bool is_with_us = info->held && info->owner == owner;
-  const auto ours = std::find_if(info->waiters.begin(), info->waiters.end(),
-                                 [&](const waiter_info& one) { return one.owner == owner; });
-  const auto ahead = std::distance(info->waiters.begin(), ours);
+  const auto where = place_of(*info, owner);
+  const bool may_be_with_us = info->held && info->owner == owner && !where.is_listed && !where.is_behind_the_list;
   // Granted and given back again and again: nobody is in the way but the replicas.
-  if (s.replicas > 0 && (is_with_us || (!is_kept(*info) && ahead == 0))) return say_what_replicas_owe(s);
-  if (is_with_us) return;  // It became ours while we looked.
+  if (s.replicas > 0 && (may_be_with_us || (!is_kept(*info) && where.ahead == 0))) return say_what_replicas_owe(s);
+  // It became ours while we looked; or it is somebody's who has our label, and we wait on.
+  if (may_be_with_us && !our_wait.lasts_for(on_its_way)) return;
   auto alone = *info;
   alone.waiters.clear();  // "ahead" says it better than "waiting".
-  const auto whom = is_kept(*info) ? holder_text(alone)
-                    : ahead > 0    ? std::string{"is free, and it is somebody else's turn"}
-                                   : std::string{"is free"};
-  try_say(fmt::format("waiting: '{}' {}; {} ahead of us in line", visible(s.name), whom,
-                      ahead == 0 ? "nobody" : std::to_string(ahead)));
+  alone.waiting = 0;
+  const auto whom = is_kept(*info) || where.ahead > 0 ? holder_text(alone) : std::string{"is free"};
+  try_say(fmt::format("waiting: '{}' {}; {}{} ahead of us in line", visible(s.name), whom,
+                      where.is_behind_the_list ? "at least " : "",
+                      where.ahead == 0 ? "nobody" : std::to_string(where.ahead)));
 }
 
 int busy_exit(const settings& s) {
@@ -80,7 +98,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, courtesy, ec);
   std::string text = "is held by somebody else";
-  if (info) text = is_kept(*info) ? holder_text(*info) : "was held a moment ago and is free now";
+  if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info);
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
@@ -182,7 +200,7 @@ server open_server(const settings& s, client_options options, signal_inbox& inbo
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
   if (waits_for_itself(at, s)) return {{}, refuse_self_deadlock(s)};
   wait_canceller canceller{inbox, silent_wait, [&] {
-                             if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner);
+                             if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner, canceller);
                            }};
   const auto options = options_from(s, owner, canceller.token());
   std::optional<lease> held;
@@ -244,8 +262,8 @@ std::string owner_label(const settings& s, std::string_view program) {
 
 bool is_free(const lock_info& info) {
   if (info.quarantine.count() > 0) return false;  // Whoever has it may be forgotten.
-  if (info.kind == lock_kind::semaphore) return info.permits_held < info.size && info.waiters.empty();
-  return !info.held;
+  if (!info.waiters.empty()) return false;        // Somebody is in line to take it.
+  return info.kind == lock_kind::semaphore ? info.permits_held < info.size : !info.held;
 }
 
 std::string holder_text(const lock_info& info) {
@@ -256,14 +274,16 @@ std::string holder_text(const lock_info& info) {
                         : fmt::format("is held by something that is not holdfast, for {} more without a renewal",
                                       to_text(info.remaining));
   std::string text;
-  if (info.kind == lock_kind::semaphore)
+  if (!info.held)
+    text = "is free, and it is somebody else's turn";
+  else if (info.kind == lock_kind::semaphore)
     text = fmt::format("has {} of {} permits taken, the first by {} for {}", info.permits_held, info.size,
                        visible(info.owner), to_text(info.held_for));
   else
     text = fmt::format("is held by {} for {}", visible(info.owner), to_text(info.held_for));
   if (info.kind == lock_kind::shared && info.holders.size() > 1)
     text += info.holders.size() == 2 ? ", and by 1 other" : fmt::format(", and by {} others", info.holders.size() - 1);
-  if (!info.waiters.empty()) text += fmt::format(", {} waiting", info.waiters.size());
+  if (info.waiting > 0) text += fmt::format(", {} waiting", info.waiting);
   if (info.breaking) text += fmt::format("; broken, it ends in {}", to_text(info.remaining));
   return text;
 }

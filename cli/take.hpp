@@ -40,10 +40,10 @@ void warn_of_unknown_release(const settings& s, const error_detail& why);
 // Never the command's arguments, which may hold secrets.
 std::string owner_label(const settings& s, std::string_view program);
 
-// Could somebody take it now? Of a semaphore: one permit.
+// Could somebody take it now? Of a semaphore: one permit. Not while somebody stands in line: a try does not go before.
 bool is_free(const lock_info& info);
 
-// "is held by deploy@web3:4711 backup for 3m12s", ready to show.
+// Of what is not free: "is held by deploy@web3:4711 backup for 3m12s", ready to show.
 std::string holder_text(const lock_info& info);
 
 }  // namespace holdfast::cli

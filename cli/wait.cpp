@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// holdfast wait: until it is free, without taking it. Whoever takes it next may be faster than who reads our answer.
+// holdfast wait: until it is free and nobody stands in line for it, without taking it. Whoever takes it next may be
+// faster than who reads our answer.
 #include "duration.hpp"
 #include "environment.hpp"
 #include "escape.hpp"
@@ -30,7 +31,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds look_again{500};
 
 milliseconds until_next_look(const lock_info& info, clock::time_point give_up_at) {
-  auto pause = info.endless ? look_again : std::min(look_again, info.remaining + milliseconds{2});
+  auto pause = look_again;
+  if (info.held && !info.endless) pause = std::min(pause, info.remaining + milliseconds{2});
+  if (info.quarantine.count() > 0) pause = std::min(pause, info.quarantine + milliseconds{2});
   if (give_up_at != clock::time_point::max()) {
     pause = std::min(pause, std::chrono::ceil<milliseconds>(give_up_at - clock::now()));
   }

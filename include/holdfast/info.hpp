@@ -5,6 +5,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,7 +75,7 @@ struct lock_info {
   std::chrono::milliseconds held_for{0};   // Since the grant, by the server's clock.
   bool breaking = false;                   // Broken: it is not renewed any more and ends with `remaining`.
   std::optional<break_record> last_break{};
-  std::vector<waiter_info> waiters{};  // The first 100, in the order of the line.
+  std::vector<waiter_info> waiters{};  // The first 100, in the order of the line. How many there are: `waiting`.
 
   // The fields above speak of the holder whose lease ends first where several hold it together; here are the first 100
   // of them, in the order in which their leases end. Empty for an exclusive lock.
@@ -90,6 +91,10 @@ struct lock_info {
   // the same holder, and may be if those that did not answer could make up the number; the fields above are what those
   // say. Only from inspect().
   std::vector<node_info> nodes{};
+
+  // How many stand in line, of whom `waiters` has the first. Who was killed may be among them, for a minute at most. Of
+  // a quorum zero, and nobody is listed: its line is not asked.
+  std::int64_t waiting = 0;
 };
 
 enum class break_mode {

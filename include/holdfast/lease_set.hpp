@@ -23,7 +23,8 @@ class lease_set_handle;
 // All of it holds or none of it does: one deadline, the earliest of its locks'; one renewal, which sends for all of
 // them in one write and moves the deadline when the last of them was renewed; and one loss, when the server refuses any
 // of them. On a Redis Cluster and of a quorum each is kept by itself, and what they share is the loss. Each lock has a
-// fencing token of its own. Otherwise as holdfast::lease, also in what threads may do with it.
+// fencing token of its own. It has no renew(): with renewal::none it ends with its ttl. Otherwise as holdfast::lease,
+// also in what threads may do with it.
 class HOLDFAST_EXPORT lease_set {
 public:
   // An empty handle: valid() is false, release() throws errc::empty_handle.

@@ -60,11 +60,15 @@ private:
   // its own lock().
   // Not a std::timed_mutex: g++ 12's ThreadSanitizer does not see pthread_mutex_clocklock, and would cry wolf at you.
   std::mutex guard_{};
-  std::condition_variable freed_{};
+  // Not ended in a forked child, where it would wait for threads that are not there.
+  union {
+    std::condition_variable freed_;
+  };
   bool is_taken_ = false;
   std::string name_;
   acquire_options options_;
   lease held_;
+  unsigned long generation_;  // Of the process that made it.
 };
 
 }  // namespace v0

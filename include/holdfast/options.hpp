@@ -19,6 +19,7 @@ inline namespace v0 {
 enum class renewal {
   automatic,  // Renewed in the background until released or lost.
   none,       // Ends with its ttl, unless you call lease::renew(). Without: at most once, at most that long.
+              // A lease_set has no renew(), so it ends with its ttl.
 };
 
 // What a restart or a promotion of the server means for the locks that it kept.
@@ -99,8 +100,10 @@ struct client_options {
   // A try (try_acquire, wait = 0), a release, a renewal, a question: it is their deadline.
   // acquire that waits, on one server or a cluster: with `wait` it is no limit. The server may come back, so the call
   //   goes on until `wait` is over, and ends with what was heard last: timed_out if the lock was busy, reply_lost if a
-  //   request is unanswered, else what the connection failed of. Without `wait` the call gives up, likewise, with
-  //   server_silent for timed_out; in line after 15 s, if that is later, because so long the place is kept.
+  //   request is unanswered, else what the connection failed of, or server_silent. Without `wait` the call gives up,
+  //   likewise, with server_silent for timed_out; in line after 15 s, if that is later, because so long the place is
+  //   kept. Who waits behind another thread of this client (docs/threads.md) begins to count with it; behind one that
+  //   has a `wait`, it may be told of the silence only when that is over, and counts up to twice if this is below 1 s.
   // acquire that waits, on a quorum: with `wait` and without, it ends as no_quorum after so long without a majority, or
   //   as reply_lost if one may have its votes, be it long before `wait` is over. The time in line does not count. Who
   //   wants to ride out more calls again.

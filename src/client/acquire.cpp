@@ -92,9 +92,12 @@ public:
     line_.got(record, block, granted_at, wish);
     is_told_ = true;
   }
-  void failed(errc code) {
-    line_.failed(key_, code != errc::timed_out && code != errc::quarantined && code != errc::not_replicated &&
-                           code != errc::cancelled && code != errc::cancelled_in_flight);
+  void failed(errc code, time_point silent_since) {
+    const bool is_silence = code == errc::reply_lost || code == errc::server_silent;
+    line_.failed(key_,
+                 code != errc::timed_out && code != errc::quarantined && code != errc::not_replicated &&
+                     code != errc::cancelled && code != errc::cancelled_in_flight,
+                 is_silence ? silent_since : never);
     is_told_ = true;
   }
 
@@ -118,35 +121,28 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
     report_end(name, acquire_result::acquired, started_at, 0);
     return given;
   }
-  if (turn.what != local_line::turn::ask) {
-    // Behind a thread that reaches nobody, it is not somebody else's hold that our time went to.
-    const auto& at = node_for(wanted.keys)->commands();
-    const auto trouble = at->trouble();
-    const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
-                      : trouble.second > 0                     ? trouble.first.code
-                      : at->quarantine()                       ? errc::quarantined
-                                                               : errc::timed_out;
-    report_end(name, result_of(code), started_at, 0);
-    error_detail detail;
-    detail.subject = "'" + name + "'";
-    detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-    fail(code, std::move(detail));
-  }
+  if (turn.what != local_line::turn::ask) fail_behind_others(what, turn, started_at);
 
   asking ours{line_, wanted.keys.holder};
   node_for(wanted.keys)->keeper().stand_by();
-  const time_point now = boottime_now();
-  if (rules.wait) rules.wait = std::max(duration{1}, until - now);
+  time_point now = boottime_now();
+  if (rules.wait) {
+    rules.wait = std::max(duration{1}, until - now);
+  } else {
+    // Our own patience began when we did, or when who asked before us heard the server last.
+    now = std::min(now, std::max(started_at, turn.silent_since));
+  }
   wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
   wanted.part.permits = options_.hand_overs;
   const auto& at = node_for(wanted.keys)->commands();
   const int slot = slot_of(wanted.keys);
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, now, net::system_random()};
   call.set_slot(slot);
+  call.write_news_to(*turn.news);
   run(call, options.cancel);
   auto end = conclude(call, name, {options.renew, options.max_hold}, started_at);
   if (end.code != errc{}) {
-    ours.failed(end.code);
+    ours.failed(end.code, call.silent_since());
     fail(end.code, call, name, started_at);
   }
   const auto& record = lease_handle::of(*end.got).record;
@@ -155,6 +151,21 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   ours.got(record, has_copies ? 0 : call.reserved(),
            std::get<core::got_lease>(call.end()).deadline - core::usable(record->ttl, drift_), wish);
   return std::move(end.got);
+}
+
+// Behind a thread that reaches nobody, or hears nothing, it is not somebody else's hold that our time went to.
+void client_state::fail_behind_others(const planned& what, const local_line::outcome& turn, time_point started_at) {
+  const auto& at = node_for(what.what.keys)->commands();
+  const auto trouble = at->trouble();
+  const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
+                    : trouble.second > 0                     ? trouble.first.code
+                    : at->quarantine()                       ? errc::quarantined
+                                                             : refined(turn.heard);
+  report_end(what.name, result_of(code), started_at, 0);
+  error_detail detail;
+  detail.subject = "'" + what.name + "'";
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  fail(code, std::move(detail));
 }
 
 // Without a handle nobody could give it back, and it would be renewed for ever.
@@ -232,8 +243,8 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
   if (code == errc::wrong_kind) fail_wrong_kind(call.wanted().keys, call.found_kind());
   if (code == errc::other_size) {
     detail.subject = "'" + name + "'";
-    detail.why =
-        fmt::format("it has {} permits on the server, and you say {}", call.found_size(), call.wanted().part.size);
+    detail.why = fmt::format("it has {} permit{} on the server, and you say {}", call.found_size(),
+                             call.found_size() == 1 ? "" : "s", call.wanted().part.size);
   }
   fail(code, std::move(detail));
 }

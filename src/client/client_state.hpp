@@ -203,6 +203,8 @@ private:
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
+  // Its time was over, or it was cancelled, before it was its turn to ask.
+  [[noreturn]] void fail_behind_others(const planned& what, const local_line::outcome& turn, time_point started_at);
   std::shared_ptr<lease_record> hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token);
   bool let_keeper_go(const lease_record& record);
   // The index of one that was lost before, if there is one.

@@ -39,19 +39,20 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
   core::hand_over_queue& q = queues_[key];
   q.join(own);
   const auto leave_with = [&](turn what) {
+    const errc heard = q.heard_by(me);
     q.leave(own);
     tell_first(q);
     forget_if_idle(key);  // Ends q, if nobody is left.
-    return outcome{what};
+    return outcome{.what = what, .heard = heard};
   };
   for (;;) {
-    if (me.given) return {turn::given, std::move(me.given)};  // Who gave it took us out.
+    if (me.given) return {.what = turn::given, .given = std::move(me.given)};  // Who gave it took us out.
     const time_point now = boottime_now();
     if (me.is_cancelled) return leave_with(turn::cancelled);
     if (now >= until) return leave_with(turn::timed_out);
     if (q.may_ask(me, now)) {
       const bool others_wait = q.go_and_ask(own);
-      return {turn::ask, {}, others_wait};
+      return {.what = turn::ask, .others_wait = others_wait, .news = &q.news(), .silent_since = me.silent_since};
     }
     const duration left = std::min<duration>(q.wake_at(me, now, until) - now, std::chrono::hours{1});
     me.news.wait_for(held, left);
@@ -67,10 +68,10 @@ void local_line::got(const std::shared_ptr<lease_record>& record, int block, tim
   forget_if_idle(record->keys.holder);
 }
 
-void local_line::failed(const std::string& key, bool is_trouble) {
+void local_line::failed(const std::string& key, bool is_trouble, time_point silent_since) {
   const std::lock_guard alone{mutex_};
   auto& q = queues_[key];
-  q.failed(is_trouble);
+  q.failed(is_trouble, silent_since);
   tell_first(q);
   if (is_trouble) {
     for (const auto& one : q.waiting()) news_of(one).notify_one();

@@ -8,8 +8,10 @@
 #include "client/reporter.hpp"
 #include "core/hand_over_queue.hpp"
 
+#include <holdfast/error.hpp>
 #include <holdfast/options.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -37,7 +39,10 @@ public:
   struct outcome {
     turn what;
     std::shared_ptr<lease_record> given{};
-    bool others_wait = false;  // Behind a thread that is to ask.
+    bool others_wait = false;         // Behind a thread that is to ask.
+    errc heard{};                     // By those before it, of whoever timed out.
+    std::atomic<errc>* news{};        // Where whoever asks writes down what it hears.
+    time_point silent_since = never;  // What whoever asked before met, if that was a silent server.
   };
   // `until`: when its wait is over; `never` for no bound. Who is told to ask says `got` or `failed` afterwards.
   outcome enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
@@ -46,8 +51,9 @@ public:
   // The server granted `record`, with so many tokens more.
   void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
            const core::hand_over_wish& wish);
-  // It did not. `is_trouble`: not for somebody else's sake, but because it could not be asked.
-  void failed(const std::string& key, bool is_trouble);
+  // It did not. `is_trouble`: not for somebody else's sake, but because it could not be asked. `silent_since`: when it
+  // heard the server last, if it ended for want of an answer; else never.
+  void failed(const std::string& key, bool is_trouble, time_point silent_since = never);
 
   // A lease is given back. True: the next thread has it now, and there is nothing to release.
   bool hand_on(const std::shared_ptr<lease_record>& record, time_point deadline);

@@ -2,6 +2,7 @@
 #include <holdfast/mutex.hpp>
 
 #include "client/client_state.hpp"
+#include "client/fork_guard.hpp"
 #include "net/clock.hpp"
 
 #include <utility>
@@ -10,12 +11,15 @@ namespace holdfast {
 inline namespace v0 {
 
 mutex::mutex(client& locks, std::string_view name, acquire_options options)
-    : locks_{locks}, name_{name}, options_{std::move(options)} {
+    : locks_{locks}, freed_{}, name_{name}, options_{std::move(options)}, generation_{detail::process_generation()} {
   options_.wait.reset();
   options_.cancel = {};
 }
 
-mutex::~mutex() = default;
+// By a number of our own: the client may be gone by now.
+mutex::~mutex() {
+  if (generation_ == detail::process_generation()) freed_.~condition_variable();
+}
 
 // The lease comes first, so that it can be handed on from thread to thread of this process; its holder's turn after it.
 // Only when the lease was lost under a thread that still works is there a wait between the two.

@@ -73,6 +73,7 @@ lock_info info_of(std::string name, const script::inspect_reply& reply) {
   info.name = std::move(name);
   info.last_break = reply.last_break;
   info.waiters = reply.waiters;
+  info.waiting = reply.waiting;
   add_counted(info, reply);
   if (!reply.held) return info;
   info.held = true;

@@ -174,6 +174,10 @@ public:
   bool is_over() const { return end_.has_value(); }
   const acquire_end& end() const { return *end_; }
   int attempts() const { return attempts_; }
+  // What was heard last; server_silent: nothing yet.
+  errc last_news() const { return last_news_; }
+  // Since when the server owes a sign of life; it may be a time to come, when nothing is asked before.
+  time_point silent_since() const { return silent_since_; }
   // The next answer is that to give_back.
   bool is_giving_back() const { return giving_back_for_ != errc{}; }
   bool is_in_line() const { return !end_ && place_ == place::in_line; }

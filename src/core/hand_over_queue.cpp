@@ -14,6 +14,23 @@ constexpr duration look_around = std::chrono::milliseconds{100};
 
 }  // namespace
 
+void hand_over_queue::join(waiter_ptr who) {
+  if (chain_) who->heard = errc::timed_out;  // One of us has it.
+  waiting_.push_back(std::move(who));
+}
+
+errc hand_over_queue::heard_by(const waiter& who) const {
+  const errc news = news_;
+  return news == errc::server_silent ? who.heard : news;
+}
+
+void hand_over_queue::end_asking(errc news) {
+  --asking_;
+  if (asking_ == 0) news_ = errc::server_silent;
+  if (news == errc::server_silent) return;
+  for (const auto& one : waiting_) one->heard = news;
+}
+
 void hand_over_queue::leave(const waiter_ptr& who) {
   const auto at = std::find(waiting_.begin(), waiting_.end(), who);
   if (at != waiting_.end()) waiting_.erase(at);
@@ -37,15 +54,18 @@ bool hand_over_queue::go_and_ask(const waiter_ptr& who) {
 
 void hand_over_queue::got(const lease_of& first, int block, time_point granted_at, const hand_over_wish& wish,
                           const hand_over_limits& limits) {
-  --asking_;
+  end_asking(errc::timed_out);  // For all others.
   chain_.reset();
   if (block > 0) chain_.emplace(held_chain{{first.token, block, granted_at, wish, limits}, first});
 }
 
-void hand_over_queue::failed(bool is_trouble) {
-  --asking_;
+void hand_over_queue::failed(bool is_trouble, time_point silent_since) {
+  end_asking(news_);
   if (!is_trouble) return;
-  for (const auto& one : waiting_) one->is_told_to_ask = true;
+  for (const auto& one : waiting_) {
+    one->is_told_to_ask = true;
+    one->silent_since = silent_since;
+  }
 }
 
 std::optional<fencing_token> hand_over_queue::next_token(const lease_of& held, time_point now, time_point deadline) {

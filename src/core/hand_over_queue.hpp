@@ -11,11 +11,17 @@
 //  its answer is a grant            | holds; the chain begins, if the server reserved tokens
 //  its answer is anything else      | the next one asks; where the server is in trouble, all do, each in its own time
 //
+// Whose time is over has asked nobody: what it waited for is what those before it have heard since it joined, or had
+// heard then. If that is nothing, it was a silent server and not somebody else's hold (C5).
+//
 // A chain ends by itself after hand_over_limits::longest, so nobody depends on a holder that never gives back.
 #pragma once
 
 #include "core/hand_over.hpp"
 
+#include <holdfast/error.hpp>
+
+#include <atomic>
 #include <list>
 #include <memory>
 #include <optional>
@@ -27,10 +33,16 @@ public:
   struct waiter {
     hand_over_wish wish{};
     bool is_told_to_ask = false;
+    errc heard = errc::server_silent;  // By those who have asked, until they ended.
+    time_point silent_since = never;   // What who asked in vain met. Never: it ended for something else.
   };
   using waiter_ptr = std::shared_ptr<waiter>;
 
-  void join(waiter_ptr who) { waiting_.push_back(std::move(who)); }
+  void join(waiter_ptr who);
+  // What its time went to, if it is over now.
+  errc heard_by(const waiter& who) const;
+  // Where whoever asks writes down what the server says, until `got` or `failed`. By any thread, at any time.
+  std::atomic<errc>& news() { return news_; }
   // Its time is over, or it is cancelled. The first is to be told.
   void leave(const waiter_ptr& who);
 
@@ -51,8 +63,8 @@ public:
   void got(const lease_of& first, int block, time_point granted_at, const hand_over_wish& wish,
            const hand_over_limits& limits);
   // It did not. The first is to be told. `is_trouble`: not for somebody else's sake, but because it could not be asked;
-  // then all are.
-  void failed(bool is_trouble);
+  // then all are, and know since when the server was silent.
+  void failed(bool is_trouble, time_point silent_since = never);
 
   // The next token, if `held`, which is given back, may be handed to the first. It is used up, also if nothing comes of
   // it.
@@ -74,9 +86,11 @@ private:
   };
 
   bool is_first(const waiter& who) const { return !waiting_.empty() && waiting_.front().get() == &who; }
+  void end_asking(errc news);
 
   std::list<waiter_ptr> waiting_{};
   int asking_ = 0;
+  std::atomic<errc> news_{errc::server_silent};  // Of all who ask: more than one where the server is in trouble.
   std::optional<held_chain> chain_{};
 };
 

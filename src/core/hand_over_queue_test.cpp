@@ -97,6 +97,44 @@ TEST_F(hand_over_in_queue, lets_the_first_ask_behind_a_failure_and_all_where_the
   EXPECT_TRUE(queue.may_ask(*a, now));
 }
 
+TEST_F(hand_over_in_queue, tells_all_since_when_the_server_was_silent_to_who_asked) {
+  queue.go_and_ask(a);
+  queue.failed(true, now - 1s);
+  EXPECT_EQ(b->silent_since, now - 1s);
+  EXPECT_EQ(c->silent_since, now - 1s);
+  EXPECT_EQ(joined()->silent_since, never);
+}
+
+// A wait that ends before whoever asks has an answer went to a silent server, and to nobody's hold.
+TEST_F(hand_over_in_queue, calls_nothing_busy_of_which_nobody_has_heard_C5) {
+  queue.go_and_ask(a);
+  EXPECT_EQ(queue.heard_by(*b), errc::server_silent);
+  queue.news() = errc::timed_out;
+  EXPECT_EQ(queue.heard_by(*b), errc::timed_out);
+  EXPECT_EQ(queue.heard_by(*joined()), errc::timed_out) << "it was busy when this one came";
+}
+
+TEST_F(hand_over_in_queue, remembers_what_was_heard_while_one_waited_and_no_longer_C5) {
+  queue.go_and_ask(a);
+  queue.news() = errc::timed_out;
+  queue.failed(false);
+  queue.go_and_ask(b);
+  EXPECT_EQ(queue.heard_by(*c), errc::timed_out);
+  EXPECT_EQ(queue.heard_by(*joined()), errc::server_silent) << "this one has heard nothing";
+}
+
+TEST_F(hand_over_in_queue, knows_what_a_thread_of_its_own_holds_C5) {
+  asks_and_gets(a, 0);
+  queue.go_and_ask(b);
+  EXPECT_EQ(queue.heard_by(*c), errc::timed_out) << "for a the lock was granted";
+  queue.failed(false);
+  asks_and_gets(c);
+  const auto late = joined();
+  EXPECT_TRUE(queue.ended(granted));
+  queue.go_and_ask(late);
+  EXPECT_EQ(queue.heard_by(*late), errc::timed_out) << "c had it when this one came";
+}
+
 TEST_F(hand_over_in_queue, hands_nothing_to_who_has_left) {
   asks_and_gets(a);
   queue.leave(b);

@@ -192,6 +192,7 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   std::vector<std::size_t> missing;
   const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
   flow_.on_answer(now, sent_at, answer);
+  if (rare_ && rare_->news) *rare_->news = flow_.last_news();
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);
   // Who was called and comes too late has not missed it for want of hearing: a break may have ended the grant.

@@ -10,8 +10,10 @@
 #include "script/keys.hpp"
 #include "script/reply.hpp"
 
+#include <holdfast/error.hpp>
 #include <holdfast/names.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -80,6 +82,9 @@ public:
   int replicas() const { return rare_ ? rare_->replicas : 0; }
   const request& wanted() const { return what_; }
   std::chrono::milliseconds ttl() const { return flow_.ttl(); }
+  time_point silent_since() const { return flow_.silent_since(); }
+  // Writes down what each answer of the server says: read by other threads, for as long as the call goes on.
+  void write_news_to(std::atomic<errc>& where) { rarely().news = &where; }
 
 private:
   server_time not_after(time_point now, duration may_take);
@@ -118,6 +123,7 @@ private:
     std::string found_kind{};
     int found_size = 0;
     int replicas = 0;
+    std::atomic<errc>* news = nullptr;
     std::vector<unsettled> left_behind{};
     std::vector<owner_id> taken_along{};  // With the look that is unanswered.
   };

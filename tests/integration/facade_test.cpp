@@ -2,6 +2,9 @@
 // mutex, recursive_mutex, and synchronize with a time-out: what is built on a lease for people who want no lease.
 #include "integration/fixture.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -55,6 +58,31 @@ TEST_F(plain, mutex_keeps_its_threads_apart_even_when_the_lease_was_lost) {
   second.join();
   EXPECT_TRUE(is_in);
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+}
+
+// The end of a condition variable waits for those who wait on it, and in a child they are not there.
+TEST_F(plain, mutex_ends_in_a_forked_child_though_its_parents_thread_waits_for_another_P33) {
+  auto locks = make_client();
+  std::optional<mutex> m{std::in_place, locks, "x", acquire_options{.ttl = 300ms}};
+  m->lock();
+  server_("DEL", "hf:{x}");
+  std::thread second{[&] {
+    m->lock();
+    m->unlock();
+  }};
+  EXPECT_TRUE(eventually([&] { return exists("hf:{x}"); })) << "the second one has the lock";
+  let_pass(50ms);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(5);
+    m.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "a signal is 14: it waited";
+  m->unlock();
+  second.join();
 }
 
 TEST_F(plain, mutex_that_is_waited_for_in_vain_gives_the_lease_back) {

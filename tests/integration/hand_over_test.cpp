@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of one process hand a lock on without Redis (P14, P14b): each with a token of its own, within bounds, and
 // with no more than one entry in the server's line.
-#include "integration/fixture.hpp"
-#include "support/child_process.hpp"
+#include "integration/hand_over_fixture.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,36 +9,6 @@
 
 namespace holdfast::test {
 namespace {
-
-class hand_over : public on_redis {
-protected:
-  client make(int most, std::chrono::milliseconds span = 20ms) {
-    client_options how = options();
-    how.hand_overs = most;
-    how.hand_over_span = span;
-    return make_client(how);
-  }
-  std::string holder() { return server_("GET", "hf:{x}").text; }
-  std::string owner_id() { return holder().substr(3, 32); }
-  std::int64_t in_line() { return server_("ZCARD", "hf:{x}:line").number; }
-
-  // A thread that stands behind others in this process; `with` runs when it has the lease.
-  template <class With>
-  std::thread behind(client& locks, acquire_options how, With with) {
-    std::thread t{[this, &locks, how = std::move(how), with] {
-      ++started_;
-      auto held = locks.acquire("x", how);
-      with(held);
-    }};
-    const int want = ++wanted_;
-    EXPECT_TRUE(eventually([&] { return started_ == want; }));
-    let_pass(3ms);  // It is on its way; whatever comes first, the assertions hold.
-    return t;
-  }
-
-  std::atomic<int> started_{0};
-  int wanted_ = 0;
-};
 
 TEST_F(hand_over, among_threads_costs_the_server_little_and_keeps_them_apart_C1_C2) {
   auto locks = make(16);
@@ -289,26 +258,6 @@ TEST_F(hand_over, lets_go_whoever_is_cancelled_or_out_of_time) {
   first.release();
   front.join();
   EXPECT_TRUE(locks.try_acquire("x"));
-}
-
-TEST_F(hand_over, ends_in_trouble_for_all_when_the_server_is_gone_P30) {
-  client_options how = options();
-  how.timeout = 300ms;
-  auto locks = make_client(how);
-  auto first = locks.acquire("x", {.ttl = 1s});
-  server_.pause();
-  std::vector<std::thread> all;
-  const auto before = boottime();
-  for (int i = 0; i < 6; ++i) {
-    all.emplace_back([&, i] {
-      acquire_options mine;
-      if (i % 2) mine.wait = 400ms;
-      EXPECT_TRUE(code_of([&] { (void)locks.acquire("x", mine); }));
-    });
-  }
-  for (auto& t : all) t.join();
-  EXPECT_LT(boottime() - before, 3s);
-  server_.resume();
 }
 
 // The 9, second half: another process gets its turn, although 32 threads here would go on for ever.
