@@ -21,8 +21,9 @@
 // What ends while operations are under way:
 //   the client      its acquires complete with errc::cancelled or cancelled_in_flight; releases and downgrades go on by
 //                   themselves, and renewals with the lease.
-//   the io_context  (any execution context) their handlers are destroyed uncalled, as Asio does with its own, the
-//                   acquires are cancelled, and a lease that was granted meanwhile is released in the background.
+//   the io_context  (any execution context) their handlers are destroyed uncalled, as Asio does with its own, on the
+//                   thread that ends it; the acquires are cancelled, and a lease that was granted meanwhile is released
+//                   in the background.
 //   the process     nothing is called.
 // After fork() the child's handlers of the parent's operations never run; what the child begins itself fails with
 // errc::used_after_fork.

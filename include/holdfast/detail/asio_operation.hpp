@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <variant>
 
 namespace holdfast {
 inline namespace v0 {
@@ -42,12 +43,26 @@ public:
 // The operations of one execution context. Asio knows when a context goes away and tells its services; a completion
 // that comes later from a thread of ours must not touch it any more. Shared, because operations outlive the context.
 class asio_operations {
+  // Its operation ends by itself; but kept, it ends only with the entry. One or the other, so that who waits in a crowd
+  // is no larger.
+  class entry {
+  public:
+    explicit entry(std::weak_ptr<asio_operation> what) : what_{std::move(what)} {}
+    void keep() { what_ = std::get<0>(what_).lock(); }
+    void abandon_kept() const {
+      if (const auto& kept = std::get<1>(what_)) kept->abandon();
+    }
+
+  private:
+    std::variant<std::weak_ptr<asio_operation>, std::shared_ptr<asio_operation>> what_;
+  };
+
 public:
-  using place = std::list<std::weak_ptr<asio_operation>>::iterator;
+  using place = std::list<entry>::iterator;
 
   place add(std::weak_ptr<asio_operation> what) {
     const std::lock_guard held{mutex_};
-    return all_.insert(all_.end(), std::move(what));
+    return all_.emplace(all_.end(), std::move(what));
   }
 
   // Takes one out and runs `post`, during which the context stays. Nothing, if the context is gone, or going.
@@ -63,17 +78,18 @@ public:
     post();
   }
 
+  // All handlers that are left end here. Kept before the first of them does, or one whose operation ends by itself
+  // meanwhile would be destroyed by a thread of ours, and perhaps when the context is gone.
   void shut() {
-    std::list<std::weak_ptr<asio_operation>> left;
+    std::list<entry> left;
     {
       std::unique_lock held{mutex_};
       is_shut_ = true;
-      posted_.wait(held, [&] { return posting_ == 0; });
       left.swap(all_);
+      for (auto& one : left) one.keep();
+      posted_.wait(held, [&] { return posting_ == 0; });
     }
-    for (const auto& one : left) {
-      if (const auto what = one.lock()) what->abandon();
-    }
+    for (const auto& one : left) one.abandon_kept();
   }
 
   // So that a child that uses the context does not meet it locked by another thread, or one posting that it has not.
@@ -97,7 +113,7 @@ private:
   std::condition_variable posted_{};
   bool is_shut_ = false;
   std::size_t posting_ = 0;
-  std::list<std::weak_ptr<asio_operation>> all_{};
+  std::list<entry> all_{};
 };
 
 class asio_service final : public boost::asio::execution_context::service {
