@@ -4,6 +4,8 @@
 #include "integration/asio_fixture.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/executor.hpp>
+#include <boost/asio/io_context_strand.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -60,6 +62,12 @@ TEST_F(asynchronous_context, drops_its_operations_which_leave_the_line) {
 TEST_F(asynchronous_context, drops_operations_of_its_strands_and_of_executors_that_hide_it) {
   drops_operations([](asio::io_context& of) { return asio::make_strand(of); });
   drops_operations([](asio::io_context& of) { return asio::any_io_executor{of.get_executor()}; });
+}
+
+// They tell it as the Networking TS has it, and not as a property.
+TEST_F(asynchronous_context, drops_operations_of_executors_of_the_networking_ts) {
+  drops_operations([](asio::io_context& of) { return asio::io_context::strand{of}; });
+  drops_operations([](asio::io_context& of) { return asio::executor{of.get_executor()}; });
 }
 
 // A wait that ends by itself while others are dropped would take its handler along, on a thread of ours, perhaps behind

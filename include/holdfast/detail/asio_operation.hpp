@@ -133,12 +133,17 @@ private:
   std::shared_ptr<asio_operations> operations_ = std::make_shared<asio_operations>();
 };
 
+inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_context& context) {
+  return boost::asio::use_service<asio_service>(context).operations();
+}
+
 // Null for an executor that does not tell its context: that one must outlive its operations.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
-    boost::asio::execution_context& context = boost::asio::query(where, boost::asio::execution::context);
-    return boost::asio::use_service<asio_service>(context).operations();
+    return operations_in(boost::asio::query(where, boost::asio::execution::context));
+  } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
+    return operations_in(where.context());
   } else {
     return nullptr;
   }
