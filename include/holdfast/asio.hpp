@@ -111,6 +111,7 @@ struct asio_acquire {
   void operator()(Handler&& handler, const acquire_target& wanted, const acquire_options& options) const {
     using made = asio_acquire_handler<std::decay_t<Handler>>;
     const auto what = made::template make_cancellable<made>(std::forward<Handler>(handler));
+    if (what->is_abandoned()) return;  // Perhaps with the client.
     try {
       what->cancel_by(start_acquire(wanted, options, what));
     } catch (const std::system_error& e) {

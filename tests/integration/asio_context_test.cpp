@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/executor.hpp>
 #include <boost/asio/io_context_strand.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -52,7 +53,43 @@ protected:
     EXPECT_TRUE(locks_.try_acquire("x"));
   }
 
+  // `begin(context, handler)`: the context's end ends the handler, whose end begins operations in that context.
+  template <class Begin>
+  void abandons_what_is_begun_at_its_end(const Begin& begin) {
+    auto held = locks_.acquire("x");
+    const auto kept = locks_.acquire("kept");
+    auto given_back = locks_.acquire("given back");
+    const auto witness = std::make_shared<int>();
+    {
+      asio::io_context ending;
+      begin(ending, [last = at_end([&] { begin_each_kind(ending, witness, kept, std::move(given_back)); })](
+                        [[maybe_unused]] const auto&... result) { ADD_FAILURE(); });
+    }
+    EXPECT_EQ(witness.use_count(), 1) << "a handler is left";
+    EXPECT_TRUE(eventually([&] { return !exists("hf:{given back}"); })) << "nobody is told, but it is released";
+    EXPECT_TRUE(waits_for(0));
+    held.release();
+    EXPECT_TRUE(locks_.try_acquire("x"));
+    EXPECT_TRUE(kept.valid());
+  }
+
   client locks_ = make_client();
+
+private:
+  void begin_each_kind(asio::io_context& in, const std::shared_ptr<int>& witness, const lease& kept, lease given_back) {
+    auto handler = asio::bind_executor(in, [witness](const auto&...) { ADD_FAILURE(); });
+    async_acquire(locks_, "x", {}, handler);
+    async_renew(kept, handler);
+    async_downgrade(kept, handler);
+    async_release(std::move(given_back), handler);
+    // Its slot ends with it.
+    auto cancel = std::make_unique<asio::cancellation_signal>();
+    const auto slot = cancel->slot();
+    async_acquire(
+        locks_, "x", {},
+        asio::bind_cancellation_slot(slot, asio::bind_executor(in, [owned = std::move(cancel), witness](
+                                                                       error_code, const lease&) { ADD_FAILURE(); })));
+  }
 };
 
 TEST_F(asynchronous_context, drops_its_operations_which_leave_the_line) {
@@ -68,6 +105,18 @@ TEST_F(asynchronous_context, drops_operations_of_its_strands_and_of_executors_th
 TEST_F(asynchronous_context, drops_operations_of_executors_of_the_networking_ts) {
   drops_operations([](asio::io_context& of) { return asio::io_context::strand{of}; });
   drops_operations([](asio::io_context& of) { return asio::executor{of.get_executor()}; });
+}
+
+TEST_F(asynchronous_context, abandons_what_a_waiter_s_handler_begins_at_its_end) {
+  abandons_what_is_begun_at_its_end([&](asio::io_context& in, auto handler) {
+    async_acquire(locks_, "x", {}, asio::bind_executor(in, std::move(handler)));
+    EXPECT_TRUE(waits_for(1));
+  });
+}
+
+// Asio does not tell us of an end that has begun when it first hears of us.
+TEST_F(asynchronous_context, without_an_operation_abandons_what_a_handler_begins_at_its_end) {
+  abandons_what_is_begun_at_its_end([](asio::io_context& in, auto handler) { asio::post(in, std::move(handler)); });
 }
 
 // A wait that ends by itself while others are dropped would take its handler along, on a thread of ours, perhaps behind
@@ -144,7 +193,7 @@ TEST_F(asynchronous_context, may_end_while_leases_are_granted) {
 TEST(asynchronous_fork, waits_for_what_is_being_posted) {
   std::optional<asio::io_context> io{std::in_place};
   const auto operations = holdfast::detail::operations_of(io->get_executor());
-  const auto place = operations->add({});
+  const auto place = operations->add({}).value();
   std::latch is_posting{1};
   std::latch may_end{1};
   std::jthread poster{[&] {

@@ -60,8 +60,10 @@ class asio_operations {
 public:
   using place = std::list<entry>::iterator;
 
-  place add(std::weak_ptr<asio_operation> what) {
+  // Nothing, if the context is gone, or going: then nobody else abandons it.
+  std::optional<place> add(std::weak_ptr<asio_operation> what) {
     const std::lock_guard held{mutex_};
+    if (is_shut_) return std::nullopt;
     return all_.emplace(all_.end(), std::move(what));
   }
 
@@ -122,6 +124,9 @@ public:
   inline static boost::asio::execution_context::id id{};
 
   explicit asio_service(boost::asio::execution_context& of) : service{of} {}
+  // Asio tells those services of the end that there were when it began: not one that was made for an operation that
+  // some handler's destructor began.
+  ~asio_service() override { operations_->shut(); }
   const std::shared_ptr<asio_operations>& operations() const { return operations_; }
 
 private:
@@ -162,10 +167,16 @@ public:
         work_{boost::asio::get_associated_executor(*handler_)},
         of_{operations_of(work_->get_executor())} {}
 
+  // Abandoned already, if the context goes away.
   template <class Made = asio_handler, class From>
   static std::shared_ptr<Made> make(From&& handler) {
     auto made = std::make_shared<Made>(std::forward<From>(handler));
-    if (made->of_) made->place_ = made->of_->add(made);
+    if (!made->of_) return made;
+    if (const auto place = made->of_->add(made)) {
+      made->place_ = *place;
+    } else {
+      made->abandon();
+    }
     return made;
   }
 
@@ -174,7 +185,8 @@ public:
   static std::shared_ptr<Made> make_cancellable(From&& handler) {
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     auto made = make<Made>(std::forward<From>(handler));
-    if (slot.is_connected()) {
+    // With an abandoned handler its slot may be gone.
+    if (!made->is_abandoned() && slot.is_connected()) {
       slot.assign([where = std::weak_ptr{made}](boost::asio::cancellation_type type) {
         const auto still_there = where.lock();
         if (still_there && type != boost::asio::cancellation_type::none) still_there->cancel();
@@ -183,6 +195,8 @@ public:
     return made;
   }
 
+  // For who has just made it: later its end may come from any thread.
+  bool is_abandoned() const noexcept { return !handler_; }
   void cancel_by(cancel_handle by) { cancel_ = std::move(by); }
   void cancel() const noexcept { cancel_.cancel(); }
 
