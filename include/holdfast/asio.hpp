@@ -23,7 +23,7 @@
 //                   themselves, and renewals with the lease.
 //   the io_context  (any execution context) their handlers are destroyed uncalled, as Asio does with its own, on the
 //                   thread that ends it; the acquires are cancelled, and a lease that was granted meanwhile is released
-//                   in the background.
+//                   in the background. An any_completion_handler hides its context: that one must not end first.
 //   the process     nothing is called.
 // After fork() the child's handlers of the parent's operations never run; what the child begins itself fails with
 // errc::used_after_fork.

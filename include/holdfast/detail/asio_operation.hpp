@@ -9,11 +9,15 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution/executor.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
+#include <boost/asio/require.hpp>
+#include <boost/asio/system_executor.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -142,7 +146,7 @@ inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_con
   return boost::asio::use_service<asio_service>(context).operations();
 }
 
-// Null for an executor that does not tell its context: that one must outlive its operations.
+// Null for an executor that does not tell its context (any_completion_executor): that one must outlive its operations.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
@@ -151,6 +155,20 @@ std::shared_ptr<asio_operations> operations_of(const Executor& where) {
     return operations_in(where.context());
   } else {
     return nullptr;
+  }
+}
+
+// Calls `told` later in the executor that is associated with it, `where`, and never in place. One that cannot promise
+// that (any_completion_executor) is given it by a thread of the system executor's: from one of ours, or from the one
+// that begins the operation, the handler might run in place.
+template <class Executor, class Told>
+void post_to(const Executor& where, Told told) {
+  using never_blocking = boost::asio::execution::blocking_t::never_t;
+  if constexpr (boost::asio::execution::is_executor<Executor>::value &&
+                !boost::asio::can_require<Executor, never_blocking>::value) {
+    boost::asio::post(boost::asio::system_executor{}, std::move(told));
+  } else {
+    boost::asio::post(where, std::move(told));
   }
 }
 
@@ -206,7 +224,7 @@ public:
     const auto post = [&] {
       const auto work = std::exchange(work_, std::nullopt);
       Handler handler = *std::exchange(handler_, std::nullopt);
-      boost::asio::post(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
+      post_to(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
     };
     of_ ? of_->take_out(place_, post) : post();
   }
