@@ -21,8 +21,9 @@
 // What ends while operations are under way:
 //   the client      its acquires complete with errc::cancelled or cancelled_in_flight; releases and downgrades go on by
 //                   themselves, and renewals with the lease.
-//   the io_context  (any execution context) their handlers are destroyed uncalled, as Asio does with its own, the
-//                   acquires are cancelled, and a lease that was granted meanwhile is released in the background.
+//   the io_context  (any execution context) their handlers are destroyed uncalled, as Asio does with its own, on the
+//                   thread that ends it; the acquires are cancelled, and a lease that was granted meanwhile is released
+//                   in the background. An any_completion_handler hides its context: that one must not end first.
 //   the process     nothing is called.
 // After fork() the child's handlers of the parent's operations never run; what the child begins itself fails with
 // errc::used_after_fork.
@@ -110,6 +111,7 @@ struct asio_acquire {
   void operator()(Handler&& handler, const acquire_target& wanted, const acquire_options& options) const {
     using made = asio_acquire_handler<std::decay_t<Handler>>;
     const auto what = made::template make_cancellable<made>(std::forward<Handler>(handler));
+    if (what->is_abandoned()) return;  // Perhaps with the client.
     try {
       what->cancel_by(start_acquire(wanted, options, what));
     } catch (const std::system_error& e) {
@@ -183,7 +185,7 @@ auto initiate_acquire(acquire_target wanted, acquire_options options, Token&& to
 //
 // Safe from any thread; a slot needs the usual care of Asio's. `locks` must be there until the operation was started:
 // with a lazy token (use_awaitable, deferred) that is when it is awaited. Many may be under way: each waits for its
-// turn by itself, in the order in which they were started, and costs about 1.5 KiB; every 5 s one look is made for all
+// turn by itself, in the order in which they were started, and costs about 1 KiB; every 5 s one look is made for all
 // that wait for the same lock.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(client& locks, std::string name, const async_options& options, Token&& token) {

@@ -128,9 +128,13 @@ public:
       // No memory: it goes on.
     }
   }
+  // Before the start, behind which nothing may fail: who is thrown something has no operation.
+  void prepare_to_listen_to(const std::stop_token& stop) {
+    if (stop.stop_possible()) on_stop_ = std::make_unique<stop_listener>();
+  }
   // After the start: a stop that was asked for already cancels here and now.
-  void listen_to(const std::stop_token& stop) {
-    if (stop.stop_possible()) on_stop_ = std::make_unique<std::stop_callback<canceller>>(stop, canceller{this});
+  void listen_to(const std::stop_token& stop) noexcept {
+    if (on_stop_) on_stop_->emplace(stop, canceller{this});
   }
 
   std::shared_ptr<client_state> conclude() noexcept override {
@@ -168,6 +172,7 @@ private:
     async_acquire* what;
     void operator()() const noexcept { what->cancel(); }
   };
+  using stop_listener = std::optional<std::stop_callback<canceller>>;
 
   std::shared_ptr<client_state> of_;  // Until it is concluded.
   const unsigned long generation_;
@@ -179,7 +184,7 @@ private:
   bool has_no_driver_ = false;
   lease got_{};
   // The last: its end waits for a canceller under way. Apart: few have one.
-  std::unique_ptr<std::stop_callback<canceller>> on_stop_{};
+  std::unique_ptr<stop_listener> on_stop_{};
 };
 
 script::part part_of(const acquire_target& what, const acquire_options& options) {
@@ -207,6 +212,7 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
   auto wanted = of.plan(what.name, options, client_state::patience::as_told, part);
   const auto call = std::make_shared<async_acquire>(
       of.shared_from_this(), std::move(wanted), client_state::keeping{options.renew, options.max_hold}, std::move(to));
+  call->prepare_to_listen_to(options.cancel);
   of.start(call->at(), call);
   call->listen_to(options.cancel);
   return cancel_handle{call};

@@ -320,15 +320,35 @@ void command_connection::deputy_collect(const pollfd& commands, const pollfd& ea
 
 void command_connection::start(std::shared_ptr<async_call> what) {
   auto held = locked();
-  engine::call& flow = what->flow();
-  flow.set_companion(what.get());
+  what->flow().set_companion(what.get());
   what->driver_ = this;
-  what->under_way_ = std::move(what);
+  what->under_way_ = what;
   ++async_calls_;
+  try {
+    begin(what->flow(), held);
+  } catch (...) {
+    if (!held.owns_lock()) held.lock();
+    // Who is thrown something has nothing under way, and is not told; who is told already is not thrown anything.
+    const bool is_ours = what->driver_ == this;
+    if (is_ours) take_back(*what);
+    pass_lead_on();
+    if (is_ours) throw;
+  }
+}
+
+void command_connection::begin(engine::call& flow, connection::lock& held) {
   if (lead_ == lead::nobody) {
+    struct leading {
+      command_connection& self;
+      connection::lock& held;
+      ~leading() {
+        if (!held.owns_lock()) held.lock();
+        self.lead_ = lead::nobody;
+      }
+    };
     lead_ = lead::caller;
+    const leading until_collected{*this, held};
     line_.collect_if_stale(held);
-    lead_ = lead::nobody;
   }
   unattended_.start(flow, boottime_now());
   if (!leave_to_deputy()) line_.flush(held);
@@ -336,6 +356,13 @@ void command_connection::start(std::shared_ptr<async_call> what) {
   wake_members(held);
   pass_lead_on();
   wake_driver_if_sooner();
+}
+
+void command_connection::take_back(async_call& what) {
+  unattended_.take_back(what.flow());
+  what.driver_ = nullptr;
+  what.under_way_.reset();
+  --async_calls_;
 }
 
 // With many under way, what is started now waits until the deputy comes round: a write for each would take longer than
@@ -378,6 +405,7 @@ void command_connection::drive_async(connection::lock& held) {
 
 void command_connection::conclude_ended(connection::lock& held) {
   ended_calls ended;
+  ended.reserve(unattended_.over());  // What fails behind take_over() would leave them nowhere.
   for (const engine::call* flow : unattended_.take_over()) {
     async_call::of(*flow).driver_ = nullptr;
     ended.push_back(std::move(async_call::of(*flow).under_way_));

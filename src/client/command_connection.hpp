@@ -119,6 +119,8 @@ private:
   void wait_in_poll(connection::lock& held, time_point until);
   void drive_async(connection::lock& held);
   bool leave_to_deputy();
+  void begin(engine::call& flow, connection::lock& held);
+  void take_back(async_call& what);
   void conclude_ended(connection::lock& held);
   void take_lead_if_free(waiting_thread& me);
   void lead_one_round(connection::lock& held, const waiting_thread& me, time_point until);

@@ -15,6 +15,17 @@ void unattended::start(call& what, time_point now) {
   look_at(what);
 }
 
+void unattended::take_back(call& what) {
+  if (what.number_ != 0) {
+    agenda_.erase(agenda_.iterator_to(what));
+    what.number_ = 0;
+  } else {
+    std::erase(over_, &what);
+  }
+  what.set_listener(nullptr);
+  caller_->stop(what);
+}
+
 void unattended::look_at(call& what) {
   if (what.number_ == 0) return;
   const bool is_over = what.is_done();

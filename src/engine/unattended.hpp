@@ -9,6 +9,7 @@
 
 #include <boost/intrusive/set.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ public:
 
   // Starts it. It is here until take_over() gives it back.
   void start(call& what, time_point now);
+  // It is not here after all, whatever start() came to: it threw.
+  void take_back(call& what);
   // Something happened to it outside of the connection: it was cancelled.
   void look_at(call& what);
 
@@ -34,6 +37,7 @@ public:
     return agenda_.empty() ? never : agenda_.begin()->on_agenda_at_;
   }
 
+  std::size_t over() const { return over_.size(); }
   // Those that are over, in the order in which they ended; stopped.
   std::vector<call*> take_over();
   // Those that are not.

@@ -7,13 +7,9 @@
 #include <boost/asio/use_future.hpp>
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <future>
-#include <latch>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -134,84 +130,6 @@ TEST_F(asynchronous_end, release_goes_on_when_its_client_ends) {
     giving_back = async_release(locks.acquire("x"), asio::use_future);
   }
   EXPECT_EQ(giving_back.get(), release_outcome::released);
-}
-
-TEST_F(asynchronous_end, operations_of_a_context_that_ends_are_dropped_and_leave_the_line) {
-  auto locks = make_client();
-  auto held = locks.acquire("x");
-  const auto witness = std::make_shared<int>();
-  {
-    asio::io_context ending;
-    for (int i = 0; i < 20; ++i) {
-      async_acquire(locks, "x", {},
-                    asio::bind_executor(ending, [witness](error_code, const lease&) { ADD_FAILURE(); }));
-    }
-    ASSERT_TRUE(waits_for(20));
-  }
-  EXPECT_EQ(witness.use_count(), 1) << "a handler is left";
-  EXPECT_TRUE(waits_for(0));
-  held.release();
-  EXPECT_TRUE(locks.try_acquire("x"));
-}
-
-// Granted, posted, and never run: the lease is in a handler that Asio destroys.
-TEST_F(asynchronous_end, lease_that_nobody_took_is_released) {
-  auto locks = make_client();
-  {
-    asio::io_context ending;
-    async_acquire(locks, "x", {}, asio::bind_executor(ending, [](error_code, const lease&) { ADD_FAILURE(); }));
-    EXPECT_TRUE(eventually([&] { return exists("hf:{x}"); }));
-    let_pass(20ms);
-  }
-  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
-}
-
-TEST_F(asynchronous_end, contexts_may_end_while_leases_are_granted) {
-  auto locks = make_client();
-  for (int i = 0; i < scaled(6000) / 60; ++i) {
-    asio::io_context ending;
-    for (int k = 0; k < 5; ++k) {
-      async_acquire(locks, "x" + std::to_string(k), {}, asio::bind_executor(ending, [](error_code, const lease&) {}));
-    }
-    ending.poll();
-  }
-  EXPECT_TRUE(eventually([&] { return !exists("hf:{x0}") && !exists("hf:{x4}"); }));
-}
-
-// A completion that is being posted in the moment of the fork is posted by a thread that is not in the child, which
-// would wait for it at the end of its io_context.
-TEST(asynchronous_fork, waits_for_what_is_being_posted) {
-  std::optional<asio::io_context> io{std::in_place};
-  const auto operations = holdfast::detail::operations_of(io->get_executor());
-  const auto place = operations->add({});
-  std::latch is_posting{1};
-  std::latch may_end{1};
-  std::jthread poster{[&] {
-    operations->take_out(place, [&] {
-      is_posting.count_down();
-      may_end.wait();
-    });
-  }};
-  is_posting.wait();
-  std::atomic<bool> is_prepared{false};
-  int status = -1;
-  std::jthread forker{[&] {
-    io->notify_fork(asio::execution_context::fork_prepare);
-    is_prepared = true;
-    const auto child = ::fork();
-    if (child == 0) {
-      ::alarm(5);
-      io->notify_fork(asio::execution_context::fork_child);
-      io.reset();
-      ::_exit(0);
-    }
-    io->notify_fork(asio::execution_context::fork_parent);
-    ::waitpid(child, &status, 0);
-  }};
-  EXPECT_FALSE(eventually([&] { return is_prepared.load(); }, 100ms));
-  may_end.count_down();
-  forker.join();
-  EXPECT_EQ(status, 0) << "a signal is 14: it waited";
 }
 
 TEST_F(asynchronous_end, in_a_forked_child_is_an_error_and_the_parent_does_not_notice) {

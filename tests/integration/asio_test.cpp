@@ -14,6 +14,8 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
+#include <utility>
 #include <thread>
 
 namespace holdfast::test {
@@ -113,6 +115,62 @@ TEST_F(asynchronous, coroutine_gets_the_lease_or_throws) {
   EXPECT_TRUE(is_through);
 }
 #endif
+
+// ---- A token with a name ----
+
+class named_token : public on_asio {
+protected:
+  // Begins two operations with one handler, which owns something, and ends what they acquired.
+  template <class Begin>
+  void serves_twice(const Begin& begin) {
+    int calls = 0;
+    auto count = std::make_shared<int*>(&calls);  // Not const, or a move would copy it.
+    auto handler = bound([count](error_code ec, const lease& got) {
+      EXPECT_FALSE(ec) << ec.message();
+      EXPECT_TRUE(got);
+      ASSERT_TRUE(count) << "it was moved from";
+      ++**count;
+    });
+    for (int i = 1; i <= 2; ++i) {
+      begin(handler);
+      run();
+      EXPECT_EQ(calls, i);
+    }
+    EXPECT_EQ(count.use_count(), 2) << "what was copied has ended, and the handler has its own";
+  }
+  client locks_ = make_client();
+};
+
+TEST_F(named_token, is_copied_and_not_moved_from) {
+  semaphore three{locks_, "s", 3};
+  shared_mutex rw{locks_, "rw"};
+  const acquire_options named{.wait = 20s};
+  serves_twice([&](auto& handler) { async_acquire(locks_, "x", {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire(locks_, "x", named, handler); });
+  serves_twice([&](auto& handler) { async_acquire(three, {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire(three, named, handler); });
+  serves_twice([&](auto& handler) { async_acquire(rw, {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire(rw, named, handler); });
+  serves_twice([&](auto& handler) { async_acquire_shared(rw, {.wait = 20s}, handler); });
+  serves_twice([&](auto& handler) { async_acquire_shared(rw, named, handler); });
+}
+
+TEST_F(named_token, renews_downgrades_and_releases_as_a_copy_too) {
+  shared_mutex rw{locks_, "rw"};
+  const lease held = rw.acquire();
+  auto ends = std::make_shared<int>(0);
+  auto told = bound([ends](error_code) { ++*ends; });
+  async_renew(held, told);
+  async_renew(held, told);
+  async_downgrade(held, told);
+  async_downgrade(held, told);
+  run();
+  EXPECT_EQ(*ends, 4);
+  auto let_go = bound([ends](release_outcome) { ++*ends; });
+  for (int i = 0; i < 2; ++i) async_release(rw.acquire_shared(), let_go);
+  run();
+  EXPECT_EQ(*ends, 6);
+}
 
 // ---- Outcomes ----
 

@@ -9,11 +9,15 @@
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/cancellation_type.hpp>
+#include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/context.hpp>
+#include <boost/asio/execution/executor.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
+#include <boost/asio/require.hpp>
+#include <boost/asio/system_executor.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -22,6 +26,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <variant>
 
 namespace holdfast {
 inline namespace v0 {
@@ -42,12 +47,28 @@ public:
 // The operations of one execution context. Asio knows when a context goes away and tells its services; a completion
 // that comes later from a thread of ours must not touch it any more. Shared, because operations outlive the context.
 class asio_operations {
-public:
-  using place = std::list<std::weak_ptr<asio_operation>>::iterator;
+  // Its operation ends by itself; but kept, it ends only with the entry. One or the other, so that who waits in a crowd
+  // is no larger.
+  class entry {
+  public:
+    explicit entry(std::weak_ptr<asio_operation> what) : what_{std::move(what)} {}
+    void keep() { what_ = std::get<0>(what_).lock(); }
+    void abandon_kept() const {
+      if (const auto& kept = std::get<1>(what_)) kept->abandon();
+    }
 
-  place add(std::weak_ptr<asio_operation> what) {
+  private:
+    std::variant<std::weak_ptr<asio_operation>, std::shared_ptr<asio_operation>> what_;
+  };
+
+public:
+  using place = std::list<entry>::iterator;
+
+  // Nothing, if the context is gone, or going: then nobody else abandons it.
+  std::optional<place> add(std::weak_ptr<asio_operation> what) {
     const std::lock_guard held{mutex_};
-    return all_.insert(all_.end(), std::move(what));
+    if (is_shut_) return std::nullopt;
+    return all_.emplace(all_.end(), std::move(what));
   }
 
   // Takes one out and runs `post`, during which the context stays. Nothing, if the context is gone, or going.
@@ -63,17 +84,18 @@ public:
     post();
   }
 
+  // All handlers that are left end here. Kept before the first of them does, or one whose operation ends by itself
+  // meanwhile would be destroyed by a thread of ours, and perhaps when the context is gone.
   void shut() {
-    std::list<std::weak_ptr<asio_operation>> left;
+    std::list<entry> left;
     {
       std::unique_lock held{mutex_};
       is_shut_ = true;
-      posted_.wait(held, [&] { return posting_ == 0; });
       left.swap(all_);
+      for (auto& one : left) one.keep();
+      posted_.wait(held, [&] { return posting_ == 0; });
     }
-    for (const auto& one : left) {
-      if (const auto what = one.lock()) what->abandon();
-    }
+    for (const auto& one : left) one.abandon_kept();
   }
 
   // So that a child that uses the context does not meet it locked by another thread, or one posting that it has not.
@@ -97,7 +119,7 @@ private:
   std::condition_variable posted_{};
   bool is_shut_ = false;
   std::size_t posting_ = 0;
-  std::list<std::weak_ptr<asio_operation>> all_{};
+  std::list<entry> all_{};
 };
 
 class asio_service final : public boost::asio::execution_context::service {
@@ -106,6 +128,9 @@ public:
   inline static boost::asio::execution_context::id id{};
 
   explicit asio_service(boost::asio::execution_context& of) : service{of} {}
+  // Asio tells those services of the end that there were when it began: not one that was made for an operation that
+  // some handler's destructor began.
+  ~asio_service() override { operations_->shut(); }
   const std::shared_ptr<asio_operations>& operations() const { return operations_; }
 
 private:
@@ -117,14 +142,33 @@ private:
   std::shared_ptr<asio_operations> operations_ = std::make_shared<asio_operations>();
 };
 
-// Null for an executor that does not tell its context: that one must outlive its operations.
+inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_context& context) {
+  return boost::asio::use_service<asio_service>(context).operations();
+}
+
+// Null for an executor that does not tell its context (any_completion_executor): that one must outlive its operations.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
-    boost::asio::execution_context& context = boost::asio::query(where, boost::asio::execution::context);
-    return boost::asio::use_service<asio_service>(context).operations();
+    return operations_in(boost::asio::query(where, boost::asio::execution::context));
+  } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
+    return operations_in(where.context());
   } else {
     return nullptr;
+  }
+}
+
+// Calls `told` later in the executor that is associated with it, `where`, and never in place. One that cannot promise
+// that (any_completion_executor) is given it by a thread of the system executor's: from one of ours, or from the one
+// that begins the operation, the handler might run in place.
+template <class Executor, class Told>
+void post_to(const Executor& where, Told told) {
+  using never_blocking = boost::asio::execution::blocking_t::never_t;
+  if constexpr (boost::asio::execution::is_executor<Executor>::value &&
+                !boost::asio::can_require<Executor, never_blocking>::value) {
+    boost::asio::post(boost::asio::system_executor{}, std::move(told));
+  } else {
+    boost::asio::post(where, std::move(told));
   }
 }
 
@@ -141,10 +185,16 @@ public:
         work_{boost::asio::get_associated_executor(*handler_)},
         of_{operations_of(work_->get_executor())} {}
 
+  // Abandoned already, if the context goes away.
   template <class Made = asio_handler, class From>
   static std::shared_ptr<Made> make(From&& handler) {
     auto made = std::make_shared<Made>(std::forward<From>(handler));
-    if (made->of_) made->place_ = made->of_->add(made);
+    if (!made->of_) return made;
+    if (const auto place = made->of_->add(made)) {
+      made->place_ = *place;
+    } else {
+      made->abandon();
+    }
     return made;
   }
 
@@ -153,7 +203,8 @@ public:
   static std::shared_ptr<Made> make_cancellable(From&& handler) {
     auto slot = boost::asio::get_associated_cancellation_slot(handler);
     auto made = make<Made>(std::forward<From>(handler));
-    if (slot.is_connected()) {
+    // With an abandoned handler its slot may be gone.
+    if (!made->is_abandoned() && slot.is_connected()) {
       slot.assign([where = std::weak_ptr{made}](boost::asio::cancellation_type type) {
         const auto still_there = where.lock();
         if (still_there && type != boost::asio::cancellation_type::none) still_there->cancel();
@@ -162,6 +213,8 @@ public:
     return made;
   }
 
+  // For who has just made it: later its end may come from any thread.
+  bool is_abandoned() const noexcept { return !handler_; }
   void cancel_by(cancel_handle by) { cancel_ = std::move(by); }
   void cancel() const noexcept { cancel_.cancel(); }
 
@@ -171,7 +224,7 @@ public:
     const auto post = [&] {
       const auto work = std::exchange(work_, std::nullopt);
       Handler handler = *std::exchange(handler_, std::nullopt);
-      boost::asio::post(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
+      post_to(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
     };
     of_ ? of_->take_out(place_, post) : post();
   }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operation of holdfast/asio.hpp that gets no memory to begin: who is thrown something has none under way.
+#include "integration/asio_fixture.hpp"
+#include "integration/scarce_memory.hpp"
+
+#include <new>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+
+namespace holdfast::test {
+namespace {
+
+class scarce_async : public on_asio {};
+
+// With memory for i allocations of this thread: none at all, one, two, until it needs no more.
+TEST_F(scarce_async, memory_for_an_acquire_throws_or_completes_and_never_both) {
+  auto holder = make_client();
+  const auto held = holder.acquire("x", {.ttl = 60s});
+  auto locks = make_client();
+  const auto works = [&] {
+    std::error_code ec;
+    return locks.try_acquire("y", {}, ec).has_value();
+  };
+  int failures = 0;
+  for (bool is_enough = false; !is_enough; ++failures) {
+    ASSERT_LT(failures, 5000) << "it never has enough";
+    ASSERT_TRUE(eventually(works));  // A failure may have cost the connection.
+    std::stop_source stop;
+    const acquire_options how{.wait = 200ms, .cancel = stop.get_token()};
+    int ends = 0;
+    auto handler = bound([&](error_code ec, const lease&) {
+      EXPECT_TRUE(ec);
+      ++ends;
+    });
+    bool is_thrown = false;
+    allocations_left = failures;
+    try {
+      async_acquire(locks, "x", how, std::move(handler));
+      is_enough = allocations_left > 0;
+    } catch (const std::bad_alloc&) {
+      is_thrown = true;
+    }
+    allocations_left = -1;
+    stop.request_stop();
+    io.restart();
+    io.run_for(20s);
+    ASSERT_TRUE(io.stopped()) << "begun, and never over, with " << failures << " allocations";
+    EXPECT_EQ(ends, is_thrown ? 0 : 1) << failures << " allocations";
+  }
+  EXPECT_GT(failures, 10) << "or this tests nothing";
+}
+
+}  // namespace
+}  // namespace holdfast::test
