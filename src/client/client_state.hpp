@@ -161,7 +161,7 @@ public:
   bool is_of_quorum() const { return quorum_ != nullptr; }
 
   // For calls that no thread waits for: somebody must be there to drive them.
-  void start(const std::shared_ptr<node>& at, std::shared_ptr<async_call> what) { at->start(std::move(what)); }
+  void start(const std::shared_ptr<node>& at, const std::shared_ptr<async_call>& what) { at->start(what); }
   void cancel_async() noexcept;
 
   // Several leases of ours as one, under new records. The records given are no longer kept, and their handles are to be

@@ -318,7 +318,7 @@ void command_connection::deputy_collect(const pollfd& commands, const pollfd& ea
 
 // ---- Calls that no thread waits for ----
 
-void command_connection::start(std::shared_ptr<async_call> what) {
+void command_connection::start(const std::shared_ptr<async_call>& what) {
   auto held = locked();
   what->flow().set_companion(what.get());
   what->driver_ = this;

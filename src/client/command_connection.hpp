@@ -60,7 +60,7 @@ public:
 
   // Runs a call without a thread that waits for it. When it is over it is handed to on_async_end's receiver, once, by
   // whichever thread noticed, without our mutex.
-  void start(std::shared_ptr<async_call> what);
+  void start(const std::shared_ptr<async_call>& what);
   void cancel(async_call& what);  // Nothing, if it is over.
   void cancel_all_async();
 

@@ -39,9 +39,9 @@ void node::stand_by() {
   deputy_->stand_by();
 }
 
-void node::start(std::shared_ptr<async_call> what) {
+void node::start(const std::shared_ptr<async_call>& what) {
   stand_by();
-  commands_->start(std::move(what));
+  commands_->start(what);
 }
 
 // The deputy last, because a hint that it reads may let the keeper release something sooner.

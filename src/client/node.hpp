@@ -39,7 +39,7 @@ public:
   // Its threads are there from now on, or it throws.
   void stand_by();
   // Calls that no thread waits for: somebody must be there to drive them.
-  void start(std::shared_ptr<async_call> what);
+  void start(const std::shared_ptr<async_call>& what);
   // Something has changed that its connections must mind. From any thread.
   void look_around();
   // Ends its threads; `at_most`: for what is still to be released. `wait`: until they have ended.

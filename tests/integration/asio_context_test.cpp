@@ -62,8 +62,10 @@ protected:
     const auto witness = std::make_shared<int>();
     {
       asio::io_context ending;
-      begin(ending, [last = at_end([&] { begin_each_kind(ending, witness, kept, std::move(given_back)); })](
-                        [[maybe_unused]] const auto&... result) { ADD_FAILURE(); });
+      begin(ending, [last = at_end([&] {
+                       begin_each_kind(ending, witness, kept, std::move(given_back));
+                       left_behind_ = witness.use_count() - 1;
+                     })]([[maybe_unused]] const auto&... result) { ADD_FAILURE(); });
     }
     EXPECT_EQ(witness.use_count(), 1) << "a handler is left";
     EXPECT_TRUE(eventually([&] { return !exists("hf:{given back}"); })) << "nobody is told, but it is released";
@@ -74,6 +76,7 @@ protected:
   }
 
   client locks_ = make_client();
+  long left_behind_ = -1;  // Handlers of these, when all are begun.
 
 private:
   void begin_each_kind(asio::io_context& in, const std::shared_ptr<int>& witness, const lease& kept, lease given_back) {
@@ -112,6 +115,7 @@ TEST_F(asynchronous_context, abandons_what_a_waiter_s_handler_begins_at_its_end)
     async_acquire(locks_, "x", {}, asio::bind_executor(in, std::move(handler)));
     EXPECT_TRUE(waits_for(1));
   });
+  EXPECT_EQ(left_behind_, 0) << "one may be over before anybody comes round again";
 }
 
 // Asio does not tell us of an end that has begun when it first hears of us.

@@ -52,9 +52,11 @@ class asio_operations {
   class entry {
   public:
     explicit entry(std::weak_ptr<asio_operation> what) : what_{std::move(what)} {}
-    void keep() { what_ = std::get<0>(what_).lock(); }
+    void keep() {
+      if (const auto* alone = std::get_if<0>(&what_)) what_ = alone->lock();
+    }
     void abandon_kept() const {
-      if (const auto& kept = std::get<1>(what_)) kept->abandon();
+      if (const auto* kept = std::get_if<1>(&what_); kept && *kept) (*kept)->abandon();
     }
 
   private:
@@ -130,6 +132,7 @@ public:
   explicit asio_service(boost::asio::execution_context& of) : service{of} {}
   // Asio tells those services of the end that there were when it began: not one that was made for an operation that
   // some handler's destructor began.
+  // NOLINTNEXTLINE(bugprone-exception-escape): of a handler's destructor, say; Asio would not survive it either.
   ~asio_service() override { operations_->shut(); }
   const std::shared_ptr<asio_operations>& operations() const { return operations_; }
 
