@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -70,7 +69,7 @@ private:
   }
 
   std::map<int, std::vector<hold>> valid_;
-  std::set<std::uint64_t> ended_;
+  std::set<int> ended_;
 };
 
 }  // namespace
