@@ -13,9 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace holdfast {
@@ -55,16 +54,6 @@ void measure_round_trip(client_state& state, const std::shared_ptr<node>& whom, 
   }
 }
 
-// Of the pair that CONFIG GET answers with.
-std::optional<std::chrono::seconds> seconds_in(const resp::value& reply) {
-  const auto* pair = reply.as_array();
-  const auto* text = pair && pair->size() == 2 ? (*pair)[1].as_bulk() : nullptr;
-  std::int64_t seconds = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), seconds).ec != std::errc{})
-    return std::nullopt;
-  return std::chrono::seconds{seconds};
-}
-
 void read_info(client_state& state, const std::shared_ptr<node>& whom, const std::string& where, diagnosis& result) {
   const auto reply = state.ask_all(whom, std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
@@ -90,7 +79,9 @@ void read_info(client_state& state, const std::shared_ptr<node>& whom, const std
 void read_backlog(client_state& state, const std::shared_ptr<node>& whom, diagnosis& result) {
   if (state.options().quarantine == quarantine_mode::trust_every_write_is_synced) return;
   const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", "repl-backlog-ttl"})})[0];
-  const auto found = judge_backlog(seconds_in(reply), hold_of(state.options()));
+  const auto* pair = reply.as_array();
+  const auto* said = pair && pair->size() == 2 ? (*pair)[1].as_bulk() : nullptr;
+  const auto found = judge_backlog(said ? std::string_view{*said} : std::string_view{}, hold_of(state.options()));
   if (found) result.findings.push_back(*found);
 }
 
@@ -108,10 +99,6 @@ void judge_quarantine(client_state& state, diagnosis& result) {
                                e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
   }
 }
-
-// One name for all who ask: its fence stays for a week, and a probe may ask every minute. Where another one has it just
-// now, that one tries for both.
-constexpr auto probe = "holdfast-doctor";
 
 // Everything that a lock needs, done once on a name of its own: the ACL is tried, not read.
 void try_a_lock(client_state& state, diagnosis& result) {

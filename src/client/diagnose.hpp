@@ -8,6 +8,10 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+// The name that is tried. One for all who ask: its fence stays for a week, and a probe may ask every minute. Where
+// another one has it just now, that one tries for both.
+constexpr auto probe = "holdfast-doctor";
+
 diagnosis diagnose(client_state&);
 // Of a quorum: what is to be said of each of its servers.
 void diagnose_quorum(client_state&, diagnosis& result);

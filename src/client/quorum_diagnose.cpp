@@ -5,12 +5,17 @@
 #include "core/quorum_round.hpp"
 #include "engine/quorum_question.hpp"
 #include "net/clock.hpp"
+#include "script/reply.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,7 +40,7 @@ struct roll_call {
 
 roll_call call_all(client_state& state) {
   auto& of = *state.of_quorum();
-  const auto what = script::inspect(state.keys_of(state.name_of("holdfast-doctor")));
+  const auto what = script::inspect(state.keys_of(state.name_of(probe)));
   const time_point give_up_at = net::boottime_now() + state.options().timeout;
   engine::quorum_question call{of.votes().all(), {what}, 300ms, give_up_at};
   of.votes().run(call);

@@ -145,16 +145,17 @@ void judge_version(std::string_view info, findings& out) {
 
 }  // namespace
 
-std::optional<finding> judge_backlog(std::optional<std::chrono::seconds> backlog_ttl, std::chrono::milliseconds hold) {
-  constexpr std::chrono::hours of_redis{1};
-  const auto forgets_after = backlog_ttl.value_or(of_redis);
+std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::milliseconds hold) {
+  constexpr int of_redis = 3600;
+  const auto said = number(backlog_ttl);
+  const std::chrono::seconds forgets_after{said.value_or(of_redis)};
   if (forgets_after == std::chrono::seconds{0} || forgets_after >= hold) return std::nullopt;  // 0: never.
   const auto least = std::chrono::ceil<std::chrono::seconds>(hold).count();
   return finding{
       severity::warning, "E23",
       fmt::format("{} s after its last replica left it cannot be seen that it was a replica itself, and forgot "
                   "locks; they may live for {} s (repl-backlog-ttl{})",
-                  forgets_after.count(), least, backlog_ttl ? "" : ", if nobody changed it: CONFIG is denied"),
+                  forgets_after.count(), least, said ? "" : ", if nobody changed it: CONFIG cannot be read"),
       fmt::format("CONFIG SET repl-backlog-ttl {}, or a smaller max_ttl", least)};
 }
 

@@ -22,10 +22,10 @@ struct relied_on {
   bool syncs_all = false;    // Every write, so that a restart forgets none.
 };
 
-// `backlog_ttl`: its repl-backlog-ttl; empty: it does not say, so Redis' own default is taken for it. `hold`: for how
-// long a lease may live on that it has forgotten. Behind the former nothing shows any more that it was a replica for a
-// time (P19, docs/decisions/0012-quarantine.md).
-std::optional<finding> judge_backlog(std::optional<std::chrono::seconds> backlog_ttl, std::chrono::milliseconds hold);
+// `backlog_ttl`: its repl-backlog-ttl as CONFIG GET says it; empty: it does not, so Redis' own default is taken for it.
+// `hold`: for how long a lease may live on that it has forgotten. Behind the former nothing shows any more that it was
+// a replica for a time (P19, docs/decisions/0012-quarantine.md).
+std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::milliseconds hold);
 
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast {
@@ -39,21 +39,21 @@ TEST(server_report, has_nothing_to_say_of_a_server_alone) { EXPECT_THAT(said_of(
 
 TEST(server_report, has_nothing_to_say_of_what_it_cannot_see) { EXPECT_THAT(said_of(""), IsEmpty()); }
 
-std::string said_of_backlog(std::optional<std::chrono::seconds> ttl, std::chrono::milliseconds hold) {
+std::string said_of_backlog(std::string_view ttl, std::chrono::milliseconds hold) {
   const auto found = judge_backlog(ttl, hold);
   return found ? found->what + " / " + found->fix : "";
 }
 
 // Behind it a promoted server looks like one that was a primary all the time.
 TEST(server_report, wants_a_backlog_that_is_kept_for_longer_than_a_lease_may_live_P19) {
-  EXPECT_EQ(said_of_backlog(61s, 60'500ms), "");
-  EXPECT_EQ(said_of_backlog(0s, 60'500ms), "") << "it is never given up";
-  EXPECT_THAT(said_of_backlog(60s, 60'500ms), HasSubstr("/ CONFIG SET repl-backlog-ttl 61,"));
+  EXPECT_EQ(said_of_backlog("61", 60'500ms), "");
+  EXPECT_EQ(said_of_backlog("0", 60'500ms), "") << "it is never given up";
+  EXPECT_THAT(said_of_backlog("60", 60'500ms), HasSubstr("/ CONFIG SET repl-backlog-ttl 61,"));
 }
 
 TEST(server_report, takes_the_default_for_a_backlog_ttl_that_it_may_not_see_P19) {
-  EXPECT_EQ(said_of_backlog(std::nullopt, 1h), "");
-  EXPECT_THAT(said_of_backlog(std::nullopt, 1h + 1ms), AllOf(HasSubstr("CONFIG is denied"), HasSubstr("ttl 3601,")));
+  EXPECT_EQ(said_of_backlog("", 1h), "");
+  EXPECT_THAT(said_of_backlog("", 1h + 1ms), AllOf(HasSubstr("CONFIG cannot be read"), HasSubstr("ttl 3601,")));
 }
 
 TEST(server_report, names_the_eviction_policy) {

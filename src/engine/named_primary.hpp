@@ -9,10 +9,9 @@
 // That alone would let two in (docs/decisions/0024-what-an-old-primary-grants.md). The promoted one renews what it
 // knows of, and the isolated one, where nobody renews it any more, lets it expire and grants it to the next in line
 // there. So a grant counts only while its primary was named within the last grants_for(), again and again since it was
-// asked for (there may have been two failovers, there and back); and who has moved to another
-// primary takes its leases along, but there no renewal moves a deadline before all grants of the one before have
-// counted that ever will: from renewals_from() on. A lease that the old one granted to somebody else has come to its
-// deadline by then.
+// asked for (there may have been two failovers, there and back); and who has moved to another primary takes its leases
+// along, but there no renewal moves a deadline before all grants of the one before have counted that ever will: from
+// renewals_from() on. A lease that the old one granted to somebody else has come to its deadline by then.
 #pragma once
 
 #include "base/time.hpp"

@@ -133,9 +133,9 @@ votes_left quorum_keeper::kept::take_votes() noexcept {
 }
 
 std::vector<fencing_token> quorum_keeper::kept::begin_narrowing() {
-  is_narrowing_ = true;
   std::vector<fencing_token> tokens;
   for (const auto& one : shares_) tokens.push_back(one ? one->grant : fencing_token{});
+  is_narrowing_ = true;
   return tokens;
 }
 
