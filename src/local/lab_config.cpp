@@ -37,14 +37,15 @@ std::string quoted(std::string_view value) {
   return out + "\"";
 }
 
+// Without a disk, a replica whose first acknowledgement comes before its primary counts it as online is in sync for both,
+// and gets nothing until its next one a second later: what is granted meanwhile does not outlive its promotion.
 std::string server_config(const lab_record& lab, const lab_member& of, const std::string& directory) {
   auto text = common_lines(of, directory);
   text += fmt::format(
       "save \"\"\n"
       "appendonly {}\n"
       "maxmemory-policy noeviction\n"
-      "repl-diskless-sync yes\n"
-      "repl-diskless-sync-delay 0\n",  // By default a primary waits 5 s for more replicas to come.
+      "repl-diskless-sync no\n",
       lab.persistent ? "yes" : "no");
   if (lab.kind == lab_kind::cluster)
     text +=

@@ -46,6 +46,13 @@ TEST(lab_config, writes_keys_to_disk_only_when_asked) {
   EXPECT_THAT(server_config(persistent, persistent.primary(), "/d"), HasSubstr("save \"\"\nappendonly yes\n"));
 }
 
+TEST(lab_config, who_is_in_sync_gets_what_is_written_from_then_on) {
+  for (const auto kind : {lab_kind::replicas, lab_kind::sentinel, lab_kind::cluster}) {
+    const auto lab = made(kind);
+    EXPECT_THAT(server_config(lab, lab.members[0], "/d"), HasSubstr("repl-diskless-sync no\n")) << static_cast<int>(kind);
+  }
+}
+
 TEST(lab_config, only_replicas_follow) {
   const auto lab = made(lab_kind::replicas);
   EXPECT_THAT(server_config(lab, lab.members[0], "/d"), Not(HasSubstr("replicaof")));

@@ -197,8 +197,8 @@ class quarantine_of_a_pair : public quarantine {
 protected:
   quarantine_of_a_pair() : quarantine{a_server()} {}
 
-  // It does not wait for more replicas before it begins with one.
-  static redis_options a_server() { return {.tcp = true, .config = {"repl-diskless-sync-delay 0"}}; }
+  // Who is in sync gets what is written from then on, and need not wait for another replica (src/local/lab_config.cpp).
+  static redis_options a_server() { return {.tcp = true, .config = {"repl-diskless-sync no"}}; }
 
   static bool is_in_sync(redis_server& replica) {
     const auto* up = "master_link_status:up";

@@ -231,6 +231,7 @@ TEST_F(with_sentinels, an_old_primary_grants_nothing_that_is_renewed_at_the_next
   client theirs{uri + "/mymaster", how};
   // Of 5 s, one in some hundred did not outlive the failover by what decision 24 takes.
   const auto held = ours.acquire("x", {.ttl = 8s});
+  ASSERT_TRUE(eventually([&] { return has_key(lab_.nodes("replica")[0]) && has_key(lab_.nodes("replica")[1]); }));
   const auto old = primary();
   ASSERT_EQ(ask(old, {"ACL", "SETUSER", "default", "-multi", "-slaveof", "-replicaof", "-client|kill"}), "OK");
   bool are_two = false;
