@@ -136,6 +136,14 @@ void quorum_story::loses_the_vote(std::size_t node) {
   server(node).operate({"DEL", world_.lock_of(0).keys.holder});
 }
 
+void quorum_story::is_closed(std::size_t node) {
+  world_.say(fmt::format("node {} is closed", node));
+  auto next = world_.record();
+  ++next.generation;
+  next.is_open = false;
+  server(node).operate({"SET", script::quorum_key("hf:"), script::text_of(next)});
+}
+
 int quorum_story::votes() {
   int count = 0;
   for (std::size_t node = 0; node < nodes; ++node) {

@@ -90,6 +90,8 @@ public:
   void fails_over_empty(std::size_t node);
   void loses_the_vote(std::size_t node);
   void is_broken_now(std::size_t node);
+  // `holdfast quorum replace` has closed it for the list of servers that it belongs to.
+  void is_closed(std::size_t node);
   // How many of them somebody has a vote of.
   int votes();
 

@@ -212,6 +212,65 @@ TEST(redlock, R10_tokens_increase_over_majorities_that_share_one_server) {
   });
 }
 
+// Server 0 is ahead: it needs another token than the one that A proposes, and 1 and 2 would have taken that one.
+TEST(redlock, P23_a_token_that_a_majority_did_not_take_is_raised_there_before_it_counts) {
+  const rule about{.opposite = "a server says that it has raised its token, and has not",
+                   .broken = "expected",
+                   .texts = {{{id::raise}, "if not last or sub(last, 1, 16) < token then", "if false then"}}};
+  play(about, [](quorum_story& s) {
+    s.clock_steps(0, 15s);
+    a_holds_three(s);
+    s.a.releases();
+    s.passes(100ms);
+    s.b.is_cut_off_from({0, 1}, 10min);
+    s.b.tries();
+    s.within(1s, "B has it with the votes of 2, 3 and 4", [&] { return s.b.holds(); });
+    s.expect(s.b.token() > s.a.token(), "and a larger token than A's, which came from 0");
+  });
+}
+
+// Only 2 was asked by both, and it has forgotten what it gave.
+TEST(redlock, P24_tokens_increase_over_a_server_that_lost_its_data) {
+  const rule about{.opposite = "nobody asks whether a server has forgotten its vote",
+                   .broken = "expected",
+                   .what = canary_switch::no_quarantine};
+  play(about, [](quorum_story& s) {
+    s.clock_steps(0, 15s);
+    a_holds_three(s);
+    s.a.releases();
+    s.passes(100ms);
+    s.restarts_empty(2);
+    s.b.is_cut_off_from({0, 1}, 10min);
+    s.b.waits();
+    s.passes(50s);
+    s.expect(!s.b.holds(), "B, which 3 and 4 vote for, does not have it yet");
+    s.within(12s, "B has it with the vote of 2, too", [&] { return s.b.holds(); });
+    s.expect(s.b.token() > s.a.token(), "by now their clocks are ahead of A's token");
+  });
+}
+
+TEST(redlock, P26_a_list_that_is_closed_on_a_majority_lets_nobody_in) {
+  const rule about{.opposite = "a server votes for clients of any list",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "return kept ~= record and (kept or generation ~= '1')", "return false"}}};
+  play(about, [](quorum_story& s) {
+    for (const std::size_t node : {0u, 1u, 2u}) s.is_closed(node);
+    s.a.tries();
+    s.within(3s, "A, of the list before, is refused", [&] { return s.a.was_refused(); });
+  });
+}
+
+TEST(redlock, P26_a_lease_of_a_list_that_is_closed_ends_before_the_next_list_begins) {
+  const rule about{.opposite = "a closed server renews",
+                   .broken = "expected",
+                   .texts = {{{id::renew}, "if kept and kept ~= ARGV[4] then", "if false then"}}};
+  play(about, [](quorum_story& s) {
+    a_holds(s);
+    for (const std::size_t node : {0u, 1u, 2u}) s.is_closed(node);
+    s.within(11s, "A is told that it is over", [&] { return !s.a.holds(); });
+  });
+}
+
 TEST(redlock, R12_three_that_share_the_votes_between_them_do_not_block_each_other) {
   const rule about{.opposite = "who did not win keeps the votes that he has",
                    .broken = "expected",

@@ -26,6 +26,9 @@ plan written_down(const story::setting& where) {
   made.processes.assign(
       cast, {.clock_ppm = 0, .timeout = where.timeout, .least_delay = 1ms, .jitter = {}, .workers = 0, .max_ttl = {}});
   made.processes.back().max_ttl = where.max_ttl_of_d;
+  made.replicas = where.replicas;
+  made.copies = where.copies;
+  made.copy_timeout = 100ms;
   return made;
 }
 
@@ -93,6 +96,12 @@ void actor::is_cut_off(duration time) {
 void actor::moves_away(duration each_way) {
   in_->befall(of_->number(), for_good);
   in_->net().of(of_->number()).least = each_way;
+}
+
+void actor::hears_no_sentinel(duration time) {
+  in_->befall(of_->number(), time + 1s);
+  for (std::size_t i = 0; i < sentinels::count; ++i)
+    in_->servers().named().be_silent(of_->number(), i, in_->now() + time);
 }
 
 // ---- the story ----
@@ -166,6 +175,25 @@ void story::server_restarts(model_redis::keyspace data, duration down) {
   server().restart(world_.now() + down, std::move(data));
   world_.disturb(cause::data_lost, duration{0});
   world_.befall_all(5min);  // Places in line are kept by who comes back, and that takes its time.
+}
+
+void story::replication_stalls(duration time) {
+  world_.say("the replicas stand still");
+  auto& servers = world_.servers();
+  for (std::size_t i = 1; i < servers.size(); ++i) servers.hold_back(static_cast<int>(i), world_.now() + time);
+  world_.befall_all(time + 1s);
+}
+
+void story::fails_over() {
+  auto& servers = world_.servers();
+  const int next = servers.best_copy_of(servers.primary());
+  world_.say(fmt::format("server {} is promoted", next));
+  replication_stalls(for_good);
+  servers.promote(next);
+  for (std::size_t i = 0; i < sentinels::count; ++i) servers.named().name(i, next, world_.now());
+  world_.disturb(cause::data_lost, duration{0});
+  world_.disturb(cause::another_primary, 10min);
+  world_.befall_all(10min);
 }
 
 void story::operator_breaks() {

@@ -57,6 +57,7 @@ public:
   void is_cut_off(duration time);
   // From now on its way to the server takes so long, and as long back.
   void moves_away(duration each_way);
+  void hears_no_sentinel(duration time);
 
   // ---- what it knows ----
   bool holds() const { return lease_ && of_->is_valid(lease_); }
@@ -102,6 +103,8 @@ public:
     int size = 1;
     duration timeout = std::chrono::seconds{5};
     std::chrono::milliseconds max_ttl_of_d = std::chrono::seconds{60};  // As all others.
+    int replicas = 0;                                                   // Of the server, with three sentinels
+    int copies = 0;  // of which so many must have what anybody is granted.
   };
   story(const setting& where, const canary* without);
 
@@ -126,6 +129,12 @@ public:
   model_redis::keyspace all_data() { return server().redis().all(); }
   // The lock that is held: at its expiry.
   void operator_breaks();
+
+  // ---- its replicas ----
+  // None of them has what is written from now on before that.
+  void replication_stalls(duration time);
+  // The primary is cut off from its replicas and the sentinels, which promote one and name it; it goes on all the same.
+  void fails_over();
 
   // ---- what the server says of the lock ----
   const lock& subject() const { return world_.lock_of(0); }

@@ -37,8 +37,8 @@ std::string quoted(std::string_view value) {
   return out + "\"";
 }
 
-// Without a disk, a replica whose first acknowledgement comes before its primary counts it as online is in sync for both,
-// and gets nothing until its next one a second later: what is granted meanwhile does not outlive its promotion.
+// Without a disk, a replica whose first acknowledgement comes before its primary counts it as online is in sync for
+// both, and gets nothing until its next one, a second later: what is granted meanwhile does not outlive its promotion.
 std::string server_config(const lab_record& lab, const lab_member& of, const std::string& directory) {
   auto text = common_lines(of, directory);
   text += fmt::format(

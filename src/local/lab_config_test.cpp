@@ -49,7 +49,7 @@ TEST(lab_config, writes_keys_to_disk_only_when_asked) {
 TEST(lab_config, who_is_in_sync_gets_what_is_written_from_then_on) {
   for (const auto kind : {lab_kind::replicas, lab_kind::sentinel, lab_kind::cluster}) {
     const auto lab = made(kind);
-    EXPECT_THAT(server_config(lab, lab.members[0], "/d"), HasSubstr("repl-diskless-sync no\n")) << static_cast<int>(kind);
+    EXPECT_THAT(server_config(lab, lab.members[0], "/d"), HasSubstr("repl-diskless-sync no\n"));
   }
 }
 
