@@ -2,10 +2,13 @@
 // C9: nobody who does not own a lock can release or renew it, and only those scripts grant that are there for it. An
 // operator may break it, and that is all.
 #include "checkers/checker.hpp"
+#include "checkers/one_script.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace holdfast::sim {
 
@@ -27,27 +30,28 @@ public:
   using checker::checker;
 
   void on_script(const script_run& run) override {
-    for (const auto& was : run.before) {
-      if (was.owner == run.owner()) continue;
-      const auto* is = find(run.after, was.owner);
-      if (!is && !is_break(run.which) && was.expires_at > run.at.time_since_epoch())
-        say(run, was.owner, "ended the lease of");
-      if (is && is->expires_at > was.expires_at) say(run, was.owner, "renewed the lease of");
-    }
-    if (may_grant(run.which)) return;
-    for (const auto& is : run.after) {
-      if (!find(run.before, is.owner)) say(run, is.owner, "granted anew to");
-    }
-  }
-
-private:
-  void say(const script_run& run, const std::string& whose, const char* what) {
-    in().complain("C9", fmt::format("lock {}: {} by process {} for {:.8} {} {:.8}", run.lock,
-                                    script::find(run.which).name, run.process, run.owner(), what, whose));
+    check_only_the_owner(run, [this](std::string what) { in().complain("C9", std::move(what)); });
   }
 };
 
 }  // namespace
+
+void check_only_the_owner(const script_run& run, const complaint& complain) {
+  const auto say = [&](const std::string& whose, const char* what) {
+    complain(fmt::format("lock {}: {} by process {} for {:.8} {} {:.8}", run.lock, script::find(run.which).name,
+                         run.process, run.owner(), what, whose));
+  };
+  for (const auto& was : run.before) {
+    if (was.owner == run.owner()) continue;
+    const auto* is = find(run.after, was.owner);
+    if (!is && !is_break(run.which) && was.expires_at > run.at.time_since_epoch()) say(was.owner, "ended the lease of");
+    if (is && is->expires_at > was.expires_at) say(was.owner, "renewed the lease of");
+  }
+  if (may_grant(run.which)) return;
+  for (const auto& is : run.after) {
+    if (!find(run.before, is.owner)) say(is.owner, "granted anew to");
+  }
+}
 
 std::unique_ptr<checker> make_only_the_owner(surroundings& in) { return std::make_unique<only_the_owner>(in); }
 

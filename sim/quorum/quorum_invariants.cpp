@@ -72,6 +72,27 @@ void quorum_world::check_renewal(std::size_t node, const script_run& run) {
                              run.process, run.lock, node, (run.sent_at - over->second).count() / 1000));
 }
 
+void quorum_world::note_given_back(std::size_t node, const script_run& run) {
+  const bool gives_back = run.which == script::id::release || run.which == script::id::release_counted ||
+                          run.which == script::id::leave || run.which == script::id::leave_counted;
+  if (!gives_back) return;
+  const auto has_it = [&](const std::vector<holder>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const holder& one) { return one.owner == run.owner(); });
+  };
+  if (has_it(run.before) && !has_it(run.after)) given_back_by_[run.owner()].insert(node);
+}
+
+// Servers may have lost votes, and may have got them again: only what was given back counts.
+void quorum_world::check_release(int client, const quorum_client::held& one, release_outcome told) {
+  const auto found = given_back_by_.find(one.owner.hex());
+  const auto votes = found == given_back_by_.end() ? 0 : static_cast<int>(found->second.size());
+  const bool was_enough = votes >= engine::votes_needed(servers_.size(), one.part);
+  if (told == release_outcome::unknown || was_enough == (told == release_outcome::released)) return;
+  complain("C5",
+           fmt::format("client {} was told that lock {}, token {}, {}, and gave back {} votes", client, one.lock,
+                       one.token.value(), told == release_outcome::released ? "is released" : "had been lost", votes));
+}
+
 void quorum_world::check_room(int client, const quorum_client::held& one, int permits) {
   const auto& all = valid_.at(one.lock);
   int taken = permits;

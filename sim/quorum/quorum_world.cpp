@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quorum/quorum_world.hpp"
 
+#include "checkers/one_script.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,6 +63,11 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
     hooks.on_script = [this, note, node = static_cast<std::size_t>(i)](const script_run& run) {
       note(*run.reply);
       check_renewal(node, run);
+      note_given_back(node, run);
+      check_only_the_owner(run,
+                           [&](const std::string& found) { complain("C9", fmt::format("node {}, {}", node, found)); });
+      check_full_memory(run,
+                        [&](const std::string& found) { complain("H29", fmt::format("node {}, {}", node, found)); });
     };
     hooks.on_command = [note](const std::string&, const resp::value& reply) { note(reply); };
     servers_.emplace_back(events_, clock, scripts, std::move(hooks), i);
@@ -137,6 +144,7 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
   };
   h.on_released = [this, client](const quorum_client::held& one, release_outcome how) {
     released_at_.emplace(one.owner.hex(), events_.now());
+    check_release(client, one, how);
     ++statistics_->releases[static_cast<std::size_t>(how)];
     static constexpr std::array words{"released", "already lost", "unknown"};
     if (keeps_trace_) say(fmt::format("c{} release: {}", client, words[static_cast<std::size_t>(how)]));

@@ -14,8 +14,10 @@
 //            | has passed is not moved
 //  C5        | nobody is told that there is no quorum while enough servers were there, untroubled, for all the time in
 //            | which none is said to have been; nor that nothing has come of a call while enough servers have a vote of
-//            | it, then or later; and when all is quiet nothing of a lock is left on any server
+//            | it, then or later; who was told that it released a lock gave it back on as many servers as make one, and
+//            | who was told that it had lost it did not; and when all is quiet nothing of a lock is left on any server
 //  C6        | no server is asked to renew what a release() that has returned was about
+//  C9, H29   | as in checkers/one_script.hpp, on every server
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
 //            | server stays away for good
 #pragma once
@@ -33,6 +35,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,6 +83,8 @@ private:
   void let_in(int client, const quorum_client::held& one, const view& seen);
   int permits_of(const quorum_client::held& one) const;
   void check_renewal(std::size_t node, const script_run& run);
+  void note_given_back(std::size_t node, const script_run& run);
+  void check_release(int client, const quorum_client::held& one, release_outcome told);
   void check_room(int client, const quorum_client::held& one, int permits);
   void check_token(int client, const quorum_client::held& one, bool is_all);
   void check_silence(int client, const script::part& what, duration silence);
@@ -120,10 +125,11 @@ private:
   std::deque<network> nets_;
   std::deque<std::unique_ptr<quorum_client>> clients_;  // Also the dead.
   std::vector<process_plan> client_plans_;
-  std::map<int, std::map<int, view>> valid_;                 // By lock and hold.
-  std::map<std::string, instant, std::less<>> released_at_;  // By owner id.
-  std::map<int, std::uint64_t> last_token_;                  // The largest.
-  std::map<int, std::uint64_t> last_full_token_;             // Of those who had all of it.
+  std::map<int, std::map<int, view>> valid_;                                 // By lock and hold.
+  std::map<std::string, instant, std::less<>> released_at_;                  // By owner id.
+  std::map<std::string, std::set<std::size_t>, std::less<>> given_back_by_;  // By owner id: the votes of which servers.
+  std::map<int, std::uint64_t> last_token_;                                  // The largest.
+  std::map<int, std::uint64_t> last_full_token_;                             // Of those who had all of it.
   std::vector<disturbance> disturbances_;
   std::vector<instant> node_trouble_until_;
   std::map<int, instant> client_trouble_until_;

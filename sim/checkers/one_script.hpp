@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one run of a script shows by itself, on one server as on each of a quorum's.
+#pragma once
+
+#include "facts.hpp"
+
+#include <functional>
+#include <string>
+
+namespace holdfast::sim {
+
+using complaint = std::function<void(std::string)>;
+
+// C9: the owner's own scripts and an operator's break end a lease, and only the owner's renew one.
+void check_only_the_owner(const script_run& run, const complaint& complain);
+// H29: what gives back or renews is not refused because the memory is full.
+void check_full_memory(const script_run& run, const complaint& complain);
+
+}  // namespace holdfast::sim
