@@ -193,7 +193,7 @@ const std::vector<canary>& canaries() {
        3},
       {"a_vote_for_everybody",
        "a node votes for whoever asks",
-       "C1",
+       "C1 or C9",
        500,
        "",
        canary_switch::none,
