@@ -68,6 +68,8 @@ class FileStore:
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
             largest = self._largest()
+            if not 0 < token <= LARGEST_TOKEN:
+                raise ValueError(f"not a fencing token: {token!r}")
             if token < largest:
                 raise Stale(token, largest)
             if token > largest:

@@ -19,8 +19,10 @@ namespace holdfast {
 inline namespace v0 {
 
 // Lockable and TimedLockable. Threads of one mutex object exclude each other too, even after its lease was lost under
-// one of them, and hand the lock on to each other (client_options::hand_overs). Not recursive: a second lock() by
-// the holder waits for itself. `locks` must outlive it. Unlocking what is not locked is undefined, as in std.
+// one of them, and hand the lock on to each other (client_options::hand_overs). Who waits for such a thread to unlock,
+// and loses its own lease meanwhile, asks for the lock again: whoever comes out of lock() has it then. Not recursive: a
+// second lock() by the holder waits for itself. `locks` must outlive it. Unlocking what is not locked is undefined, as
+// in std.
 class HOLDFAST_EXPORT mutex {
 public:
   // Only ttl, owner, min_fence, renew and max_hold of `options` are used.
@@ -52,7 +54,8 @@ public:
 private:
   friend class recursive_mutex;
   bool lock_within(std::chrono::milliseconds wait);
-  // False when the turn of another thread of ours is not over within that; no value: however long.
+  // False when the turn of another thread of ours is not over within that (no value: however long), or when `got` was
+  // lost before it was.
   bool enter(lease got, std::optional<std::chrono::nanoseconds> within);
 
   client& locks_;

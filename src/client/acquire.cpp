@@ -107,6 +107,14 @@ private:
   bool is_told_ = false;
 };
 
+int block_behind(const local_line::outcome& turn, const client_options& options, command_connection& at,
+                 time_point now) {
+  const core::hand_over_limits limits{options.hand_overs, options.hand_over_span};
+  if (limits.most <= core::modest_block) return limits.most;
+  const core::server_clock clock = at.server_clock();
+  return clock.is_known() ? core::block_of(limits, turn.others_wait, turn.last, clock.at(now)) : core::modest_block;
+}
+
 }  // namespace
 
 std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
@@ -132,9 +140,10 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
     // Our own patience began when we did, or when who asked before us heard the server last.
     now = std::min(now, std::max(started_at, turn.silent_since));
   }
-  wanted.block_at_once = turn.others_wait ? options_.hand_overs : 0;
-  wanted.part.permits = options_.hand_overs;
   const auto& at = node_for(wanted.keys)->commands();
+  const int block = block_behind(turn, options_, *at, now);
+  wanted.block_at_once = turn.others_wait ? block : 0;
+  wanted.part.permits = block;
   const int slot = slot_of(wanted.keys);
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, now, net::system_random()};
   call.set_slot(slot);

@@ -52,7 +52,11 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
     if (now >= until) return leave_with(turn::timed_out);
     if (q.may_ask(me, now)) {
       const bool others_wait = q.go_and_ask(own);
-      return {.what = turn::ask, .others_wait = others_wait, .news = &q.news(), .silent_since = me.silent_since};
+      return {.what = turn::ask,
+              .others_wait = others_wait,
+              .last = q.last(),
+              .news = &q.news(),
+              .silent_since = me.silent_since};
     }
     const duration left = std::min<duration>(q.wake_at(me, now, until) - now, std::chrono::hours{1});
     me.news.wait_for(held, left);

@@ -40,6 +40,7 @@ public:
     turn what;
     std::shared_ptr<lease_record> given{};
     bool others_wait = false;         // Behind a thread that is to ask.
+    fencing_token last{};             // core::hand_over_queue's.
     errc heard{};                     // By those before it, of whoever timed out.
     std::atomic<errc>* news{};        // Where whoever asks writes down what it hears.
     time_point silent_since = never;  // What whoever asked before met, if that was a silent server.

@@ -22,7 +22,8 @@ mutex::~mutex() {
 }
 
 // The lease comes first, so that it can be handed on from thread to thread of this process; its holder's turn after it.
-// Only when the lease was lost under a thread that still works is there a wait between the two.
+// Only when the lease was lost under a thread that still works is there a wait between the two, in which this one may
+// be lost as well: who comes in has the lock.
 bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
   std::unique_lock held{guard_};
   const auto is_free = [this] { return !is_taken_; };
@@ -31,12 +32,16 @@ bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
   } else if (!freed_.wait_for(held, *within, is_free)) {
     return false;
   }
+  if (!got.valid()) return false;
   is_taken_ = true;
   held_ = std::move(got);
   return true;
 }
 
-void mutex::lock() { enter(locks_.acquire(name_, options_), std::nullopt); }
+void mutex::lock() {
+  while (!enter(locks_.acquire(name_, options_), std::nullopt)) {
+  }
+}
 
 // In a forked child the guard may be locked by a thread that is not there (P33), so whose we are is asked first.
 bool mutex::try_lock() {
@@ -53,9 +58,14 @@ bool mutex::lock_within(std::chrono::milliseconds wait) {
   if (wait <= std::chrono::milliseconds{0}) return try_lock();
   const time_point until = net::boottime_now() + wait;
   acquire_options bounded = options_;
-  bounded.wait = wait;
-  auto got = locks_.acquire_in_time(name_, bounded);
-  return got && enter(std::move(*got), until - net::boottime_now());
+  for (auto left = wait; left > std::chrono::milliseconds{0};) {
+    bounded.wait = left;
+    auto got = locks_.acquire_in_time(name_, bounded);
+    if (!got) return false;
+    if (enter(std::move(*got), until - net::boottime_now())) return true;
+    left = std::chrono::ceil<std::chrono::milliseconds>(until - net::boottime_now());
+  }
+  return false;
 }
 
 void mutex::unlock() noexcept {

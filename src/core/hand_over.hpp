@@ -22,6 +22,16 @@ struct hand_over_limits {
   duration longest{0};
 };
 
+// How many tokens to ask for, beside the granted one, for others of the process; `last` is the last that it had. A
+// token is a microsecond: so few, for each grant, no rate of grants makes them outrun the server's clock. More only
+// where somebody waits to be handed them, and the last ones are not ahead of the clock already: else a server that
+// loses its data would grant smaller ones, behind its quarantine, too (C2).
+inline constexpr int modest_block = 16;
+inline int block_of(const hand_over_limits& limits, bool others_wait, fencing_token last, server_time now) {
+  const auto soon = static_cast<std::uint64_t>((now + std::chrono::seconds{1}).time_since_epoch().count());
+  return others_wait && last.value() <= soon ? limits.most : std::min(limits.most, modest_block);
+}
+
 // What a thread asks for.
 struct hand_over_wish {
   std::chrono::milliseconds ttl{0};

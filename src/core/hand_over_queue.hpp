@@ -51,6 +51,8 @@ public:
   time_point wake_at(const waiter& who, time_point now, time_point until) const;
   // Leaves to ask, and says `got` or `failed` when the answer is there. True: others wait behind it.
   bool go_and_ask(const waiter_ptr& who);
+  // The last token that this process had, or might have handed on; none: it has not been there for a while.
+  fencing_token last() const { return last_; }
 
   // A lease of this process. The token alone does not say which: a server that lost its data and whose clock stands may
   // grant one twice (seed 26203511).
@@ -92,6 +94,7 @@ private:
   int asking_ = 0;
   std::atomic<errc> news_{errc::server_silent};  // Of all who ask: more than one where the server is in trouble.
   std::optional<held_chain> chain_{};
+  fencing_token last_{};
 };
 
 }  // namespace holdfast::core

@@ -72,6 +72,19 @@ TEST_F(hand_over, meets_a_demand_for_a_token_or_is_none_P14b) {
   EXPECT_TRUE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1001}}));
 }
 
+// A server that lost its data grants smaller tokens then.
+TEST(block_of, does_not_outrun_the_clock_C2) {
+  const hand_over_limits many{1000, 20ms};
+  const server_time clock{1000s};
+  const fencing_token at_it{1'001'000'000};
+  const fencing_token ahead{1'001'000'001};
+  EXPECT_EQ(block_of(many, true, {}, clock), 1000);
+  EXPECT_EQ(block_of(many, true, at_it, clock), 1000);
+  EXPECT_EQ(block_of(many, true, ahead, clock), 16);
+  EXPECT_EQ(block_of(many, false, {}, clock), 16) << "nobody is there to be handed them";
+  EXPECT_EQ(block_of({4, 20ms}, true, ahead, clock), 4);
+}
+
 }  // namespace
 
 }  // namespace holdfast::core

@@ -57,17 +57,22 @@ end
 
 -- Reads who holds it, and takes out those whose lease has ended. `asked`: the KIND that the caller takes the name for;
 -- nil: whatever it is. Gives what it is instead, a type of Redis or a kind; nil when all is well. A size other than the
--- caller's is the caller's to judge.
-read = function(asked)
+-- caller's is the caller's to judge. `gives_back`: what is held does not depend on fence, line and waiters, which may
+-- be somebody else's keys; true behind the nil when one is.
+read = function(asked, gives_back)
   used, size, kind, is_known = 0, 0, '', false
+  local is_odd = false
   local kinds = {'zset', 'string', 'zset', 'hash', 'hash'}
   for i = 1, 5 do
     local found = call('TYPE', KEYS[i]).ok
     if found ~= 'none' and found ~= kinds[i] then
-      return i == 1 and found == 'string' and 'lock' or found
+      if not gives_back or i == 1 or i == 5 then
+        return i == 1 and found == 'string' and 'lock' or found
+      end
+      is_odd = true
     end
   end
-  last = call('GET', KEYS[2])
+  last = call('MGET', KEYS[2])[1] -- Nothing, of another type.
   -- A leave that found no fence could not know the kind, and left one of 50 bytes that names none: whoever asks next
   -- says it. The fence of an exclusive lock has 49 bytes, or its q.
   local kept = last and #last ~= 50 and sub(last, 51) or call('HGET', KEYS[5], 'kind')
@@ -82,7 +87,7 @@ read = function(asked)
     if call('EXISTS', KEYS[5]) == 1 then
       call('DEL', KEYS[5])
     end
-    return nil
+    return nil, is_odd
   end
   -- Without the hash nobody knows who holds how much: full, until their leases have ended.
   used = tonumber(call('HGET', KEYS[5], 'used') or size)
@@ -97,7 +102,7 @@ read = function(asked)
       break
     end
   end
-  return nil
+  return nil, is_odd
 end
 
 fence_mark = function()

@@ -25,21 +25,8 @@ shown = function(max_ttl)
   return sub(grant, 1, 1024), math.ceil((tonumber(first[2]) - tonumber(now)) / 1000)
 end
 
--- Leases end in the order of the set, until `id`, who stands in line, fits. It looks at the first 64 of them, and for a
--- writer, who needs all of it, at the last. Where ended ones are left it is in the past.
-room_at_us = function(_, id)
-  local wanted = tonumber(string.match(call('HGET', KEYS[4], id) or '', '|%a(%d+)|[^|]*$') or 1)
-  if wanted >= size then
-    local ends = call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
-    return tonumber(ends[2])
-  end
-  local holders = call('ZRANGE', KEYS[1], 0, 63, 'WITHSCORES')
-  local missing = used + wanted - size
-  for i = 1, #holders, 2 do
-    missing = missing - permits_of(holders[i])
-    if missing <= 0 or i + 2 > #holders then
-      return tonumber(holders[i + 1])
-    end
-  end
-  return nil
+-- The lease that ends first. It may not make room enough by itself; but others may be given back meanwhile, and nobody
+-- tells who stands first in line that this one would be enough then.
+room_at_us = function()
+  return tonumber(call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
 end

@@ -32,11 +32,12 @@ if #token ~= 16 then
   return {10, now, 'token'}
 end
 
-if read('w') or held_token(owner) ~= token then
+local wrong, is_odd = read('w', true)
+if wrong or held_token(owner) ~= token then
   return {5, now}
 end
 read_only(owner)
-if not ARGV[3] then
+if not ARGV[3] and not is_odd then
   advance(nil)
 end
 return now

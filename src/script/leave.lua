@@ -36,7 +36,7 @@ local in_line = pcall('ZREM', KEYS[3], owner)
 local in_waiters = pcall('HDEL', KEYS[4], owner)
 local was_waiting = in_line == 1 or in_waiters == 1
 
-local wrong = read()
+local wrong, is_odd = read(nil, true)
 local token = held_token(owner)
 if token then
   take_out(owner)
@@ -46,7 +46,7 @@ if not was_waiting and not wrong and (not last or sub(last, 18, 49) ~= owner) th
   mark_spent(owner, token or '0000000000000000')
 end
 
-if is_free() and not wrong and (token or was_waiting) and not ARGV[2] then
+if is_free() and not wrong and not is_odd and (token or was_waiting) and not ARGV[2] then
   advance(nil)
 end
 if token or was_waiting then

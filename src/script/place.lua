@@ -81,8 +81,9 @@ end
 -- server's to say, because it knows which expiry matters (P2): the first four who are there look at the one that makes
 -- room, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
 -- holder, PUBLISH denied in the last ten minutes, no channel), the first in line looks every half second and each
--- behind it a little more seldom, since nobody tells it that it has become the first. All others look every 5 s, which
--- is their heartbeat. `more` is advance's: then this one goes on, now.
+-- behind it a little more seldom, since nobody tells it that it has become the first. Who would have room, but for one
+-- that stands before it and needs more, looks every second: nobody tells it when that one dies. All others look every
+-- 5 s, which is their heartbeat. `more` is advance's: then this one goes on, now.
 place = function(owner, process, told, max_ttl, more)
   -- PEXPIRE is the first write, so a full memory cannot stop a heartbeat (HSET is refused, but not behind a write).
   call('PEXPIRE', KEYS[3], 60000)
@@ -111,6 +112,11 @@ place = function(owner, process, told, max_ttl, more)
   local is_deaf = deaf and tonumber(now) - tonumber(deaf) < deaf_us
   if is_idle() or is_foreign or told ~= 's' or is_deaf then
     look_ms = math.min(look_ms, 500 + 50 * ahead)
+  elseif live == 1 and is_free() then
+    local entry = entry_of(owner, call('HGET', KEYS[4], owner))
+    if entry and has_room(entry) then
+      look_ms = math.min(look_ms, 1000)
+    end
   end
   if more then
     look_ms = 0

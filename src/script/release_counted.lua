@@ -33,14 +33,15 @@ if #token ~= 16 then
   return {10, now, 'token'}
 end
 
-if read() or held_token(owner) ~= token then
+local wrong, is_odd = read(nil, true)
+if wrong or held_token(owner) ~= token then
   return {5, now}
 end
 take_out(owner)
 if not last or sub(last, 18, 49) ~= owner then
   mark_spent(owner, token)
 end
-if not ARGV[3] then
+if not ARGV[3] and not is_odd then
   advance(nil)
 end
 return now

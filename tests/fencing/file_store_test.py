@@ -2,12 +2,13 @@
 """examples/fencing/file_store.py on a directory."""
 
 import fcntl
+import importlib.util
 import os
 import shutil
 import tempfile
 import unittest
 
-from guards import FileGuard, Refused, Stale
+from guards import FileGuard, Refused, Stale, guard_file
 from claims import NEWER, OLDER, Claims
 from fixture import content, until
 
@@ -46,6 +47,16 @@ class FileStoreTest(Claims, unittest.TestCase):
             refused = self.guard.start("raise", token)
             refused.communicate()
             self.assertEqual(refused.returncode, status)
+
+    def test_a_program_that_imports_it_is_refused_a_token_that_no_fence_can_hold(self):
+        name = guard_file("file_store.py")
+        spec = importlib.util.spec_from_file_location("file_store", name)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        store = module.FileStore(self.directory)
+        for token in (2**53, 0, -1):
+            self.assertRaises(ValueError, store.raise_to, token)
+        store.raise_to(2**53 - 1)
 
     def test_what_is_refused_leaves_no_file_behind(self):
         self.guard.raise_to(NEWER)

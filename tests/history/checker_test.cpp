@@ -186,6 +186,15 @@ TEST(history_reentrant, only_counts_when_the_lease_is_lost) {
          a_reentrant_mutex);
 }
 
+TEST(history_reentrant, keeps_token_and_count_when_the_lease_is_lost) {
+  refuses({got(ann, {0, 1}, 5, 20), got(ben, {30, 31}, 6, 90), locked_again(ann, {32, 33}, 6),
+           unlocked_once(ann, {34, 35}), unlocked(ann, {36, 37}), unlocked(ben, {80, 81})},
+          a_reentrant_mutex);
+  refuses({got(ann, {0, 1}, 5, 20), got(ben, {30, 31}, 6, 90), unlocked_once(ann, {32, 33}), unlocked(ann, {36, 37}),
+           unlocked(ben, {80, 81})},
+          a_reentrant_mutex);
+}
+
 TEST(history_reentrant, takes_a_thread_of_the_same_object_for_a_reason) {
   auto other_thread = asked(ann_later, {108, 109}, outcome::busy);
   other_thread.thread = 1;

@@ -60,6 +60,7 @@ private:
     numbers_[{acquired.worker, acquired.hold}] = static_cast<int>(result_.holders.size());
     result_.holders.push_back(&acquired);
     ends_.push_back(nullptr);
+    depths_.push_back(1);
   }
 
   // The hold that this is about; -1: of an acquire that was cut out of the history, or never returned.
@@ -98,13 +99,20 @@ private:
       case verb::again:
       case verb::back:
         // The call of an open one may not even have begun: it says nothing.
-        if (one.how == outcome::done) {
-          require(one.what == verb::again ? deed::again : deed::back, hold, one, one.called, one.returned);
-        }
+        if (one.how == outcome::done) translate_count(one, hold, acquired);
         break;
       case verb::attempt:
       case verb::acquire: break;
     }
+  }
+
+  // Also behind the loss of the lease, when the server is asked no more: the token stays, and so does the count.
+  void translate_count(const operation& one, int hold, const operation& acquired) {
+    const bool is_again = one.what == verb::again;
+    int& depth = depths_[static_cast<std::size_t>(hold)];
+    const bool is_sound = is_again ? one.token == acquired.token : depth > 1;
+    depth += is_again ? 1 : -1;
+    require(is_again ? deed::again : deed::back, hold, one, is_sound ? one.called : never, one.returned);
   }
 
   static bool is_slow(const operation& one) {
@@ -157,6 +165,7 @@ private:
   steps result_{};
   std::map<std::pair<int, int>, int> numbers_{};
   std::vector<const operation*> ends_{};  // Of each hold what ended it, if anything did.
+  std::vector<int> depths_{};             // Of each hold: how often it was locked and not unlocked.
   spans waits_{};                         // Somebody waits in line.
   std::map<int, spans> inside_{};         // Of each worker: a thread of it has not unlocked yet.
 };

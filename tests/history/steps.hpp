@@ -14,6 +14,8 @@
 //    ended; already_lost           |           |
 //  already_lost before the lease's | end       | none: the lease was to stand longer than it did, so the history is
 //    own end                       |           |   refused
+//  lock again, unlock of an inner  | again,    | call to return; none, and the history is refused: another token than
+//    one                           |   back    |   the hold's, or an unlock too many
 //  busy                            | busy      | call to return: there was no room then
 //  busy while another waited in    | none      | who waits may be granted at any time, and is not overtaken: there
 //    line, or a thread of the same |           |   is nothing to check

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -36,6 +37,21 @@ TEST_F(plain, mutex_is_handed_on_between_its_threads_P14) {
   for (auto& t : all) t.join();
   EXPECT_EQ(inside, rounds / threads * threads);
   EXPECT_LT(server_.scripts_run(), rounds * 3 / 2);
+}
+
+// The lease comes before the turn in the process, and may be over when that has come: then somebody else has the lock.
+TEST_F(plain, mutex_lets_nobody_in_whose_lease_was_lost_while_it_waited_for_its_turn_C1) {
+  auto locks = make_client();
+  auto others = make_client();
+  mutex m{locks, "x", {.ttl = 300ms, .renew = renewal::none}};
+  m.lock();  // Its lease ends by itself, and it works on.
+  auto second = std::async(std::launch::async, [&] { return m.try_lock_for(2s); });
+  ASSERT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line").number == 1; }));
+  // Behind the second one, whose lease is over then.
+  const auto theirs = others.acquire("x", {.ttl = 20s, .wait = 10s});
+  m.unlock();
+  EXPECT_FALSE(second.get());
+  EXPECT_TRUE(theirs.valid());
 }
 
 // The lock went to somebody else, but no second thread of ours goes in before the first one is out.

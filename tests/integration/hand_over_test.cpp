@@ -43,6 +43,25 @@ TEST_F(hand_over, among_threads_costs_the_server_little_and_keeps_them_apart_C1_
   EXPECT_LT(server_.scripts_run() - before, rounds * 2);
 }
 
+// Each grant reserves a thousand tokens, a millisecond's, and none is ever handed on: they have labels of their own.
+TEST_F(hand_over, a_thousand_times_does_not_make_tokens_outrun_the_clock_C2) {
+  auto locks = make(1000);
+  constexpr int threads = 4;
+  std::vector<std::thread> all;
+  std::atomic<std::uint64_t> last{0};
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&, owner = std::to_string(t)] {
+      for (int i = 0; i < 1000; ++i) {
+        const auto held = locks.acquire("x", {.owner = owner});
+        last = held.token().value();
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  const auto now = std::chrono::system_clock::now().time_since_epoch() / 1us;
+  EXPECT_LT(static_cast<std::int64_t>(last.load()) - now, std::int64_t{1'200'000});
+}
+
 TEST_F(hand_over, is_never_when_the_option_says_so) {
   auto locks = make(0);
   auto first = locks.acquire("x");
