@@ -52,7 +52,8 @@ lab end_lab(std::string_view directory) {
     remove_all(opened.place, *opened.record);
     return has_members ? shown(opened.place, *opened.record, ended) : lab{.directory = place->directory};
   } catch (const error&) {
-    if (!std::filesystem::exists(place->directory)) return {.directory = place->directory};  // As above.
+    std::error_code ec;
+    if (!std::filesystem::exists(place->directory, ec) && !ec) return {.directory = place->directory};  // As above.
     throw;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/lab_directory.hpp"
 
+#include "local/directory.hpp"
 #include "local/failure.hpp"
 #include "local/process.hpp"
 
@@ -24,13 +25,10 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-std::string absolute(std::string_view directory) {
+std::string checked_path(std::string_view directory) {
   if (directory.empty() || directory.find('\0') != std::string_view::npos)
     fail(directory, "That is no name of a directory.");
-  auto path = fs::absolute(directory).lexically_normal().string();
-  // With a slash at its end a symlink would be followed before we could see it.
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
+  return absolute(directory);
 }
 
 // False if nothing is there.
@@ -58,9 +56,12 @@ bool has_record(const lab_place& place) {
 
 // A lock's file alone is what is left of a call that was too late.
 bool is_empty(const lab_place& place) {
-  for (const auto& entry : fs::directory_iterator{place.directory})
-    if (entry.path() != place.lock_file()) return false;
-  return true;
+  std::error_code ec;
+  bool has_others = false;
+  for (fs::directory_iterator at{place.directory, ec}; !ec && at != fs::directory_iterator{}; at.increment(ec))
+    has_others = has_others || at->path() != place.lock_file();
+  if (ec) fail(place.directory, "What is in it cannot be read.", ec.message());
+  return !has_others;
 }
 
 bool is_fit_for_fresh_directories(const char* path) {
@@ -75,14 +76,14 @@ lab_place make_fresh() {
     if (const char* path = std::getenv(name); is_fit_for_fresh_directories(path)) base = path;
   auto pattern = base + "/holdfast-lab-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail_with_errno(base, "No directory can be made there.", errno);
-  return {absolute(pattern), true};
+  return {checked_path(pattern), true};
 }
 
 }  // namespace
 
 lab_place make_lab_place(std::string_view directory) {
   if (directory.empty()) return make_fresh();
-  lab_place place{absolute(directory), false};
+  lab_place place{checked_path(directory), false};
   if (!is_there_and_ours(place.directory)) {
     if (::mkdir(place.directory.c_str(), 0700) != 0) fail_with_errno(place.directory, "It cannot be made.", errno);
     place.was_made = true;
@@ -94,7 +95,7 @@ lab_place make_lab_place(std::string_view directory) {
 }
 
 std::optional<lab_place> find_lab_place(std::string_view directory) {
-  lab_place place{absolute(directory), false};
+  lab_place place{checked_path(directory), false};
   if (!is_there_and_ours(place.directory))
     fail(place.directory, "Nothing is there: its lab has been ended, or it is another directory.");
   if (has_record(place)) return place;

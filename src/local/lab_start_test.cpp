@@ -3,6 +3,7 @@
 // tests/integration/lab_test.cpp see.
 #include "local/lab.hpp"
 #include "local/process.hpp"
+#include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 
 #include <arpa/inet.h>
@@ -127,6 +128,20 @@ TEST(lab_start, bears_a_directory_with_any_name) {
   EXPECT_EQ(start(lab_kind::single, {.directory = directory}, free_ports).directory, directory);
   EXPECT_EQ(stop_lab(directory).nodes.size(), 1u);
   EXPECT_TRUE(is_empty(scratch));
+}
+
+TEST(lab_stop, of_a_directory_that_cannot_be_read_says_so) {
+  const scratch_directory scratch;
+  ASSERT_TRUE(make_closed_directory(scratch.path(), lab_in(scratch), 0300));
+  const auto is_told = [&] {
+    try {
+      stop_lab(lab_in(scratch));
+      return false;
+    } catch (const error& e) {
+      return e.code() == errc::local_server && e.detail().server_text == "Permission denied";
+    }
+  };
+  EXPECT_NE(in_sandbox(become_nobody, is_told), false);
 }
 
 // After a reboot the same pids and start times may be there again, of whatever.
