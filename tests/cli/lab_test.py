@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from fixture import COMMAND, CommandTest, Connection, is_alive, now, until
@@ -302,6 +303,23 @@ class Ends(Lab):
         self.assertTrue(is_alive(lab["nodes"][0]["pid"]))
         with open(record, "w", encoding="ascii") as file:
             file.write(text)
+
+    # Whoever starts a server may be killed before it has written down which. Which instant that is nobody knows: many
+    # are tried, around the time that the first servers take.
+    def test_stop_ends_what_a_start_that_was_killed_has_left(self):
+        begun = 0
+        for instant in range(30):
+            directory = self.path(f"run/{instant}")
+            starting = self.start("lab", "quorum", "5", "--directory", directory)
+            until(lambda: glob.glob(directory + "/node-*") or not is_alive(starting.process.pid), "it has begun")
+            time.sleep(instant / 2000)
+            starting.process.kill()
+            starting.wait()
+            stopped = self.finish("lab", "stop", directory)
+            self.assertEqual(stopped.status, 0, stopped.err)
+            begun += stopped.out.startswith("ended 5")
+            self.assert_nothing_is_left()
+        self.assertLess(begun, 30, "all were complete: it was killed too late")
 
     def test_signal_before_it_is_ready_ends_it_all(self):
         starting = self.start("lab", "cluster")
