@@ -376,6 +376,9 @@ class Refusals(Lab):
                 self.assertIn("fix: holdfast lab", self.refused(*words, status=64))
         self.assert_nothing_is_left()
 
+    def test_empty_directory_is_usage(self):
+        self.assertIn("was a variable not set?", self.refused("stop", "", status=64))
+
     def test_directory_that_is_no_lab_is_not_touched(self):
         os.mkdir(self.path("home"), 0o700)
         with open(self.path("home") + "/thesis", "w", encoding="ascii") as file:
