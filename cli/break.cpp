@@ -10,7 +10,28 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <string>
+#include <system_error>
+
 namespace holdfast::cli {
+namespace {
+
+// Of several that hold it together, one hold was broken, and the lock is the others' still. Who looks at it now may see
+// those who came later, so that "free" is said only where it is so.
+std::string what_follows(server& at, const settings& s) {
+  std::error_code ec;
+  const auto seen = at.locks.inspect(s.name, courtesy, ec);
+  const std::size_t ours = s.now ? 0 : 1;
+  const bool was_alone = seen && (seen->kind == lock_kind::exclusive || seen->holders.size() <= ours);
+  if (s.now)
+    return was_alone ? "free now; until its holder hears of it, two may believe that they hold it"
+                     : "that hold is ended now; until its holder hears of it, it goes on as if it had it";
+  return was_alone ? "it is renewed no more, and free when its ttl is over"
+                   : "that hold is renewed no more, and ends with its ttl";
+}
+
+}  // namespace
 
 int break_command(const settings& s) {
   const auto seen = fencing_token::parse(*s.token);
@@ -24,11 +45,7 @@ int break_command(const settings& s) {
   server at = open_server(who);
   at.locks.break_lock(s.name, *seen, {.why = s.why, .mode = s.now ? break_mode::immediately : break_mode::at_expiry});
   if (s.quiet) return number(exit_code::ok);
-  if (s.now)
-    print(fmt::format("broke '{}': free now; until its holder hears of it, two may believe that they hold it\n",
-                      visible(s.name)));
-  else
-    print(fmt::format("broke '{}': it is renewed no more, and free when its ttl is over\n", visible(s.name)));
+  print(fmt::format("broke '{}': {}\n", visible(s.name), what_follows(at, s)));
   return number(exit_code::ok);
 }
 

@@ -45,14 +45,19 @@ std::string hold_entry(std::string_view endpoint, std::string_view prefix, namin
                      escaped(name));
 }
 
-bool is_held_above(std::string_view entry) {
+std::vector<std::optional<fencing_token>> tokens_above(std::string_view entry) {
+  std::vector<std::optional<fencing_token>> tokens;
   auto rest = variable("HOLDFAST_HOLDS");
   while (!rest.empty()) {
     const auto space = rest.find(' ');
-    if (rest.substr(0, space) == entry) return true;
+    const auto listed = rest.substr(0, space);
+    if (listed == entry)
+      tokens.emplace_back(std::nullopt);
+    else if (listed.starts_with(entry) && listed[entry.size()] == ',')
+      tokens.push_back(fencing_token::parse(listed.substr(entry.size() + 1)));
     rest = space == rest.npos ? std::string_view{} : rest.substr(space + 1);
   }
-  return false;
+  return tokens;
 }
 
 std::vector<std::string> environment_under(const held_lock& lock, bool keep_password) {
@@ -74,7 +79,8 @@ std::vector<std::string> environment_under(const held_lock& lock, bool keep_pass
   out.push_back(fmt::format("HOLDFAST_OWNER={}", lock.owner));
   out.push_back(fmt::format("HOLDFAST_MODE={}", lock.mode));
   out.push_back(fmt::format("HOLDFAST_TTL_MS={}", lock.ttl.count()));
-  out.push_back(fmt::format("HOLDFAST_HOLDS={}{}{}", above, above.empty() ? "" : " ", lock.entry));
+  out.push_back(
+      fmt::format("HOLDFAST_HOLDS={}{}{},{}", above, above.empty() ? "" : " ", lock.entry, lock.token.to_string()));
   return out;
 }
 

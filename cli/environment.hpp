@@ -16,11 +16,13 @@
 
 namespace holdfast::cli {
 
-// One lock as HOLDFAST_HOLDS lists it: server, prefix, naming and name, so that the same name elsewhere is another.
+// One lock as HOLDFAST_HOLDS lists it, but for the token at its end: server, prefix, naming and name, so that the same
+// name elsewhere is another.
 std::string hold_entry(std::string_view endpoint, std::string_view prefix, naming how, std::string_view name);
 
-// True if a process above us holds that lock: acquiring it would wait for ourselves.
-bool is_held_above(std::string_view entry);
+// Under which tokens processes above us got that lock. An environment is inherited by what outlives them: only as long
+// as one of these is a holder's, acquiring it would wait for ourselves. nullopt: an older holdfast, which wrote none.
+std::vector<std::optional<fencing_token>> tokens_above(std::string_view entry);
 
 struct held_lock {
   std::string_view name;

@@ -13,6 +13,8 @@ using holdfast::fencing_token;
 using holdfast::naming;
 using testing::Contains;
 using testing::Each;
+using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -32,7 +34,7 @@ std::vector<std::string> under_lock(bool keep_password = false) {
 TEST(environment, tells_the_command_its_lock) {
   EXPECT_THAT(under_lock(), testing::IsSupersetOf({"HOLDFAST_HELD=1", "HOLDFAST_NAME=nightly", "HOLDFAST_TOKEN=42",
                                                    "HOLDFAST_OWNER=me@here", "HOLDFAST_MODE=exclusive",
-                                                   "HOLDFAST_TTL_MS=10000", "HOLDFAST_HOLDS=entry"}));
+                                                   "HOLDFAST_TTL_MS=10000", "HOLDFAST_HOLDS=entry,42"}));
 }
 
 // The bug of etcdctl: an inherited token wins over the new one.
@@ -65,23 +67,32 @@ TEST(environment, has_passwords_when_that_is_asked_for) {
 
 TEST(holds, grow_by_one_for_each_lock) {
   const with_variable above{"HOLDFAST_HOLDS", "outer"};
-  EXPECT_THAT(under_lock(), Contains("HOLDFAST_HOLDS=outer entry"));
+  EXPECT_THAT(under_lock(), Contains("HOLDFAST_HOLDS=outer entry,42"));
 }
 
 TEST(holds, are_found_wherever_they_stand) {
   const auto outer = hold_entry("redis://a", "hf:", naming::holdfast, "x y,%");
   const auto inner = hold_entry("redis://a", "hf:", naming::holdfast, "z");
-  const with_variable above{"HOLDFAST_HOLDS", (outer + " " + inner).c_str()};
-  EXPECT_TRUE(is_held_above(outer));
-  EXPECT_TRUE(is_held_above(inner));
+  const with_variable above{"HOLDFAST_HOLDS", (outer + ",7 " + inner + ",9 " + outer + ",8").c_str()};
+  EXPECT_THAT(tokens_above(outer), ElementsAre(fencing_token{7}, fencing_token{8}));
+  EXPECT_THAT(tokens_above(inner), ElementsAre(fencing_token{9}));
+}
+
+// An older holdfast wrote none; what is no token says as little.
+TEST(holds, may_be_without_a_token) {
+  const auto entry = hold_entry("redis://a", "hf:", naming::holdfast, "x");
+  const with_variable above{"HOLDFAST_HOLDS", (entry + " " + entry + ", " + entry + ",x").c_str()};
+  EXPECT_THAT(tokens_above(entry), ElementsAre(std::nullopt, std::nullopt, std::nullopt));
 }
 
 TEST(holds, of_another_server_prefix_naming_or_name_are_others) {
-  const with_variable above{"HOLDFAST_HOLDS", hold_entry("redis://a", "hf:", naming::holdfast, "x").c_str()};
-  EXPECT_FALSE(is_held_above(hold_entry("redis://b", "hf:", naming::holdfast, "x")));
-  EXPECT_FALSE(is_held_above(hold_entry("redis://a", "app:", naming::holdfast, "x")));
-  EXPECT_FALSE(is_held_above(hold_entry("redis://a", "hf:", naming::plain, "x")));
-  EXPECT_FALSE(is_held_above(hold_entry("redis://a", "hf:", naming::holdfast, "xx")));
+  const auto entry = hold_entry("redis://a", "hf:", naming::holdfast, "x");
+  const with_variable above{"HOLDFAST_HOLDS", (entry + ",7 " + entry).c_str()};
+  EXPECT_THAT(tokens_above(hold_entry("redis://b", "hf:", naming::holdfast, "x")), IsEmpty());
+  EXPECT_THAT(tokens_above(hold_entry("redis://a", "app:", naming::holdfast, "x")), IsEmpty());
+  EXPECT_THAT(tokens_above(hold_entry("redis://a", "hf:", naming::plain, "x")), IsEmpty());
+  EXPECT_THAT(tokens_above(hold_entry("redis://a", "hf:", naming::holdfast, "xx")), IsEmpty());
+  EXPECT_THAT(tokens_above(hold_entry("redis://a", "hf:", naming::holdfast, "x,7")), IsEmpty());
 }
 
 TEST(holds, entries_cannot_be_forged_by_a_name) {

@@ -64,6 +64,12 @@ TEST(uri_credentials, are_not_seen_in_paths_and_plain_hosts) {
   EXPECT_EQ(without_credentials("local:/a@b"), "local:/a@b");
 }
 
+TEST(uri_credentials, leave_a_path_with_an_at_as_it_is) {
+  EXPECT_EQ(without_credentials("redis+unix://:canary@/run/redis@main.sock"), "redis+unix:///run/redis@main.sock");
+  EXPECT_EQ(without_credentials("redis+sentinel://me:c@nary@db1,db2/name@x"), "redis+sentinel://db1,db2/name@x");
+  EXPECT_EQ(without_credentials("redis://me:canary@db1/a:canary@x"), "redis://x");  // Nobody knows what that is.
+}
+
 TEST(uri_password, is_blotted_out_in_place) {
   std::string uri = "redis://me:canary@db1/3";
   EXPECT_TRUE(blot_out_password(uri.data()));

@@ -59,7 +59,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
                                                       : "holdfast help run"};
     case errc::invalid_uri:
       // A URI that is understood, and is no list to replace another one with.
-      if (p.subject.find("://") != p.subject.npos && !p.why.empty())
+      if (p.subject.find("://") != p.subject.npos && !p.subject.ends_with("://") && !p.why.empty())
         return {fmt::format("{} cannot be used here", p.subject), p.why, "holdfast help quorum"};
       // The part that is wrong, or that it cannot be taken apart.
       return {p.subject.starts_with("a URI of") || p.subject == "an empty URI"
@@ -100,9 +100,16 @@ sentences aftermath(const pieces& p, intent what) {
 sentences for_unknown(errc cause, const pieces& p, const fault_context& context) {
   auto said = aftermath(p, context.what);
   const auto about = context.lock.empty() ? std::string{} : fmt::format(" for {}", p.lock);
-  said.text = cause == errc::unexpected_reply
-                  ? fmt::format("{} gave an answer that holdfast does not understand{}", p.server, p.colon_words)
-                  : fmt::format("{} got the request{} and its answer never came{}", p.server, about, p.tried);
+  if (cause == errc::unexpected_reply) {
+    said.text = fmt::format("{} gave an answer that holdfast does not understand{}", p.server, p.colon_words);
+    // Another try would get the same one.
+    said.fix = fmt::format("look what answers there: a proxy, or another protocol on that port{}",
+                           context.lock.empty() || context.what == intent::look
+                               ? ""
+                               : fmt::format("; and who holds it: holdfast show {}", p.quoted_lock));
+  } else {
+    said.text = fmt::format("{} got the request{} and its answer never came{}", p.server, about, p.tried);
+  }
   // Of a quorum: which of its servers.
   if (!p.why.empty()) said.why = fmt::format("{}; {}", p.why, said.why);
   return said;

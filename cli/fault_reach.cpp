@@ -23,8 +23,14 @@ std::string_view unquoted(std::string_view subject) {
   return subject.substr(open + 1, subject.size() - open - 2);
 }
 
+bool is_local(const pieces& p) { return p.server.starts_with("local:"); }
 bool is_socket(const pieces& p) { return p.server.starts_with("redis+unix:"); }
-bool is_plain_tcp(const pieces& p) { return !is_socket(p) && !p.server.starts_with("rediss"); }
+bool is_plain_tcp(const pieces& p) { return !is_local(p) && !is_socket(p) && !p.server.starts_with("rediss"); }
+
+// Of local:, and of a directory that was named.
+std::string of_local(const pieces& p, std::string_view what) {
+  return fmt::format("holdfast local {}{}", what, p.server == "local:" ? "" : " DIRECTORY");
+}
 
 // The library gives the system's words, and those are the number.
 bool says(const pieces& p, int number) { return p.words == std::generic_category().message(number); }
@@ -41,6 +47,11 @@ std::pair<std::string, std::string> about_connect(const pieces& p) {
   if (is_ours_to_mend(p))
     return {"this machine is out of memory, or of local addresses; nobody was asked", "look what uses them up (ss -s)"};
   const bool is_forbidden = says(p, EACCES) || says(p, EPERM);
+  if (is_local(p))
+    return {is_forbidden ? "the modes of the socket and of its directory do not let this user in"
+                         : "it was stopped, or it has ended",
+            is_forbidden ? of_local(p, "status")
+                         : fmt::format("run it again, which starts it; or: {}", of_local(p, "start"))};
   if (is_socket(p)) {
     if (is_forbidden)
       return {"the modes of the socket and of its directory do not let this user in",
@@ -92,10 +103,20 @@ sentences for_connection(errc cause, const pieces& p) {
       return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why,
               "start those that are down; a majority of the servers must be there"};
     case errc::server_silent:
+      if (is_local(p))
+        return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+                "it hangs, or is stopped", of_local(p, "status")};
+      if (is_socket(p))
+        return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+                "it hangs, or another program listens on that socket", "redis-cli -s PATH PING"};
       return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
               "it hangs, or another protocol lives on that port (TLS?)",
               "redis-cli PING there; rediss:// if the port speaks TLS"};
     case errc::connection_lost:
+      if (is_local(p))
+        return {
+            fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
+            "", fmt::format("run it again, which starts it; or: {}", of_local(p, "start"))};
       return {
           fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
           "",

@@ -240,6 +240,35 @@ TEST(E01, of_a_connection_that_is_closed_asks_for_tls_where_there_may_be_some) {
   EXPECT_THAT(of("redis+unix:///run/s"), Not(HasSubstr("TLS")));
 }
 
+// It is started by who names it, and has no port.
+TEST(E01, of_the_local_server_says_how_that_is_started) {
+  for (const auto cause : {errc::cannot_connect, errc::connection_lost}) {
+    const auto text = shown(cause, {.endpoint = "local:", .server_text = "No such file or directory"});
+    EXPECT_THAT(text, HasSubstr("run it again, which starts it; or: holdfast local start"));
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("TLS")), Not(HasSubstr("--port"))));
+    EXPECT_THAT(shown(cause, {.endpoint = "local:/d"}), HasSubstr("holdfast local start DIRECTORY"));
+  }
+  EXPECT_THAT(shown(errc::server_silent, {.endpoint = "local:"}),
+              AllOf(HasSubstr("holdfast local status"), Not(HasSubstr("TLS"))));
+}
+
+TEST(E01, of_a_silent_socket_speaks_of_no_port) {
+  const auto text = shown(errc::server_silent, {.endpoint = "redis+unix:///run/s"});
+  EXPECT_THAT(text, AllOf(HasSubstr("redis-cli -s PATH PING"), Not(HasSubstr("port")), Not(HasSubstr("TLS"))));
+  EXPECT_THAT(shown(errc::server_silent, {.endpoint = "redis://h:1"}), HasSubstr("TLS"));
+}
+
+TEST(E20, of_an_answer_that_nobody_understands_says_where_to_look) {
+  const auto fix = [](intent what, std::string_view lock) {
+    return describe(holdfast::error{errc::unexpected_reply, {.endpoint = "redis://h:1"}}, {.lock = lock, .what = what})
+        .fix;
+  };
+  const std::string look = "look what answers there: a proxy, or another protocol on that port";
+  EXPECT_EQ(fix(intent::declare, ""), look);
+  EXPECT_EQ(fix(intent::look, "x"), look);  // Nothing can have been taken.
+  EXPECT_EQ(fix(intent::take, "x"), look + "; and who holds it: holdfast show x");
+}
+
 TEST(E13, of_a_handshake_without_an_answer_has_a_reason) {
   EXPECT_THAT(shown(errc::tls_failed, {.endpoint = "rediss://h:1"}), HasSubstr("speaks Redis without TLS"));
 }
@@ -268,6 +297,15 @@ TEST(E17, of_a_uri_says_which_part_is_wrong) {
   EXPECT_EQ(of("xx"), "in the server's URI, 'xx' cannot be understood");
   EXPECT_EQ(of("the host"), "in the server's URI, the host cannot be understood");
   EXPECT_EQ(of("a URI of 11 bytes"), "a URI of 11 bytes is not a server that we know how to reach");
+}
+
+// With HOLDFAST_URI=redis://$HOST and no HOST.
+TEST(E17, of_a_host_that_is_missing_does_not_speak_of_quorums) {
+  const auto of = [](const char* subject, const char* why) {
+    return describe(holdfast::error{errc::invalid_uri, {.subject = subject, .why = why}}).fix;
+  };
+  EXPECT_THAT(of("redis://", "a host must follow"), testing::StartsWith("redis://HOST:PORT/DB, "));
+  EXPECT_EQ(of("redis://db1:6379", "it names no quorum"), "holdfast help quorum");
 }
 
 // H70: a hostile server or name must not move the cursor.

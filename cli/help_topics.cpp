@@ -33,7 +33,7 @@ A --uri or a HOLDFAST_URI that is there and empty names no server and is refused
     help_text{"environment", R"(Environment read:
   HOLDFAST_URI          the server
   HOLDFAST_LOCAL_DIR    the directory of local:
-  HOLDFAST_HOLDS        the locks that processes above us hold; asking for one of them is refused (E16)
+  HOLDFAST_HOLDS        the locks that processes above us hold; asking for one that they still hold is refused (E16)
   REDISCLI_AUTH         the server's password
   HOLDFAST_SENTINEL_USER  HOLDFAST_SENTINEL_PASSWORD    the sentinels' own
   NO_COLOR              no colours on a terminal
@@ -41,7 +41,7 @@ Environment of the command, always overwritten:
   HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE  HOLDFAST_TTL_MS
   HOLDFAST_MODE         exclusive, shared (-s) or permit (-l)
   HOLDFAST_TOKEN        the fencing token: give it to what you write to
-  HOLDFAST_HOLDS        server, prefix, naming and name of every lock held around the command
+  HOLDFAST_HOLDS        server, prefix, naming, name and token of every lock held around the command
 Passwords are taken out of it: REDISCLI_AUTH and HOLDFAST_SENTINEL_PASSWORD are removed;
 HOLDFAST_URI loses user and password.
 --keep-password leaves them, for a command that needs them.

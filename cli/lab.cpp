@@ -91,6 +91,8 @@ int start_command(const settings& s) {
 
 int stop_command(const settings& s) {
   if (s.words.size() != 2) throw usage_error{"lab stop needs the lab's directory", "holdfast lab stop DIR"};
+  if (s.words[1].empty())
+    throw usage_error{"lab stop: the directory is empty; was a variable not set?", "holdfast lab stop DIR"};
   const auto ended = stop_lab(s.words[1]);
   if (s.json)
     print(json_of(ended, false));

@@ -36,6 +36,11 @@ std::string shown(const local_status& status, bool was_running) {
 int local_command(const settings& s) {
   if (s.words.empty() || s.words.size() > 2)
     throw usage_error{"local is one of: start, stop, status", "holdfast local status"};
+  // No directory is the user's own server: an empty one would stop that in its place.
+  if (s.words.size() == 2 && s.words.back().empty())
+    throw usage_error{
+        fmt::format("local {}: the directory is empty; was a variable not set?", visible(s.words.front())),
+        "holdfast local status DIR, or no directory at all"};
   const auto& what = s.words.front();
   const std::string directory = s.words.size() == 2 ? s.words.back() : "";
   const bool was_running = what == "stop" && is_running(directory);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -88,5 +89,16 @@ private:
   int done_ = -1;
   std::thread watcher_{};
 };
+
+// What `work` gives. Meanwhile a signal that asks us to end does so at once, with 128+N: for work that leaves nothing
+// behind when it is broken off.
+template <class Work>
+auto while_signals_end_us(signal_inbox& inbox, Work work) {
+  wait_canceller canceller{inbox, std::chrono::hours{24}, [] {}};
+  const std::stop_callback leave{canceller.token(), [&] { std::_Exit(inbox.end(128 + canceller.came())); }};
+  auto result = work();
+  canceller.finish();  // What it has read by then still ends us.
+  return result;
+}
 
 }  // namespace holdfast::cli

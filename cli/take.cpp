@@ -6,6 +6,7 @@
 #include "escape.hpp"
 #include "exit_code.hpp"
 #include "message.hpp"
+#include "self_wait.hpp"
 
 #include <holdfast/semaphore.hpp>
 #include <holdfast/shared_mutex.hpp>
@@ -20,26 +21,17 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <stop_token>
+#include <system_error>
 
 namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t label_size_max = 256;  // What the library accepts.
 constexpr std::chrono::milliseconds silent_wait{400};
-// To say who has the lock is a courtesy: neither a signal nor the lock itself waits longer for that.
-constexpr std::chrono::milliseconds courtesy{300};
 // So long the word that it is ours may take from the server to us.
 constexpr std::chrono::milliseconds on_its_way{100};
-
-// It may be had though a process above us has it too.
-bool is_for_several(const settings& s) { return s.mode == taking_mode::reading || s.mode == taking_mode::permit; }
-
-// A wait for what we have ourselves has no end, or ends with nothing; but of several at once one more may be had.
-bool waits_for_itself(const server& at, const settings& s) {
-  const bool is_bounded = s.try_once || s.wait;
-  return is_held_above(entry_of(at, s)) && !(is_for_several(s) && is_bounded);
-}
 
 // Somebody has it, or may have it.
 bool is_kept(const lock_info& info) { return info.held || info.quarantine.count() > 0; }
@@ -172,33 +164,13 @@ std::string entry_of(const server& at, const settings& s) {
   return hold_entry(at.locks.endpoint(), at.prefix, at.how, s.name);
 }
 
-int refuse_self_deadlock(const settings& s) {
-  const bool is_shared = is_for_several(s);
-  say_error(
-      {.code = "E16",
-       .text = fmt::format("this command already runs under '{}' and {} wait for itself for ever", visible(s.name),
-                           is_shared ? "might" : "would"),
-       .why = s.mode == taking_mode::reading
-                  ? "HOLDFAST_HOLDS lists it; who wants it alone goes before us, and waits for this command to end"
-              : s.mode == taking_mode::permit
-                  ? "HOLDFAST_HOLDS lists it; those who have the other permits may each wait for one more"
-                  : "HOLDFAST_HOLDS, which a holdfast above this one set, lists it",
-       .fix = is_shared ? "leave the inner holdfast out, or bound its wait (-n, -w)"
-                        : "leave the inner holdfast out, or use another name there"});
-  return number(exit_code::usage);
-}
-
+// A local: server may take seconds to start, or not to answer, and can be left as it is at any time.
 server open_server(const settings& s, client_options options, signal_inbox& inbox) {
-  wait_canceller canceller{inbox, std::chrono::hours{24}, [] {}};
-  // A local: server may take seconds to start, or not to answer, and can be left as it is at any time.
-  const std::stop_callback leave{canceller.token(), [&] { std::_Exit(inbox.end(128 + canceller.came())); }};
-  server opened = open_server(s, std::move(options));
-  canceller.finish();  // What it has read by then still ends us.
-  return opened;
+  return while_signals_end_us(inbox, [&] { return open_server(s, std::move(options)); });
 }
 
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
-  if (waits_for_itself(at, s)) return {{}, refuse_self_deadlock(s)};
+  if (waits_for_itself(at, s, inbox)) return {{}, refuse_self_deadlock(s)};
   wait_canceller canceller{inbox, silent_wait, [&] {
                              if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner, canceller);
                            }};

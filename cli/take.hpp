@@ -9,11 +9,15 @@
 #include <holdfast/info.hpp>
 #include <holdfast/lease.hpp>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace holdfast::cli {
+
+// To say who has the lock is a courtesy: neither a signal nor the lock itself waits longer for that.
+inline constexpr std::chrono::milliseconds courtesy{300};
 
 struct taking {
   std::optional<lease> held{};  // Empty: not taken, it has been said why, and `exit` is the status.
@@ -29,9 +33,6 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
 
 // The lock as HOLDFAST_HOLDS lists it.
 std::string entry_of(const server& at, const settings& s);
-
-// Waiting for a lock that a process above us holds is waiting for ourselves: says so, and gives the status.
-int refuse_self_deadlock(const settings& s);
 
 // The release had no definite answer. `why` is lease::release's.
 void warn_of_unknown_release(const settings& s, const error_detail& why);

@@ -6,6 +6,7 @@
 #include "escape.hpp"
 #include "exit_code.hpp"
 #include "message.hpp"
+#include "self_wait.hpp"
 #include "server.hpp"
 #include "subcommands.hpp"
 #include "take.hpp"
@@ -92,7 +93,7 @@ int wait_command(const settings& s) {
     }
     // Of a semaphore with more permits, another one may become free.
     const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
-    if (is_whole && is_held_above(entry_of(at, s))) return refuse_self_deadlock(s);
+    if (is_whole && is_held_above(at, s, info)) return refuse_self_deadlock(s);
     std::this_thread::sleep_for(until_next_look(info, give_up_at));
     info = look_again_at(at, s, give_up_at);
   }

@@ -152,7 +152,8 @@ void check_environment(std::string_view text) {
   // A command below us knows that the lock is held above it.
   auto below = pointers_to(inside);
   environ = below.data();
-  require(cli::is_held_above(entry));
+  const auto tokens = cli::tokens_above(entry);
+  require(!tokens.empty() && tokens.back() == lock.token);
   environ = before;
 }
 

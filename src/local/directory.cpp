@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 namespace holdfast::local {
@@ -39,10 +40,7 @@ std::string path_of(std::string_view argument) {
     path = named != nullptr && *named != '\0' ? named : "/var/tmp/holdfast-" + std::to_string(::geteuid());
   }
   if (path.find('\0') != std::string::npos) fail(argument, "A directory name cannot contain a zero byte.");
-  path = std::filesystem::absolute(path).lexically_normal().string();
-  // With a slash at its end a symlink would be followed before we could see it.
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
+  return absolute(path);
 }
 
 void check_length(const place& where) {
@@ -138,6 +136,19 @@ place look(std::string_view argument) {
 }
 
 }  // namespace
+
+std::string absolute(std::string_view directory) {
+  std::error_code ec;
+  auto path = std::filesystem::absolute(directory, ec).lexically_normal().string();
+  if (ec)
+    fail(directory,
+         "Where that is cannot be told, because the current directory cannot: it may have been removed. "
+         "Name the whole path.",
+         ec.message());
+  // With a slash at its end a symlink would be followed before we could see it.
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
 
 bool is_network_file_system(unsigned long magic, std::string_view mount_type) {
   // From statfs(2) and linux/magic.h; 9p and virtiofs share a host's disk with other guests.

@@ -33,6 +33,10 @@ place find(std::string_view argument);
 // The same, and makes the directory with mode 0700 if it is missing; its parent must exist.
 place find_or_make(std::string_view argument);
 
+// A path from the root, without a slash at its end. Throws error with errc::local_server for a relative one where there
+// is no current directory any more.
+std::string absolute(std::string_view directory);
+
 // Whether a file system lives on other machines too, where a socket and a file lock mean something else on each.
 // `magic` is statfs's f_type. FUSE does not say; there `mount_type` decides ("fuse.sshfs"), and what is not known
 // to be a local disk counts as a network.

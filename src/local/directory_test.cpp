@@ -2,6 +2,7 @@
 // Which directories the local: server accepts.
 #include "local/directory.hpp"
 #include "local/launch.hpp"
+#include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 
 #include <gtest/gtest.h>
@@ -39,6 +40,16 @@ private:
   const char* name_;
   std::string old_{};
 };
+
+// A script that works in a directory which somebody removes.
+TEST(local_directory, of_no_current_directory_is_refused_with_the_reason) {
+  const scratch_directory scratch;
+  const auto gone = scratch.path() + "/gone";
+  const auto leave = [&] {
+    return ::mkdir(gone.c_str(), 0700) == 0 && ::chdir(gone.c_str()) == 0 && ::rmdir(gone.c_str()) == 0;
+  };
+  EXPECT_EQ(in_sandbox(leave, [] { return refusal("x").find("the current directory") != std::string::npos; }), true);
+}
 
 TEST(local_directory, is_made_with_mode_0700_whatever_the_umask) {
   scratch_directory scratch;

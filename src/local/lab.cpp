@@ -48,11 +48,12 @@ lab end_lab(std::string_view directory) {
     // Another call may have ended it while we waited; then the lock's file is ours to remove.
     if (!opened.record) opened.record = lab_record{};
     const bool has_members = !opened.record->members.empty();
-    const auto ended = end_all(*opened.record);
+    const auto ended = end_all(opened.place, *opened.record);
     remove_all(opened.place, *opened.record);
-    return has_members ? shown(opened.place, *opened.record, ended) : lab{.directory = place->directory};
+    return has_members ? shown(opened.place, *opened.record, ended.members) : lab{.directory = place->directory};
   } catch (const error&) {
-    if (!std::filesystem::exists(place->directory)) return {.directory = place->directory};  // As above.
+    std::error_code ec;
+    if (!std::filesystem::exists(place->directory, ec) && !ec) return {.directory = place->directory};  // As above.
     throw;
   }
 }
@@ -98,6 +99,7 @@ void kill_node(std::string_view directory, std::string_view address) {
   const auto process = node.process();
   process.signal(SIGKILL);
   if (!process.ended_within(patience_for_node)) fail(address, "Its process was killed and is still there.");
+  end_server_of(node.place, *node.member);
 }
 
 void drop_keys(const lab_place& place, const lab_member& member) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/lab_directory.hpp"
 
+#include "local/clock.hpp"
+#include "local/directory.hpp"
 #include "local/failure.hpp"
 #include "local/process.hpp"
 
@@ -24,13 +26,10 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-std::string absolute(std::string_view directory) {
+std::string checked_path(std::string_view directory) {
   if (directory.empty() || directory.find('\0') != std::string_view::npos)
     fail(directory, "That is no name of a directory.");
-  auto path = fs::absolute(directory).lexically_normal().string();
-  // With a slash at its end a symlink would be followed before we could see it.
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
+  return absolute(directory);
 }
 
 // False if nothing is there.
@@ -56,11 +55,15 @@ bool has_record(const lab_place& place) {
   return ::lstat(place.record_file().c_str(), &seen) == 0;
 }
 
-// A lock's file alone is what is left of a call that was too late.
+// A lock's file alone is what is left of a call that was too late; a record that is not in its place yet, of one that
+// was killed before it had started anything.
 bool is_empty(const lab_place& place) {
-  for (const auto& entry : fs::directory_iterator{place.directory})
-    if (entry.path() != place.lock_file()) return false;
-  return true;
+  std::error_code ec;
+  bool has_others = false;
+  for (fs::directory_iterator at{place.directory, ec}; !ec && at != fs::directory_iterator{}; at.increment(ec))
+    has_others = has_others || (at->path() != place.lock_file() && at->path() != place.fresh_record_file());
+  if (ec) fail(place.directory, "What is in it cannot be read.", ec.message());
+  return !has_others;
 }
 
 bool is_fit_for_fresh_directories(const char* path) {
@@ -75,14 +78,14 @@ lab_place make_fresh() {
     if (const char* path = std::getenv(name); is_fit_for_fresh_directories(path)) base = path;
   auto pattern = base + "/holdfast-lab-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail_with_errno(base, "No directory can be made there.", errno);
-  return {absolute(pattern), true};
+  return {checked_path(pattern), true};
 }
 
 }  // namespace
 
 lab_place make_lab_place(std::string_view directory) {
   if (directory.empty()) return make_fresh();
-  lab_place place{absolute(directory), false};
+  lab_place place{checked_path(directory), false};
   if (!is_there_and_ours(place.directory)) {
     if (::mkdir(place.directory.c_str(), 0700) != 0) fail_with_errno(place.directory, "It cannot be made.", errno);
     place.was_made = true;
@@ -94,7 +97,7 @@ lab_place make_lab_place(std::string_view directory) {
 }
 
 std::optional<lab_place> find_lab_place(std::string_view directory) {
-  lab_place place{absolute(directory), false};
+  lab_place place{checked_path(directory), false};
   if (!is_there_and_ours(place.directory))
     fail(place.directory, "Nothing is there: its lab has been ended, or it is another directory.");
   if (has_record(place)) return place;
@@ -103,7 +106,7 @@ std::optional<lab_place> find_lab_place(std::string_view directory) {
 }
 
 void save(const lab_place& place, const lab_record& lab) {
-  const auto fresh = place.record_file() + ".new";
+  const auto fresh = place.fresh_record_file();
   const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) fail_with_errno(fresh, "The record of the lab cannot be written.", errno);
   const auto text = to_text(lab);
@@ -126,19 +129,47 @@ std::optional<lab_record> load(const lab_place& place) {
   return lab;
 }
 
-std::vector<lab_member> end_all(const lab_record& lab) {
-  std::vector<lab_member> ended;
+std::optional<server_lock> end_server_of(const lab_place& place, lab_member& member) {
+  const auto home = place.home_of(member);
+  struct stat seen {};
+  if (::lstat(home.c_str(), &seen) != 0 && errno == ENOENT) return std::nullopt;
+  const auto give_up_at = boottime_now() + 10s;
+  for (;;) {
+    if (auto lock = server_lock::try_take(home)) return lock;
+    for (const int pid : servers_of(home)) {
+      const process_handle process{pid};
+      // Asked again of what we hold on to now: the number may have been given to another one.
+      if (works_in(pid, home) && process.signal(SIGKILL)) member.pid = pid;
+    }
+    if (boottime_now() >= give_up_at)
+      fail(home,
+           "It is locked, as by a server that lives, and whoever did that cannot be ended from here: a program of "
+           "another user or container, or a server whose disk hangs. Nothing in it was removed.");
+    pause_for(2ms);
+  }
+}
+
+ended_lab end_all(const lab_place& place, const lab_record& lab) {
+  ended_lab ended;
   if (lab.boot != boot_id()) return ended;  // Whatever has these pids now, it is nothing of ours.
   std::vector<process_handle> processes;    // All of them, before the first is hurt: one may be out of sight.
+  std::vector<bool> ran;
   for (const auto& member : lab.members) {
     processes.push_back(member.pid == 0 ? process_handle::none() : process_handle{member.pid, member.started});
-    if (processes.back().running()) ended.push_back(member);
+    ran.push_back(processes.back().running());
   }
   for (const auto& process : processes) process.signal(SIGKILL);
-  for (std::size_t i = 0; i < processes.size(); ++i)
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    auto member = lab.members[i];
     if (!processes[i].ended_within(10s))
-      fail(lab.members[i].address(),
-           fmt::format("Its process {} was killed and is still there; is its disk hanging?", lab.members[i].pid));
+      fail(member.address(),
+           fmt::format("Its process {} was killed and is still there; is its disk hanging?", member.pid));
+    auto unrecorded = member;
+    unrecorded.pid = 0;
+    if (auto lock = end_server_of(place, unrecorded)) ended.no_servers.push_back(std::move(*lock));
+    if (!ran[i]) member.pid = unrecorded.pid;
+    if (member.pid != 0) ended.members.push_back(member);
+  }
   return ended;
 }
 
@@ -149,8 +180,7 @@ void remove_nodes(const lab_place& place, const lab_record& lab) {
 
 void remove_all(const lab_place& place, const lab_record& lab) {
   remove_nodes(place, lab);
-  for (const auto& file : {place.record_file() + ".new", place.record_file(), place.lock_file()})
-    ::unlink(file.c_str());
+  for (const auto& file : {place.fresh_record_file(), place.record_file(), place.lock_file()}) ::unlink(file.c_str());
   if (lab.made_directory) ::rmdir(place.directory.c_str());
 }
 

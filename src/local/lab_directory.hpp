@@ -4,6 +4,7 @@
 #pragma once
 
 #include "local/lab_record.hpp"
+#include "local/server_lock.hpp"
 
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ struct lab_place {
   bool was_made = false;    // By make_lab_place().
 
   std::string record_file() const { return directory + "/lab"; }
+  std::string fresh_record_file() const { return record_file() + ".new"; }  // Before it takes the other's place.
   std::string lock_file() const { return directory + "/lab.lock"; }
   std::string home_of(const lab_member& member) const { return directory + "/" + member.directory_name(); }
   std::string config_of(const lab_member& member) const { return home_of(member) + "/redis.conf"; }
@@ -34,9 +36,20 @@ std::optional<lab_place> find_lab_place(std::string_view directory);
 void save(const lab_place& place, const lab_record& lab);
 std::optional<lab_record> load(const lab_place& place);
 
-// Sends KILL to the processes that are still those of the record, and to no others, and waits for their end. Returns
-// the members that ran. Throws error with errc::local_server if that of one cannot be told.
-std::vector<lab_member> end_all(const lab_record& lab);
+struct ended_lab {
+  std::vector<lab_member> members{};      // Those that ran.
+  std::vector<server_lock> no_servers{};  // As long as they are there nobody starts one in the nodes' directories.
+};
+
+// Sends KILL to the processes that are still those of the record, to those that are servers of its directories without
+// being in it (end_server_of), and to no others, and waits for their end. Throws error with errc::local_server if that
+// of one cannot be told.
+ended_lab end_all(const lab_place& place, const lab_record& lab);
+
+// Whoever started a server may have been killed before the record said so. Ends what works in the node's directory and
+// has its lock, and puts its pid into `member`; the lock is ours then, or empty if there is no directory. Throws if
+// somebody keeps it who cannot be ended from here.
+std::optional<server_lock> end_server_of(const lab_place& place, lab_member& member);
 
 // What a lab has made in there; the directory itself only if that was made for it and has nothing else in it.
 void remove_nodes(const lab_place& place, const lab_record& lab);

@@ -95,13 +95,29 @@ private:
 // before.
 std::string undo(const lab_place& place, const lab_record& record) {
   try {
-    end_all(record);
+    const auto ended = end_all(place, record);
+    remove_all(place, record);
   } catch (const error& e) {
     return fmt::format(" And what was started is still there ({}: {}): `holdfast lab stop {}`.", e.detail().subject,
                        e.detail().server_text, place.directory);
   }
-  remove_all(place, record);
   return {};
+}
+
+// Others have the lock for a moment: a cleaner, or a former server that is just ending.
+int launch_when_free(const daemon_plan& plan) {
+  const auto give_up_at = boottime_now() + 2s;
+  for (;;) {
+    try {
+      return launch(plan);
+    } catch (const directory_taken&) {
+      if (boottime_now() >= give_up_at)
+        fail(plan.locked_directory,
+             "A server of it runs that the lab's record does not have, or another program has locked it: kill_lab_node "
+             "ends the one, `holdfast lab stop` all of the lab.");
+    }
+    pause_for(2ms);
+  }
 }
 
 void check_ready_within(std::chrono::milliseconds span) {
@@ -114,10 +130,12 @@ void check_ready_within(std::chrono::milliseconds span) {
 }  // namespace
 
 void launch_member(const lab_place& place, const std::string& server, lab_record& lab, lab_member& member) {
-  daemon_plan plan{.words = {server, place.config_of(member)}, .log_file = place.log_of(member)};
+  daemon_plan plan{.words = {server, place.config_of(member)},
+                   .log_file = place.log_of(member),
+                   .locked_directory = place.home_of(member)};
   if (member.role == lab_role::sentinel) plan.words.emplace_back("--sentinel");
   check_that_processes_can_be_watched();
-  member.pid = launch(plan);
+  member.pid = launch_when_free(plan);
   member.started = started_at(member.pid);
   save(place, lab);
 }
@@ -143,11 +161,12 @@ lab start(lab_kind kind, const lab_options& options, const port_source& ports) {
     for (int attempt = 1;; ++attempt) {
       record.members = members_of(kind, options.count, ports(size));
       const lab_patience patience{place, record, give_up_at, options.cancel};
+      save(place, record);  // Before there is a process: should we be killed, it is known where they can be.
       try {
         starter{place, record, server, patience}.run();
         return shown(place, record, record.members);
       } catch (const port_taken&) {
-        end_all(record);
+        const auto ended = end_all(place, record);
         remove_nodes(place, record);
         if (attempt == 5) fail("127.0.0.1", "Its ports were taken by other programs, five times in a row.");
       }

@@ -3,13 +3,16 @@
 // tests/integration/lab_test.cpp see.
 #include "local/lab.hpp"
 #include "local/process.hpp"
+#include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
+#include "local/server_lock.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <holdfast/error.hpp>
 
@@ -127,6 +130,80 @@ TEST(lab_start, bears_a_directory_with_any_name) {
   EXPECT_EQ(start(lab_kind::single, {.directory = directory}, free_ports).directory, directory);
   EXPECT_EQ(stop_lab(directory).nodes.size(), 1u);
   EXPECT_TRUE(is_empty(scratch));
+}
+
+// Whoever starts a lab may be killed between a server's first instruction and the record of its pid. Here the record
+// that is left then is written by hand.
+void forget_pids(const std::string& directory) {
+  const lab_place place{directory};
+  auto record = *load(place);
+  for (auto& member : record.members) member.pid = 0;
+  save(place, record);
+}
+
+TEST(lab_stop, ends_servers_that_its_record_does_not_have) {
+  const scratch_directory scratch;
+  const auto started = start(lab_kind::sentinel, {.directory = lab_in(scratch)}, free_ports);
+  forget_pids(lab_in(scratch));
+  const auto ended = stop_lab(lab_in(scratch));
+  ASSERT_EQ(ended.nodes.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(ended.nodes[i].pid, started.nodes[i].pid);
+    EXPECT_FALSE(process_handle{started.nodes[i].pid}.running());
+  }
+  EXPECT_TRUE(is_empty(scratch));
+}
+
+TEST(lab_stop, takes_only_who_works_in_a_directory_for_its_server) {
+  const scratch_directory scratch;
+  start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports);
+  const lab_place place{lab_in(scratch)};
+  const auto home = place.home_of(load(place)->members[0]);
+  auto cleaner = server_lock::try_take(home);
+  EXPECT_FALSE(cleaner);  // The server has it.
+  EXPECT_THAT(servers_of(home), testing::ElementsAre(load(place)->members[0].pid));
+  kill_lab_node(lab_in(scratch), load(place)->members[0].address());
+  cleaner = server_lock::try_take(home);
+  EXPECT_TRUE(cleaner);
+  EXPECT_THAT(servers_of(home), testing::IsEmpty());
+}
+
+TEST(lab_stop, of_a_lab_that_had_only_begun_to_write_its_record_finds_none) {
+  const scratch_directory scratch;
+  std::filesystem::create_directory(lab_in(scratch));
+  ASSERT_EQ(::chmod(lab_in(scratch).c_str(), 0700), 0);
+  save(lab_place{lab_in(scratch)}, {.boot = boot_id(), .members = {{.port = 1}}});
+  std::filesystem::rename(lab_in(scratch) + "/lab", lab_in(scratch) + "/lab.new");
+  EXPECT_TRUE(stop_lab(lab_in(scratch)).nodes.empty());
+  EXPECT_EQ(start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports).nodes.size(), 1u);
+  stop_lab(lab_in(scratch));
+}
+
+TEST(lab_stop, of_a_directory_that_cannot_be_read_says_so) {
+  const scratch_directory scratch;
+  ASSERT_TRUE(make_closed_directory(scratch.path(), lab_in(scratch), 0300));
+  const auto is_told = [&] {
+    try {
+      stop_lab(lab_in(scratch));
+      return false;
+    } catch (const error& e) {
+      return e.code() == errc::local_server && e.detail().server_text == "Permission denied";
+    }
+  };
+  EXPECT_NE(in_sandbox(become_nobody, is_told), false);
+}
+
+TEST(lab_restart, that_was_killed_before_it_wrote_the_pid_leaves_a_node_that_can_be_killed) {
+  const scratch_directory scratch;
+  const auto started = start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports);
+  forget_pids(lab_in(scratch));
+  const auto restart = [&] { restart_lab_node(lab_in(scratch), started.nodes[0].address, lab_data::dropped); };
+  EXPECT_THROW(restart(), error);  // Beside the other it would be the second one.
+  EXPECT_TRUE(process_handle{started.nodes[0].pid}.running());
+  kill_lab_node(lab_in(scratch), started.nodes[0].address);
+  EXPECT_FALSE(process_handle{started.nodes[0].pid}.running());
+  restart();
+  EXPECT_EQ(stop_lab(lab_in(scratch)).nodes.size(), 1u);
 }
 
 // After a reboot the same pids and start times may be there again, of whatever.

@@ -64,6 +64,11 @@ local_status status_of(const place& where, const answer& seen) {
     case presence::crowded:
       fail(where.socket(), server + " has as many clients as it takes: end some, or `holdfast local stop`.",
            seen.words);
+    case presence::forbidden:
+      fail(where.socket(),
+           std::string{"It may not be asked: look at the mode of its directory, which must be "} +
+               (where.shared ? "2770, and at that of the socket." : "0700."),
+           seen.words);
     default: fail(where.socket(), "What listens there is not the local server.", seen.words);
   }
 }
@@ -143,7 +148,7 @@ std::optional<local_status> launch_and_wait(const place& where, server_lock no_s
       status.was_started = true;
       return status;
     }
-    if (seen.what == presence::foreign) fail_unusable(where, seen);
+    if (seen.what == presence::foreign || seen.what == presence::forbidden) fail_unusable(where, seen);
     if (server.ended_within(1ms)) {
       if (take_placeholder(where)) start.take_back();
       fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.",
@@ -215,7 +220,7 @@ local_status start(std::string_view directory) {
   const auto where = find_or_make(directory);
   const auto before = ping_until_free(where, boottime_now() + silence);
   if (before.what == presence::running) return status_of(where, before);
-  if (before.what == presence::foreign) fail_unusable(where, before);
+  if (before.what == presence::foreign || before.what == presence::forbidden) fail_unusable(where, before);
   const auto give_up_at = boottime_now() + patience;
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
@@ -242,6 +247,7 @@ local_status stop(std::string_view directory) {
   switch (seen.what) {
     case presence::absent: return status_of(where, seen);
     case presence::silent:
+    case presence::forbidden:
     case presence::foreign: fail_unusable(where, seen);
     case presence::refusing:
     case presence::running:
@@ -267,7 +273,8 @@ local_status query(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const auto seen = ping(where.socket(), boottime_now() + silence);
-  if (seen.what == presence::silent || seen.what == presence::foreign) fail_unusable(where, seen);
+  if (seen.what == presence::silent || seen.what == presence::forbidden || seen.what == presence::foreign)
+    fail_unusable(where, seen);
   return status_of(where, seen);
 }
 

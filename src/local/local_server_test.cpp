@@ -2,6 +2,7 @@
 // Starting, finding and stopping a real redis-server.
 #include "local/directory.hpp"
 #include "local/probe.hpp"
+#include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 #include "local/starts.hpp"
 
@@ -309,6 +310,13 @@ TEST(local_server, foreign_listener_on_its_socket_is_an_error) {
   EXPECT_NE(refusal(scratch.server()).find("not the local server"), std::string::npos);
   ::close(listener);
   ::waitpid(impostor, nullptr, 0);
+}
+
+TEST(local_server, that_its_directory_hides_is_not_taken_for_another_program) {
+  scratch_directory scratch;
+  ASSERT_TRUE(make_closed_directory(scratch.path(), scratch.server(), 0));
+  const auto is_told = [&] { return refusal(scratch.server()).find("mode of its directory") != std::string::npos; };
+  EXPECT_NE(in_sandbox(become_nobody, is_told), false);
 }
 
 TEST(local_server, that_cannot_start_says_the_last_line_of_its_log) {

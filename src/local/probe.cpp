@@ -84,6 +84,8 @@ answer not_connected(int error_number) {
     case ENOENT: a.what = presence::absent; break;
     case ECONNREFUSED: a.what = presence::refusing; break;
     case EAGAIN: a.what = presence::silent; break;  // Its queue of connections is full.
+    case EACCES:
+    case EPERM: a.what = presence::forbidden; break;
     default: a.what = presence::foreign; break;
   }
   return a;

@@ -10,14 +10,15 @@
 namespace holdfast::local {
 
 enum class presence {
-  absent,    // No socket there.
-  refusing,  // A socket file that nobody listens on: its server died.
-  silent,    // Somebody accepts and does not answer, or is too busy to accept.
-  loading,   // A Redis that reads its file.
-  busy,      // One that a script keeps from all else.
-  crowded,   // One that has as many clients as it takes.
-  running,   // +PONG; or -MISCONF, while its disk is full: what it holds it still holds.
-  foreign,   // It answers, but not like a Redis of ours; `words` says what.
+  absent,     // No socket there.
+  refusing,   // A socket file that nobody listens on: its server died.
+  silent,     // Somebody accepts and does not answer, or is too busy to accept.
+  loading,    // A Redis that reads its file.
+  busy,       // One that a script keeps from all else.
+  crowded,    // One that has as many clients as it takes.
+  running,    // +PONG; or -MISCONF, while its disk is full: what it holds it still holds.
+  forbidden,  // The modes of the directory or of the socket do not let us ask.
+  foreign,    // It answers, but not like a Redis of ours; `words` says what.
 };
 
 struct answer {

@@ -3,16 +3,19 @@
 // room.
 #pragma once
 
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace holdfast::local {
 
@@ -31,6 +34,19 @@ inline bool refuse(int system_call, int error_number) {
 inline bool refuse_descriptors() {
   const rlimit none{0, 0};
   return ::setrlimit(RLIMIT_NOFILE, &none) == 0;
+}
+
+// In a child only: it stays. For who may do everything modes mean nothing.
+inline bool become_nobody() {
+  constexpr unsigned nobody = 65'534;
+  return ::geteuid() != 0 || (::setgroups(0, nullptr) == 0 && ::setgid(nobody) == 0 && ::setuid(nobody) == 0);
+}
+
+// A directory with a mode that is too little even for its owner, whom become_nobody() makes us.
+inline bool make_closed_directory(const std::string& parent, const std::string& directory, mode_t mode) {
+  constexpr unsigned nobody = 65'534;
+  return (::geteuid() != 0 || ::chmod(parent.c_str(), 0755) == 0) && ::mkdir(directory.c_str(), 0700) == 0 &&
+         (::geteuid() != 0 || ::chown(directory.c_str(), nobody, nobody) == 0) && ::chmod(directory.c_str(), mode) == 0;
 }
 
 // What `work` says in a child in which `prepare` was; nullopt if the system does not permit that.

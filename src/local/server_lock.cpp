@@ -2,15 +2,24 @@
 #include "local/server_lock.hpp"
 
 #include "local/failure.hpp"
+#include "local/process.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
 
 namespace holdfast::local {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Sets errno. Each opens it for itself: a flock goes with the open file, and who shares that shares the lock.
 int open_and_lock(const char* directory, int flags) noexcept {
@@ -25,6 +34,37 @@ int open_and_lock(const char* directory, int flags) noexcept {
   ::close(fd);
   errno = error_number;
   return -1;
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code ec;
+  for (fs::directory_iterator at{directory, ec}; !ec && at != fs::directory_iterator{}; at.increment(ec))
+    names.push_back(at->path().filename().string());
+  return names;
+}
+
+// 0 for what is no number.
+int pid_of(const std::string& name) {
+  int pid = 0;
+  const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  return ec == std::errc{} && end == name.data() + name.size() ? pid : 0;
+}
+
+// The kernel shows a flock(2) with the open files that have it.
+bool has_lock_of(int pid, const std::string& directory) {
+  const auto process = "/proc/" + std::to_string(pid);
+  struct stat named {};
+  if (::stat(directory.c_str(), &named) != 0) return false;
+  for (const auto& fd : names_in(process + "/fd")) {
+    struct stat its {};
+    if (::stat((process + "/fd/" + fd).c_str(), &its) != 0 || its.st_dev != named.st_dev || its.st_ino != named.st_ino)
+      continue;
+    std::ifstream file{process + "/fdinfo/" + fd};
+    const std::string text{std::istreambuf_iterator<char>{file}, {}};
+    if (text.find("FLOCK") != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -43,6 +83,16 @@ server_lock::~server_lock() {
   ::close(fd_);
 }
 
-int lock_for_life(const char* directory) noexcept { return open_and_lock(directory, 0) >= 0 ? 0 : errno; }
+int lock_for_life(const char* directory) noexcept {
+  const int fd = open_and_lock(directory, 0);
+  return fd >= 0 && ::fchdir(fd) == 0 ? 0 : errno;
+}
+
+std::vector<int> servers_of(const std::string& directory) {
+  std::vector<int> found;
+  for (const auto& name : names_in("/proc"))
+    if (const int pid = pid_of(name); works_in(pid, directory) && has_lock_of(pid, directory)) found.push_back(pid);
+  return found;
+}
 
 }  // namespace holdfast::local

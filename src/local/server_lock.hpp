@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::local {
 
@@ -32,8 +33,12 @@ private:
   int fd_;
 };
 
-// For who becomes the server, between fork and exec: the lock is its own, and stays over exec. 0, EWOULDBLOCK, or what
-// open(2) or flock(2) say.
+// For who becomes the server, between fork and exec: the lock is its own, and stays over exec; from then on it works in
+// the directory, by which it is found. 0, EWOULDBLOCK, or what open(2), flock(2) or chdir(2) say.
 int lock_for_life(const char* directory) noexcept;
+
+// Those that have the lock and work in the directory: a server, whoever started it, and its children. A cleaner has no
+// business in there and is none of them; nor is who cannot be seen from here.
+std::vector<int> servers_of(const std::string& directory);
 
 }  // namespace holdfast::local

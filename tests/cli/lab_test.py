@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from fixture import COMMAND, CommandTest, Connection, is_alive, now, until
@@ -303,6 +304,23 @@ class Ends(Lab):
         with open(record, "w", encoding="ascii") as file:
             file.write(text)
 
+    # Whoever starts a server may be killed before it has written down which. Which instant that is nobody knows: many
+    # are tried, around the time that the first servers take.
+    def test_stop_ends_what_a_start_that_was_killed_has_left(self):
+        begun = 0
+        for instant in range(30):
+            directory = self.path(f"run/{instant}")
+            starting = self.start("lab", "quorum", "5", "--directory", directory)
+            until(lambda: glob.glob(directory + "/node-*") or not is_alive(starting.process.pid), "it has begun")
+            time.sleep(instant / 2000)
+            starting.process.kill()
+            starting.wait()
+            stopped = self.finish("lab", "stop", directory)
+            self.assertEqual(stopped.status, 0, stopped.err)
+            begun += stopped.out.startswith("ended 5")
+            self.assert_nothing_is_left()
+        self.assertLess(begun, 30, "all were complete: it was killed too late")
+
     def test_signal_before_it_is_ready_ends_it_all(self):
         starting = self.start("lab", "cluster")
         until(lambda: glob.glob(self.path("run") + "/*/node-*"), "it has begun")
@@ -357,6 +375,9 @@ class Refusals(Lab):
             with self.subTest(words):
                 self.assertIn("fix: holdfast lab", self.refused(*words, status=64))
         self.assert_nothing_is_left()
+
+    def test_empty_directory_is_usage(self):
+        self.assertIn("was a variable not set?", self.refused("stop", "", status=64))
 
     def test_directory_that_is_no_lab_is_not_touched(self):
         os.mkdir(self.path("home"), 0o700)

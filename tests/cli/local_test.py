@@ -111,6 +111,15 @@ class Local(CommandTest):
     def test_another_word_is_usage(self):
         self.assertEqual(self.finish("local", "strat").status, 64)
 
+    # holdfast local stop "$UNSET" would end the user's own server.
+    def test_an_empty_directory_is_usage(self):
+        self.finish("local", "start")
+        for what in ("stop", "start", "status"):
+            empty = self.finish("local", what, "")
+            self.assertEqual(empty.status, 64, empty.err)
+            self.assertIn("was a variable not set?", empty.err)
+        self.assertEqual(self.finish("local", "status").status, 0)
+
     def test_that_cannot_be_used_says_why_and_what_else(self):
         os.symlink("/tmp", self.path("link"))
         wrong = self.finish("run", self.lock, "true", HOLDFAST_LOCAL_DIR=self.path("link"))

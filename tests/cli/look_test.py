@@ -274,6 +274,15 @@ class Break(CommandTest):
         following = self.finish("run", "-n", self.lock, "--", "sh", "-c", "echo $HOLDFAST_TOKEN")
         self.assertGreater(int(following.out), holder.token)
 
+    # Of several that hold it together the others still do.
+    def test_says_free_only_of_what_will_be(self):
+        first, second = self.hold("-s", "--ttl", "60s"), self.hold("-s", "--ttl", "60s")
+        broken = lambda holder, *how: self.finish("break", *how, "--token", str(holder.token), self.lock).out
+        self.assertIn("that hold is renewed no more, and ends with its ttl", broken(first))
+        self.assertIn("that hold is ended now; until its holder", broken(first, "--now"))
+        self.assertIn("free when its ttl is over", broken(second))
+        self.assertIn("free now", broken(second, "--now"))
+
     def test_names_a_person_as_run_does(self):
         person = {"LOGNAME": "ann", "USER": "bob"}
         holder = self.start("hold", self.lock, stdin=subprocess.PIPE, **person)

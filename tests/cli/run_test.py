@@ -463,6 +463,47 @@ class Nesting(CommandTest):
         other[0].process.stdin.close()
         self.assertEqual(nested.wait(10), 0, nested.err)
 
+    # Whoever outlives the outer run keeps its environment, in which the lock is listed still.
+    def test_of_a_lock_that_has_been_given_back_is_fine(self):
+        for inner, said in (("run", "late\n"), ("wait", "")):
+            with self.subTest(inner):
+                command = [inner, self.lock] + (["--", "echo", "late"] if inner == "run" else [])
+                go, done = self.path(inner + ".go"), self.path(inner + ".done")
+                late = f"while ! test -e {go}; do sleep 0.01; done; {COMMAND} {' '.join(command)} >{done}~ 2>&1; " \
+                       f"echo $? >>{done}~; mv {done}~ {done}"
+                outer = self.finish("run", self.lock, "--", "sh", "-c", f"({late}) >/dev/null 2>&1 &")
+                self.assertEqual(outer.status, 0, outer.err)
+                open(go, "w", encoding="utf-8").close()
+                until(lambda: os.path.exists(done), "the late one has ended")
+                self.assertEqual(content(done), said + "0\n")
+
+    # Then it is a lock as any other: somebody else's.
+    def test_of_a_lock_that_somebody_else_has_by_now_waits_as_anybody_does(self):
+        other = self.hold()
+        stale = f"{self.server.uri},hf:,holdfast,{self.lock},{other.token - 1}"
+        busy = self.finish("run", "-n", self.lock, "true", HOLDFAST_HOLDS=stale)
+        self.assertEqual(busy.status, 75, busy.err)
+        self.assertNotIn("E16", busy.err)
+        ours = stale.rpartition(",")[0]
+        for held in (f"{ours},{other.token}", ours):  # The second as an older holdfast wrote it.
+            refused = self.finish("run", "-n", self.lock, "true", HOLDFAST_HOLDS=f"x,y,z,x,1 {stale} {held}")
+            self.assertEqual(refused.status, 64, refused.err)
+            self.assertIn("E16", refused.err)
+
+    def test_of_another_readers_lock_is_known_by_one_of_its_holders(self):
+        readers = [self.hold("-s"), self.hold("-s")]
+        for reader in readers:
+            held = f"{self.server.uri},hf:,holdfast,{self.lock},{reader.token}"
+            self.assertEqual(self.finish("run", "-x", self.lock, "true", HOLDFAST_HOLDS=held).status, 64)
+        gone = f"{self.server.uri},hf:,holdfast,{self.lock},{readers[0].token - 1}"
+        self.assertEqual(self.finish("run", "-s", self.lock, "true", HOLDFAST_HOLDS=gone).status, 0)
+
+    def test_of_a_server_that_is_not_there_says_that(self):
+        nobody = f"redis+unix://{self.path('nobody')}"
+        gone = self.finish("run", "-n", "-u", nobody, self.lock, "true",
+                           HOLDFAST_HOLDS=f"{nobody},hf:,holdfast,{self.lock},1")
+        self.assertEqual(gone.status, 69, gone.err)
+
     def test_of_another_lock_is_fine(self):
         nested = self.finish("run", self.lock, "--", COMMAND, "run", self.lock + ".inner", "--", "sh", "-c",
                              "echo $HOLDFAST_NAME")
