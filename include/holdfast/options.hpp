@@ -150,7 +150,8 @@ struct client_options {
   std::string sentinel_user{};
   std::string sentinel_password{};
 
-  // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities.
+  // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities. A key that wants a
+  // pass phrase is refused: decrypt it (openssl pkey).
   std::string cacert{};
   std::string cert{};
   std::string key{};

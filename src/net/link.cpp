@@ -132,8 +132,9 @@ link::progress link::on_connected() {
     return progress::open;
   }
   std::string why;
-  tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why);
-  if (!tls_) return fail(errc::tls_failed, why, true, false);
+  bool passes = false;
+  tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why, passes);
+  if (!tls_) return fail(passes ? errc::cannot_connect : errc::tls_failed, why, !passes, false);
   phase_ = phase::shaking_hands;
   return shake_hands({});
 }
