@@ -145,7 +145,7 @@ void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_addres
       node.watch->look();
       return look_up_into(into, node.where, node.named->term());
     }
-    const auto* known = node.named ? "its cluster has lost its address" : "the cluster was not known until now";
+    const auto* known = node.named ? "its cluster has lost its address" : "no majority of its primaries names one for this slot";
     node.watch->look([into, known](const cluster_watch::trouble& why) {
       const std::string text = why.text.empty() ? known : why.text;
       into->set(nobody(why.code, text, why.is_final, why.is_refusal));
