@@ -242,6 +242,37 @@ TEST_F(on_a_cluster, an_asynchronous_waiter_that_went_with_the_slot_can_be_cance
   EXPECT_TRUE(eventually([&] { return ask_number(to, {"ZCARD", "hf:{x}:line"}) == "0"; }, long_enough));
 }
 
+// What it cannot say about a lock is not "there is none".
+TEST_F(on_a_cluster, a_list_says_what_a_server_refuses) {
+  auto locks = make();
+  const auto names = a_name_on_each();
+  const auto held = locks.acquire(names[1], brief);
+  EXPECT_EQ(locks.list().size(), 1u);
+  ASSERT_EQ(ask(primaries()[1], {"ACL", "SETUSER", "default", "-evalsha"}), "OK");
+  const auto e = error_of([&] { (void)locks.list(); });
+  ASSERT_EQ(ask(primaries()[1], {"ACL", "SETUSER", "default", "+@all"}), "OK");
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_permission);
+}
+
+// Of a slot that moves its node has one key of a lock and not the next, and says TRYAGAIN.
+TEST_F(on_a_cluster, a_list_waits_for_a_slot_that_moves) {
+  auto locks = make();
+  const auto held = locks.acquire("x", brief);
+  const auto from = home_of("x");
+  slot_move moving{*this, "x", from, another_than(from)};
+  auto listed = std::async(std::launch::async, [&] { return make().list(); });
+  EXPECT_TRUE(eventually(
+      [&] {
+        return ask(from, {"INFO", "errorstats"}).find("errorstat_TRYAGAIN") != std::string::npos;
+      },
+      long_enough));
+  moving.finish();
+  const auto all = listed.get();
+  ASSERT_GE(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "x");
+}
+
 // Each primary that is heard of takes some descriptors, on a thread that nobody waits for.
 TEST_F(on_a_cluster, who_has_too_few_descriptors_is_told_and_goes_on_when_there_are_more) {
 #ifdef HOLDFAST_SANITIZED
