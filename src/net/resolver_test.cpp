@@ -122,7 +122,7 @@ TEST(resolver, is_good_for_nothing_when_there_was_no_address) {
 TEST(resolver, says_of_a_slot_without_a_primary_that_nobody_is_named_for_it) {
   const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
   {
-    resolver look_up{endpoint{cluster_node_address{watch, {}, nullptr}}};
+    resolver look_up{endpoint{cluster_node_address{watch, nullptr, nullptr}}};
     ASSERT_TRUE(is_readable_within(look_up.wake_fd(), 10'000));
     const auto answer = look_up.take();
     ASSERT_TRUE(answer.has_value());
@@ -139,7 +139,8 @@ TEST(resolver, is_good_while_the_same_primary_is_named) {
   const auto named = std::make_shared<engine::named_primary>(std::chrono::minutes{1});
   named->name("one", now, now);
   const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
-  const endpoint where{cluster_node_address{watch, {"hangs.test", "6380"}, named}};
+  const auto there = std::make_shared<moving_address>(tcp_address{"hangs.test", "6380"});
+  const endpoint where{cluster_node_address{watch, there, named}};
   {
     const resolver look_up{where};
     EXPECT_TRUE(look_up.is_good_for(where, now + std::chrono::hours{1})) << "it is under way";
