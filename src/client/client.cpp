@@ -29,7 +29,7 @@ std::shared_ptr<client_state> make_state(std::optional<std::string_view> uri, cl
     resolved.server.display = detail::local_display(found.directory);
     resolved.server.local_directory = found.directory;
   }
-  return std::make_shared<client_state>(resolved);
+  return client_state::make(resolved);
 }
 
 }  // namespace

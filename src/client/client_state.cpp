@@ -125,6 +125,17 @@ client_state::client_state(const settings& from)
   });
 }
 
+std::shared_ptr<client_state> client_state::make(const settings& from) try {
+  return std::make_shared<client_state>(from);
+} catch (const error&) {
+  throw;
+} catch (const std::system_error& e) {  // Too few descriptors, say.
+  error_detail detail;
+  detail.endpoint = from.server.display;
+  detail.server_text = e.what();
+  throw error{errc::cannot_connect, std::move(detail)};
+}
+
 client_state::~client_state() {
   if (sentinels_) sentinels_->close(false);
   if (quorum_) quorum_->close(farewell, false);

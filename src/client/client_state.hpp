@@ -42,6 +42,8 @@ std::string quarantine_sentence(bool is_promotion, duration began_ago, duration 
 
 class client_state : public std::enable_shared_from_this<client_state> {
 public:
+  // Where it cannot be made for want of something of the system's, descriptors say, that is errc::cannot_connect.
+  static std::shared_ptr<client_state> make(const settings& from);
   explicit client_state(const settings& from);
   // The last handle is gone: ends the threads without waiting for them.
   ~client_state();

@@ -28,7 +28,7 @@ cluster_nodes::cluster_nodes(const net::cluster_seeds& seeds, duration worth, co
       security_{net::tcp_address{}, seeds.uses_tls, seeds.tls},
       watch_{std::make_shared<net::cluster_watch>(seeds, worth)} {
   auto where = security_;
-  where.where = net::cluster_node_address{watch_, {}, nullptr};
+  where.where = net::cluster_node_address{watch_, nullptr, nullptr};
   lobby_ = make_node_(std::move(where), {});
 }
 
@@ -81,18 +81,18 @@ void cluster_nodes::close(duration at_most, bool wait) noexcept {
 
 // ---- on the watch's thread ----
 
+// By its id: whoever has another address now is the same node, with the same leases and calls.
 cluster_nodes::member& cluster_nodes::member_of(const engine::cluster_primary& who) {
-  const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) {
-    return m->id == who.id && m->where.host == who.where.host && m->where.port == who.where.port;
-  });
+  const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m->id == who.id; });
   if (found != members_.end()) return **found;
   auto made = std::make_unique<member>();
   made->id = who.id;
   made->where = {who.where.host, who.where.port};
+  made->lies_at = std::make_shared<net::moving_address>(made->where);
   made->named = std::make_shared<engine::named_primary>(worth_, drift_);
   made->epoch_tag = std::make_shared<std::atomic<int>>(0);
   auto where = security_;
-  where.where = net::cluster_node_address{watch_, made->where, made->named};
+  where.where = net::cluster_node_address{watch_, made->lies_at, made->named};
   const auto look = [watch = std::weak_ptr{watch_}] {
     if (const auto w = watch.lock()) w->look();
   };
@@ -100,6 +100,19 @@ cluster_nodes::member& cluster_nodes::member_of(const engine::cluster_primary& w
   const std::lock_guard held{mutex_};
   members_.push_back(std::move(made));
   return *members_.back();
+}
+
+// To its cluster it is the same primary, to its connections it is another one: they end, and are made there.
+bool cluster_nodes::name(member& who, const engine::cluster_primary& as, time_point asked_at) {
+  const net::tcp_address where{as.where.host, as.where.port};
+  const bool has_moved = text_of(where) != text_of(who.where);
+  if (has_moved) {
+    who.lies_at->move_to(where);
+    const std::lock_guard held{mutex_};
+    who.where = where;
+  }
+  who.named->name(who.id + " at " + text_of(where), asked_at, net::boottime_now());
+  return has_moved;
 }
 
 namespace {
@@ -121,11 +134,11 @@ void cluster_nodes::take(const engine::slot_map& map) {
   for (const auto owner : map.owner) {
     if (owner != engine::slot_map::nobody) ++slots[owner];
   }
+  bool has_changed = false;
   // Named before anything is sent there.
   for (std::size_t i = 0; i < by_index.size(); ++i) {
-    if (map.is_named[i]) by_index[i]->named->name(by_index[i]->id, map.asked_at, net::boottime_now());
+    if (map.is_named[i] && name(*by_index[i], map.primaries[i], map.asked_at)) has_changed = true;
   }
-  bool has_changed = false;
   {
     const std::lock_guard held{mutex_};
     for (const auto& one : members_) one->slots = 0;

@@ -70,6 +70,7 @@ private:
   struct member {
     std::string id;
     net::tcp_address where;
+    std::shared_ptr<net::moving_address> lies_at;  // The same, for its connections.
     std::shared_ptr<engine::named_primary> named;
     std::shared_ptr<std::atomic<int>> epoch_tag;
     std::shared_ptr<node> at;
@@ -80,6 +81,7 @@ private:
   cluster_nodes(const net::cluster_seeds& seeds, duration worth, core::clock_drift drift, maker make_node);
   void take(const engine::slot_map& map);
   member& member_of(const engine::cluster_primary& who);
+  bool name(member& who, const engine::cluster_primary& as, time_point asked_at);
   void move_on();
 
   const duration worth_;

@@ -122,7 +122,7 @@ void quorum::close(duration at_most, bool wait) noexcept {
 
 std::shared_ptr<client_state> quorum::client_of(std::size_t node) {
   const std::lock_guard held{mutex_};
-  if (!clients_[node]) clients_[node] = std::make_shared<client_state>(single_server(from_, node));
+  if (!clients_[node]) clients_[node] = client_state::make(single_server(from_, node));
   return clients_[node];
 }
 
@@ -139,7 +139,7 @@ quorum::turn quorum::turn_of(std::size_t node) {
   how.has_quiet_keeper = true;  // Who waits in line waits on the connection for commands.
   const auto watch = std::make_shared<turn_watch>();
   how.options.observe = watch;
-  return turns_[node] = {std::make_shared<client_state>(how), watch};
+  return turns_[node] = {client_state::make(how), watch};
 }
 
 // ---- what the threads of one process tell each other ----

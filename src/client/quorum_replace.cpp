@@ -66,7 +66,7 @@ replacement::replacement(const settings& from, const settings& to, const replace
       const auto name = text_of(std::get<net::tcp_address>(one.server.where.where));
       auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m.name == name; });
       if (found == members_.end()) {
-        members_.push_back({.name = name, .state = std::make_shared<client_state>(one)});
+        members_.push_back({.name = name, .state = client_state::make(one)});
         found = std::prev(members_.end());
       }
       (*found).*which = true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/settings.hpp"
 
+#include "net/tls_session.hpp"
+
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sys/types.h>
@@ -86,6 +88,13 @@ void check_readable(const char* field, const std::string& path) {
   refuse(errc::invalid_option, fmt::format("{} '{}'", field, path), std::generic_category().message(errno));
 }
 
+// Likewise, and so that nobody is asked for a pass phrase on the terminal of a service.
+void check_not_encrypted(const net::tls_files& files) {
+  const auto why = net::tls_session::why_encrypted(files);
+  if (why.empty()) return;
+  refuse(errc::invalid_option, fmt::format("key '{}'", files.key.empty() ? files.cert : files.key), why);
+}
+
 std::string from_environment(const char* name) {
   const char* text = std::getenv(name);
   return text ? text : "";
@@ -159,6 +168,7 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   check_readable("cacert", server->where.tls.cacert);
   check_readable("cert", server->where.tls.cert);
   check_readable("key", server->where.tls.key);
+  check_not_encrypted(server->where.tls);
   return {std::move(options), std::move(*server)};
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/settings.hpp"
 
+#include "support/scratch_directory.hpp"
+#include "support/tls_material.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +12,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <string>
 #include <variant>
 
 namespace holdfast {
@@ -123,6 +127,24 @@ TEST_F(settings_of, unreadable_tls_files_are_named) {
     EXPECT_EQ(seen.detail.subject, field + " '/no/such.pem'");
     EXPECT_NE(seen.detail.why, "");
   }
+}
+
+// Else whoever connects, be it the keeper, would ask for it on the terminal.
+TEST_F(settings_of, a_key_with_a_pass_phrase_is_refused_with_the_way_out) {
+  const auto& material = test::tls_material(test::certificate::good);
+  const test::scratch_directory place;
+  const auto both = place / "both.pem";
+  const auto make = "cat '" + material + "/client.pem' >'" + both +
+                    "' && openssl ec -aes128 -passout pass:secret -in '" + material + "/client.key' >>'" + both +
+                    "' 2>/dev/null";
+  ASSERT_EQ(std::system(make.c_str()), 0) << make;
+  for (const auto& query : {"?cert=" + both, "?cert=" + material + "/client.pem&key=" + both}) {
+    const auto seen = refusal_of([&] { resolve("rediss://db1" + query, {}); });
+    EXPECT_EQ(seen.code, errc::invalid_option) << query;
+    EXPECT_NE(seen.detail.why.find("openssl pkey"), std::string::npos) << seen.detail.why;
+  }
+  const auto plain = "rediss://db1?cert=" + material + "/client.pem&key=" + material + "/client.key";
+  EXPECT_EQ(resolve(plain, {}).server.where.tls.key, material + "/client.key");
 }
 
 struct option_case {

@@ -4,9 +4,11 @@
 #include "net/clock.hpp"
 #include "resp/writer.hpp"
 #include "script/reply.hpp"
+#include "script/server_error.hpp"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace holdfast {
@@ -154,6 +156,15 @@ void add_foreign(client_state& state, const std::shared_ptr<node>& whom, const s
   }
 }
 
+std::optional<script::reaction> reaction_to(const resp::value& reply) {
+  const auto* error = reply.as_error();
+  return error ? std::optional{script::classify(error->text).what} : std::nullopt;
+}
+
+resp::value ask_again(client_state& state, const script::lock_keys& keys) {
+  return state.ask(keys, script::inspect(keys), engine::question::repeat::allowed, state.options().timeout);
+}
+
 // What moves to another node while we look is not on the list, or twice.
 void list_of(client_state& state, const std::shared_ptr<node>& whom, const std::string& pattern,
              std::vector<lock_info>& all) {
@@ -170,8 +181,12 @@ void list_of(client_state& state, const std::shared_ptr<node>& whom, const std::
     std::vector<script::lock_keys> foreign_keys;
     std::vector<std::string> foreign_names;
     for (std::size_t i = 0; i < replies.size(); ++i) {
-      if (state.cluster() && replies[i].as_error()) continue;
-      const auto seen = read_inspection(state, replies[i], asked[i]);
+      const auto said = state.cluster() ? reaction_to(replies[i]) : std::nullopt;
+      if (said == script::reaction::elsewhere) continue;
+      // While its slot moves, its node may have one of its keys and not the other: that passes.
+      const bool passes = said == script::reaction::try_again;
+      const auto reply = passes ? ask_again(state, asked[i]) : replies[i];
+      const auto seen = read_inspection(state, reply, asked[i]);
       if (!seen.wrong_kind.empty()) {
         foreign_keys.push_back(asked[i]);
         foreign_names.push_back(names[from + i]);

@@ -9,10 +9,13 @@
 #include <boost/url/src.hpp>
 #include <boost/url/url_view.hpp>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 
@@ -57,7 +60,8 @@ int database_of(std::string_view text) {
 }
 
 void read_query(const urls::url_view& url, server_uri& out) {
-  for (const auto& q : url.params()) {
+  // A plus is one: that it is a space is a custom of HTML forms.
+  for (const auto& q : url.params(urls::encoding_opts{false})) {
     const bool is_unix = std::holds_alternative<net::unix_address>(out.where.where);
     if (q.key == "db" && is_unix) {
       out.database = database_of(q.value);
@@ -102,6 +106,20 @@ net::tcp_address read_address(const urls::url_view& url, std::string_view defaul
   return {std::move(host), std::move(port)};
 }
 
+// Of several servers: which of them are the same must not hang on how they are spelled.
+net::tcp_address in_one_spelling(net::tcp_address where) {
+  std::transform(where.host.begin(), where.host.end(), where.host.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  in6_addr literal{};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (inet_pton(AF_INET6, where.host.c_str(), &literal) == 1 &&
+      inet_ntop(AF_INET6, &literal, text.data(), text.size()) != nullptr) {
+    where.host = text.data();
+  }
+  where.port.erase(0, where.port.find_first_not_of('0'));  // It is a number that is not 0.
+  return where;
+}
+
 void read_tcp(const urls::url_view& url, server_uri& out) {
   auto where = read_address(url, "6379");
   std::string path{url.path()};
@@ -118,13 +136,13 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
 // apart.
 std::vector<net::tcp_address> read_addresses(const urls::url_view& url, const std::vector<std::string>& others,
                                              const char* port, const char* what, const char* why_not_twice) {
-  std::vector<net::tcp_address> found{read_address(url, port)};
+  std::vector<net::tcp_address> found{in_one_spelling(read_address(url, port))};
   for (const auto& one : others) {
     const auto other = urls::parse_uri(one);
     if (!other || !other->path().empty() || other->has_query() || other->has_userinfo()) {
       throw bad_part{what, "write HOST or HOST:PORT for each, with a comma between them"};
     }
-    found.push_back(read_address(*other, port));
+    found.push_back(in_one_spelling(read_address(*other, port)));
   }
   for (std::size_t i = 0; i < found.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -177,17 +195,13 @@ void read_sentinels(const urls::url_view& url, const std::vector<std::string>& o
 // server that answers keeps the line of those who wait, so that all clients must mean the same by "first".
 void read_quorum(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
   constexpr auto port = "6379";
-  std::vector<net::tcp_address> all{read_address(url, port)};
+  std::vector<net::tcp_address> all{in_one_spelling(read_address(url, port))};
   for (const auto& one : others) {
     const auto other = urls::parse_uri(one);
     if (!other || !other->path().empty() || other->has_query() || other->has_userinfo()) {
       throw bad_part{"the servers", "write HOST or HOST:PORT for each, with a comma between them"};
     }
-    all.push_back(read_address(*other, port));
-  }
-  for (auto& one : all) {
-    std::transform(one.host.begin(), one.host.end(), one.host.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    all.push_back(in_one_spelling(read_address(*other, port)));
   }
   std::sort(all.begin(), all.end(),
             [](const net::tcp_address& a, const net::tcp_address& b) { return text_of(a) < text_of(b); });

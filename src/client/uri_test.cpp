@@ -104,6 +104,33 @@ TEST(parse_uri, reads_the_files_of_rediss) {
   EXPECT_EQ(uri.where.tls.key, "/etc/me.key");
 }
 
+// A plus in a URI's query is one; a space in its place is a custom of HTML forms.
+TEST(parse_uri, takes_a_plus_for_a_plus) {
+  EXPECT_EQ(parsed("rediss://db1?cacert=/etc/a+b/ca.pem").where.tls.cacert, "/etc/a+b/ca.pem");
+}
+
+// P22: it would count twice for the majority that names a primary.
+TEST(parse_uri, knows_a_sentinel_in_another_spelling) {
+  for (const std::string_view all :
+       {"s1,S1", "s1,s1:026379", "[::1],[0::1]", "[::1],[0:0:0:0:0:0:0:1]", "[fe80::A],[fe80::a]"}) {
+    const auto text = "redis+sentinel://" + std::string{all} + ",s3/main";
+    error_detail why;
+    EXPECT_FALSE(parse_uri(text, why).has_value()) << text;
+    EXPECT_THAT(why.why, HasSubstr("named twice")) << text;
+  }
+  const auto uri = parsed("redis+sentinel://S1:026380,[0::1]/main");
+  EXPECT_EQ(uri.display, "redis+sentinel://s1:26380,[::1]:26379/main");
+}
+
+TEST(parse_uri, knows_a_server_of_a_quorum_in_another_spelling_R20) {
+  for (const std::string_view all : {"a,b,a:06379", "[::1],[0::1],a"}) {
+    const auto text = "redis+quorum://" + std::string{all};
+    error_detail why;
+    EXPECT_FALSE(parse_uri(text, why).has_value()) << text;
+    EXPECT_THAT(why.why, HasSubstr("named twice")) << text;
+  }
+}
+
 TEST(parse_uri, reads_sentinels_and_the_name_of_the_primary) {
   const auto uri = parsed("redis+sentinel://app:secret@s1,10.0.0.2:5000,[::1]/my-master_1.a/3");
   ASSERT_TRUE(uri.sentinels);

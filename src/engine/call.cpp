@@ -6,12 +6,14 @@ namespace holdfast::engine {
 script::classified call::judge_error(time_point now, const resp::server_error& error) {
   note(error.text);
   auto what = script::classify(error.text);
-  if (what.what == script::reaction::elsewhere) {
-    const bool may_follow = slot_ != no_slot && channel_->is_in_cluster();
-    what.what = may_follow ? script::reaction::try_again : script::reaction::give_up;
-    if (may_follow) what.code = errc::no_primary;
-  }
+  const bool is_elsewhere = what.what == script::reaction::elsewhere;
+  if (!is_elsewhere || slot_ != no_slot) what = channel_->judge(error.text);
   if (what.what == script::reaction::reconnect) channel_->hang_up(now, {what.code, error.text, false, false});
+  if (what.code == errc::no_primary) {
+    what.what = script::reaction::try_again;
+  } else if (is_elsewhere) {
+    what.what = script::reaction::give_up;
+  }
   return what;
 }
 

@@ -106,8 +106,8 @@ protected:
   // Of the caller that it is started with; null before and after.
   call_index* index() const { return index_; }
   // Notes the server's error and says what it means. That another node of a cluster serves the slot passes, once we
-  // know which; elsewhere it is for good. One that contradicts the greeting ends the connection: the next
-  // one's greeting will say what is wrong.
+  // know which, and so does that whoever was named the primary is none any more; elsewhere it is for good. One that
+  // contradicts the greeting ends the connection: the next one's greeting will say what is wrong.
   script::classified judge_error(time_point now, const resp::server_error& error);
 
 private:

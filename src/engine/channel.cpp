@@ -92,6 +92,14 @@ void channel::on_greeting_reply(time_point now, const resp::value& reply) {
   listener_->on_ready(now);
 }
 
+script::classified channel::judge(std::string_view text) const {
+  auto what = script::classify(text);
+  const bool is_primary_no_more = settings_.primary && what.code == errc::not_a_primary;
+  const bool may_be_elsewhere = is_in_cluster() && what.what == script::reaction::elsewhere;
+  if (is_primary_no_more || may_be_elsewhere) what.code = errc::no_primary;
+  return what;
+}
+
 void channel::on_request_reply(time_point now, const resp::value& reply) {
   if (settings_.hears_pushes && listener_->on_push(now, reply)) return;
   if (open_.empty()) return fail(now, {errc::unexpected_reply, "a reply to no request", false, false});

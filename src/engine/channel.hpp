@@ -14,6 +14,7 @@
 #include "resp/reader.hpp"
 #include "resp/value.hpp"
 #include "script/command.hpp"
+#include "script/server_error.hpp"
 
 #include <array>
 #include <chrono>
@@ -140,6 +141,9 @@ public:
 
   // Is the server a node of a cluster, so that others may serve what it does not?
   bool is_in_cluster() const { return static_cast<bool>(settings_.redirected); }
+  // What an error of the server's means on this connection. Where others name the primary, or who serves a slot, that
+  // it is not this one (any more) is no mistake of anybody: there is none until they have named the next.
+  script::classified judge(std::string_view text) const;
 
   // Of the server that was greeted last. Empty where it does not say.
   const std::string& run_id() const { return greeting_.run_id(); }

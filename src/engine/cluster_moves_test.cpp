@@ -207,6 +207,28 @@ TEST_F(two_nodes, a_question_follows_its_key) {
   b.calls.stop(asks);
 }
 
+// As long as nobody else is known to serve it there is no primary for it: the server is none that is wrong.
+TEST_F(two_nodes, a_question_that_is_sent_elsewhere_to_the_end_says_that_there_is_no_primary) {
+  for (const char* said : {"MOVED 77 10.0.0.2:7000", "ASK 77 10.0.0.2:7000"}) {
+    question asks{a.calls.wire(), script::inspect(keys), question::repeat::allowed, now() + 1s};
+    asks.set_slot(slot);
+    a.calls.start(asks, now());
+    if (!a.calls.wire().is_ready()) a.server.connect();
+    a.server.take();
+    a.server.say(refusal(said));
+    EXPECT_FALSE(asks.is_over());
+    pass(30ms);
+    asks.step(now());
+    a.server.say(refusal(said));
+    pass(970ms);
+    asks.step(now());
+    ASSERT_TRUE(asks.is_over());
+    EXPECT_FALSE(asks.reply());
+    EXPECT_EQ(asks.failure(), errc::no_primary);
+    a.calls.stop(asks);
+  }
+}
+
 // ---- what is held ----
 
 class two_keepers : public keeper_testing::keeper_test {
@@ -318,11 +340,26 @@ TEST_F(two_keepers, a_lease_that_moves_has_not_ended) {
   EXPECT_FALSE(keeps.has_background_releases());
 }
 
+struct heard final : renewal_wish {
+  void on_end(errc how) noexcept override { end = how; }
+  std::optional<errc> end{};
+};
+
+TEST_F(two_keepers, a_renewal_that_is_sent_elsewhere_to_the_end_says_that_there_is_no_primary) {
+  const auto wish = std::make_shared<heard>();
+  const auto lease = held(0, renewal::none);
+  keeps.renew_now(server.now, *lease, server.now + 1s, wish);
+  wake();
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("renew"));
+  server.say(refusal("ASK 77 10.0.0.2:7000"));
+  EXPECT_FALSE(wish->end);
+  server.pass(1s);
+  wake();
+  EXPECT_EQ(wish->end, errc::no_primary);
+}
+
 TEST_F(two_keepers, whoever_wants_a_renewal_hears_of_it_there) {
-  struct heard final : renewal_wish {
-    void on_end(errc how) noexcept override { end = how; }
-    std::optional<errc> end{};
-  };
   const auto wish = std::make_shared<heard>();
   const auto lease = held(0, renewal::none);
   keeps.renew_now(server.now, *lease, server.now + 5s, wish);

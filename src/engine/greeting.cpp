@@ -68,7 +68,8 @@ void greeting::begin(std::string& out, const settings& how, epoch_watch* epoch, 
 
   std::vector<std::string_view> hello{"HELLO", "2"};
   const std::string_view user = how.who.user.empty() ? std::string_view{"default"} : how.who.user;
-  if (!how.who.password.empty()) hello.insert(hello.end(), {"AUTH", user, how.who.password});
+  // A user without a password is one too, and whoever is not named is `default`.
+  if (how.who.is_somebody()) hello.insert(hello.end(), {"AUTH", user, how.who.password});
   resp::append_request(out, hello);
   const std::string number = std::to_string(database_);
   if (database_ != 0) resp::append_request(out, std::array<std::string_view, 2>{"SELECT", number});

@@ -18,6 +18,7 @@ namespace holdfast::engine {
 struct credentials {
   std::string user;      // Empty: the default user.
   std::string password;  // Empty: none.
+  bool is_somebody() const { return !user.empty() || !password.empty(); }
 };
 
 // Why there is no connection.

@@ -80,6 +80,13 @@ TEST(greeting, gives_the_password_to_the_default_user_or_to_the_named_one) {
   EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "ann", "secret"}));
 }
 
+// Else `redis://bob@host` would be the user `default`.
+TEST(greeting, names_a_user_who_has_no_password) {
+  std::string out;
+  greeting{}.begin(out, {.who = {"bob", ""}});
+  EXPECT_EQ(requests_in(out)[0], (words{"HELLO", "2", "AUTH", "bob", ""}));
+}
+
 TEST(greeting, ends_with_the_time_and_the_version) {
   for (const int database : {0, 15}) {
     const outcome_of all_well{database, nowhere, ""};

@@ -3,6 +3,7 @@
 
 #include "resp/writer.hpp"
 #include "script/message.hpp"
+#include "script/server_error.hpp"
 
 #include <fmt/format.h>
 
@@ -81,8 +82,17 @@ void hints::subscribe(time_point now) {
 void hints::on_reply(time_point now, time_point /*sent_at*/, const resp::value& reply) {
   const auto* kind = kind_of(reply);
   subscribed_at_ = now;
-  if (kind && (*kind == "subscribe" || *kind == "ssubscribe")) return set(now, core::hearing::yes);
+  if (kind && (*kind == "subscribe" || *kind == "ssubscribe")) {
+    put_off_ = 0;
+    return set(now, core::hearing::yes);
+  }
   if (is_sharded()) return subscribe(now);
+  const auto* error = reply.as_error();
+  const auto what = error ? script::classify(error->text) : script::classified{errc{}, script::reaction::give_up};
+  // Only the next greeting knows when it has passed.
+  if (what.what == script::reaction::try_again && ++put_off_ <= most_put_off) {
+    return channel_.hang_up(now, {what.code, error->text, false, false});
+  }
   set(now, core::hearing::no);
 }
 

@@ -14,6 +14,7 @@
 #include "engine/channel.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,7 +29,8 @@ namespace holdfast::engine {
 //  yes     | -           | -                      | -> pending       | -> pending | -        | hint
 //  no      | -> yes      | no                     | no               | -          | -        | -
 //
-// Refused is only what there is nothing left to try for.
+// Refused is only what there is nothing left to try for. Where the server is busy for now, the connection ends and the
+// next one subscribes.
 //
 // Subscribed counts only while the command connection has reached the same server.
 //
@@ -79,6 +81,8 @@ private:
   hooks tell_;
   core::hearing hearing_ = core::hearing::pending;
   bool is_wanted_ = false;
+  std::uint8_t put_off_ = 0;  // How often in a row the server was only busy. Each time costs a connection:
+  static constexpr std::uint8_t most_put_off = 3;
   time_point subscribed_at_{};
   channel channel_;
 };

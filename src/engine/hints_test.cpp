@@ -107,6 +107,28 @@ TEST_F(hints_test, a_refused_subscription_is_not_waited_for) {
   EXPECT_EQ(changes, 1);
 }
 
+TEST_F(hints_test, a_server_that_is_busy_for_now_is_asked_again) {
+  connect();
+  server.say(refusal("BUSY Redis is busy running a script."));
+  EXPECT_EQ(ear.hearing(), hearing::pending);
+  EXPECT_TRUE(ear.wire().must_close());
+  subscribe();
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+}
+
+// Each time costs a connection.
+TEST_F(hints_test, a_server_that_is_always_busy_is_not_asked_for_ever) {
+  for (int i = 0; i < 3; ++i) {
+    connect();
+    server.say(refusal("BUSY Redis is busy running a script."));
+    EXPECT_EQ(ear.hearing(), hearing::pending) << i;
+  }
+  connect();
+  server.say(refusal("BUSY Redis is busy running a script."));
+  EXPECT_EQ(ear.hearing(), hearing::no);
+  EXPECT_TRUE(ear.wire().is_ready());
+}
+
 TEST_F(hints_test, a_server_that_lets_nobody_in_is_not_waited_for) {
   ear.wire().on_connecting(server.now);
   ear.wire().on_connected(server.now);

@@ -6,11 +6,13 @@
 #include "engine/call_testing.hpp"
 #include "engine/channel_testing.hpp"
 #include "engine/keeper_testing.hpp"
+#include "engine/question.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 
 namespace holdfast::engine {
 namespace {
@@ -255,6 +257,67 @@ TEST_F(a_named_acquire, is_not_granted_what_its_server_grants_long_after_it_was_
   EXPECT_TRUE(call.is_over());
 }
 
+// Who was named is demoted before those who name it have heard of it, as at the start of a failover.
+TEST_F(a_named_acquire, whose_server_writes_nothing_any_more_goes_on_when_there_is_a_primary) {
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  EXPECT_FALSE(call.is_over());
+  EXPECT_TRUE(calls.wire().must_close()) << "the next greeting says what it is";
+  EXPECT_EQ(calls.wire().last_failure().code, errc::no_primary);
+  server.pass(30ms);
+  server.connect();
+  call.step(server.now);
+  EXPECT_THAT(server.take_names(), ElementsAre("acquire"));
+  is_granted_after(0s);
+  EXPECT_TRUE(call.is_over());
+}
+
+TEST_F(a_named_acquire, says_that_there_is_no_primary_when_that_lasts) {
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  server.pass(10s);
+  call.step(server.now);
+  ASSERT_TRUE(call.is_over());
+  EXPECT_EQ(std::get<core::got_failure>(call.end()).code, errc::no_primary);
+}
+
+// It was definitely not done, so also what must not be done twice.
+TEST_F(named, a_break_whose_server_writes_nothing_any_more_is_asked_again) {
+  caller calls{naming(primary), rng, {}};
+  peer server{calls.wire()};
+  name(server);
+  question asks{calls.wire(), script::break_lock(call_testing::keys, call_testing::token, {}, "ann", "why"),
+                question::repeat::refused, server.now + 5s};
+  calls.start(asks, server.now);
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("break"));
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  EXPECT_FALSE(asks.is_over());
+  server.pass(1s);
+  server.connect();
+  asks.step(server.now);
+  EXPECT_THAT(server.take_names(), ElementsAre("break"));
+  calls.stop(asks);
+}
+
+// Of one server that is all there is to say.
+TEST_F(named, an_acquire_of_one_server_that_writes_nothing_ends_as_not_a_primary) {
+  caller calls{{}, rng, {}};
+  hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
+  peer server{calls.wire()};
+  acquire call{calls.wire(),
+               ear,
+               {call_testing::keys, std::make_shared<const std::string>("ann"), 60s, {}},
+               {10s, core::clock_drift{10'000}, true, {}, 500ms, true},
+               server.now,
+               rng};
+  calls.start(call, server.now);
+  server.connect();
+  server.take();
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  ASSERT_TRUE(call.is_over());
+  EXPECT_EQ(std::get<core::got_failure>(call.end()).code, errc::not_a_primary);
+  calls.stop(call);
+}
+
 // ---- what it renews ----
 
 class a_named_keeper : public named {
@@ -283,6 +346,31 @@ TEST_F(a_named_keeper, renews_for_no_longer_than_its_server_was_named_P22) {
   server.say(stamp(server.clock));
   EXPECT_TRUE(lease->deadline.is_ahead(first + 1s - 1ns));
   EXPECT_FALSE(lease->deadline.is_ahead(first + 1s));
+}
+
+struct noted_wish final : renewal_wish {
+  void on_end(errc how) noexcept override { end = how; }
+  std::optional<errc> end{};
+};
+
+TEST_F(a_named_keeper, whose_server_writes_nothing_any_more_says_that_there_is_no_primary) {
+  using keeper_testing::ttl;
+  name(server);
+  const auto deadline = core::deadline_of(server.now, ttl, keeper_testing::drift);
+  const auto lease = std::make_shared<held_lease>(keeper_testing::keys_of(0), keeper_testing::somebody,
+                                                  keeper_testing::token, ttl, deadline);
+  keeps.keep(lease, server.now, deadline, renewal::none);
+  const auto wish = std::make_shared<noted_wish>();
+  ASSERT_TRUE(keeps.renew_now(server.now, *lease, server.now + 1s, wish));
+  keeps.on_wake(server.now);
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("renew"));
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  EXPECT_FALSE(wish->end) << "there may be one soon";
+  EXPECT_TRUE(keeps.wire().must_close());
+  server.pass(1s);
+  keeps.on_wake(server.now);
+  EXPECT_EQ(wish->end, errc::no_primary);
 }
 
 class a_named_keeper_that_moves : public a_named_keeper {

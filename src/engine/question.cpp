@@ -28,11 +28,11 @@ void question::on_reply(time_point now, time_point sent_at, const resp::value& r
   is_asked_ = false;
   round_trip_ = now - sent_at;
   const auto* error = reply.as_error();
-  const bool passes = error && judge_error(now, *error).what == script::reaction::try_again;
-  // A cluster that moves a slot says so, and has not done what was asked.
-  if (passes && slot() != no_slot) {
+  const auto what = error ? judge_error(now, *error) : script::classified{errc{}, script::reaction::give_up};
+  // A cluster that moves a slot says so, and so does who is the primary no more; what was asked was not done.
+  if (what.what == script::reaction::try_again && (slot() != no_slot || what.code == errc::no_primary)) {
     ask_at_ = now + std::chrono::milliseconds{25};
-    last_news_ = script::classify(error->text).code;
+    last_news_ = what.code;
     return tell_news();
   }
   // To a later copy: of the first one it says nothing.

@@ -65,7 +65,7 @@ public:
     plan_.on_failed(now, of().jitter_);
     run(now);  // May end our own life.
     if (const auto* error = reply.as_error()) {
-      const auto what = script::classify(error->text);
+      const auto what = from.judge(error->text);
       if (what.what == script::reaction::reconnect) from.hang_up(now, {what.code, error->text, false, false});
     }
   }

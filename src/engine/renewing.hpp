@@ -148,11 +148,11 @@ private:
 
   void on_reply(part& to, time_point now, time_point sent_at, const resp::value& reply) {
     if (const auto* error = reply.as_error()) {
-      const auto what = script::classify(error->text);
       channel& from = of().channel_;
+      const auto what = from.judge(error->text);
       for (auto& one : wishes_) one.refusal = what.code;
-      const bool is_for_good = what.what == script::reaction::give_up ||
-                               (what.what == script::reaction::elsewhere && !of().channel_.is_in_cluster());
+      const bool is_for_good =
+          what.what == script::reaction::give_up || (what.what == script::reaction::elsewhere && !from.is_in_cluster());
       if (is_for_good) {
         end_wishes([](const wish& one) { return one.is_sent; }, [&](const wish&) { return what.code; });
       }

@@ -12,7 +12,7 @@ void repeated_question::begin() { *this = repeated_question{std::move(who_)}; }
 
 void repeated_question::ask(std::string& out, std::span<const std::string_view> question) {
   HOLDFAST_ASSERT(!is_asked_);
-  if (!is_known_ && !who_.password.empty()) {
+  if (!is_known_ && who_.is_somebody()) {
     std::vector<std::string_view> words{"AUTH"};
     if (!who_.user.empty()) words.push_back(who_.user);
     words.push_back(who_.password);

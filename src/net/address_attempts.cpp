@@ -104,7 +104,7 @@ void address_attempts::on_silence() {
   silent_.push_back(last());
 }
 
-void address_attempts::on_connected() {
+void address_attempts::on_spoken() {
   HOLDFAST_ASSERT(next_ > 0);
   take_out(silent_, last());
 }

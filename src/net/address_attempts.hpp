@@ -19,7 +19,7 @@ public:
   // What came of that one.
   void on_error(int error);
   void on_silence();
-  void on_connected();
+  void on_spoken();
 
   int error() const { return error_; }
   bool is_refusal() const;  // Somebody definitely said no.

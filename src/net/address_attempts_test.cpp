@@ -149,7 +149,7 @@ TEST_F(a_host, is_tried_where_it_answered_the_last_time) {
   for (int i = 0; i < 2; ++i) {
     attempts_.begin(with({"a", "b"}));
     EXPECT_EQ(next(), "b");
-    attempts_.on_connected();
+    attempts_.on_spoken();
   }
 }
 
@@ -162,7 +162,7 @@ TEST_F(a_host, is_forgiven_a_silence_when_it_answers) {
   attempts_.begin(with({"a", "b"}));
   EXPECT_EQ(next(), "b");
   EXPECT_EQ(next(), "a");
-  attempts_.on_connected();
+  attempts_.on_spoken();
   attempts_.begin(with({"a", "b"}));
   EXPECT_EQ(next(), "a");
 }

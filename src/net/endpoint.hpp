@@ -5,7 +5,9 @@
 #include "engine/named_primary.hpp"
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace holdfast::net {
@@ -27,12 +29,31 @@ struct unix_address {
 class sentinel_watch;
 using named_address = std::shared_ptr<sentinel_watch>;
 
+// Where somebody is who may move. Any thread reads it.
+class moving_address {
+public:
+  explicit moving_address(tcp_address where) : where_{std::move(where)} {}
+  tcp_address get() const {
+    const std::lock_guard held{mutex_};
+    return where_;
+  }
+  void move_to(tcp_address where) {
+    const std::lock_guard held{mutex_};
+    where_ = std::move(where);
+  }
+
+private:
+  mutable std::mutex mutex_{};
+  tcp_address where_;
+};
+
 // A node of a cluster, while it is a primary; without a host: none yet, so that nobody connects there before the
-// watch knows one (net/cluster_watch.hpp).
+// watch knows one (net/cluster_watch.hpp). Whoever moves it has it named anew after that, so that what was connected to
+// the old address ends.
 class cluster_watch;
 struct cluster_node_address {
   std::shared_ptr<cluster_watch> watch;
-  tcp_address where;
+  std::shared_ptr<const moving_address> where;  // Null: nowhere.
   std::shared_ptr<const engine::named_primary> named;
 };
 

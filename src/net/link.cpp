@@ -37,7 +37,7 @@ link::link(endpoint where) : where_{std::move(where)} {}
 link::~link() { reset(); }
 
 void link::close() {
-  if (phase_ == phase::connecting) attempts_.on_silence();
+  if (phase_ == phase::connecting || (fd_ >= 0 && !has_spoken_)) attempts_.on_silence();
   reset();
 }
 
@@ -47,7 +47,7 @@ void link::reset() {
   phase_ = phase::closed;
   tls_.reset();
   wire_.clear();
-  handshake_wants_write_ = false;
+  handshake_wants_write_ = has_spoken_ = false;
   term_ = 0;
 }
 
@@ -59,6 +59,7 @@ link::progress link::fail(errc code, std::string text, bool is_final, bool refus
 
 // A plain Redis may do so, and so does a proxy whose Redis is being started: that passes.
 link::progress link::fail_handshake(const std::string& text) {
+  attempts_.on_silence();  // Another address may have more to say.
   return fail(errc::tls_failed, text + " during the handshake", false, false);
 }
 
@@ -125,15 +126,15 @@ link::progress link::on_connected() {
   sockaddr_storage peer{};
   socklen_t peer_size = sizeof peer;
   if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return progress::pending;
-  attempts_.on_connected();
   if (!where_.uses_tls) {
     let_reads_wait(fd_);
     phase_ = phase::open;
     return progress::open;
   }
   std::string why;
-  tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why);
-  if (!tls_) return fail(errc::tls_failed, why, true, false);
+  bool passes = false;
+  tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why, passes);
+  if (!tls_) return fail(passes ? errc::cannot_connect : errc::tls_failed, why, !passes, false);
   phase_ = phase::shaking_hands;
   return shake_hands({});
 }
@@ -181,6 +182,17 @@ bool link::read_waiting(std::string& into) {
 
 bool link::receive(std::string& into, int flags) {
   HOLDFAST_ASSERT(is_open());
+  const auto before = into.size();
+  const bool is_alive = receive_into(into, flags);
+  // Not before: where a server is stopped, or is away behind its proxy, somebody accepts, and shakes hands.
+  if (!has_spoken_ && into.size() > before) {
+    has_spoken_ = true;
+    attempts_.on_spoken();
+  }
+  return is_alive;
+}
+
+bool link::receive_into(std::string& into, int flags) {
   std::array<char, 16 * 1024> buffer;
   for (std::size_t taken = 0; taken < most_at_once; taken += buffer.size()) {
     const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), std::exchange(flags, MSG_DONTWAIT));

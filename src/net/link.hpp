@@ -36,7 +36,8 @@ public:
   progress open();
   // While opening: what poll_for() asked for has happened.
   progress advance();
-  // The next open() goes on with a look-up that is under way, and tries an address that was silent until now last.
+  // The next open() goes on with a look-up that is under way, and tries an address that was silent until now last: it
+  // has not accepted, or has accepted and said nothing.
   void close();
 
   bool is_open() const { return phase_ == phase::open; }
@@ -83,11 +84,13 @@ private:
   progress shake_hands(std::string_view bytes);
   written send_from(std::string& bytes);
   bool receive(std::string& into, int flags);
+  bool receive_into(std::string& into, int flags);
 
   endpoint where_;
   phase phase_ = phase::closed;
   int fd_ = -1;
   bool handshake_wants_write_ = false;
+  bool has_spoken_ = false;  // The peer, in plain words.
   std::unique_ptr<resolver> resolver_;
   address_attempts attempts_;
   std::string host_{};

@@ -114,6 +114,26 @@ private:
   std::array<int, 3> callers_{make_socket(), make_socket(), make_socket()};
 };
 
+// Listens at an address of the loopback.
+class accepting_address {
+public:
+  accepting_address(const char* address, int port) {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(static_cast<std::uint16_t>(port));
+    inet_pton(AF_INET, address, &in.sin_addr);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<const sockaddr*>(&in), sizeof in), 0);
+    EXPECT_EQ(::listen(listener_, 16), 0);
+  }
+  ~accepting_address() { ::close(listener_); }
+  accepting_address(const accepting_address&) = delete;
+  accepting_address& operator=(const accepting_address&) = delete;
+  int get() const { return listener_; }
+
+private:
+  int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+};
+
 // IPv6 that a firewall drops, or a first machine that is off: whoever begins with the silent address each time never
 // comes to the one that answers.
 TEST_F(opening_link, tries_another_address_after_one_that_was_silent) {
@@ -125,6 +145,50 @@ TEST_F(opening_link, tries_another_address_after_one_that_was_silent) {
   while (is_looked_up(one)) ASSERT_EQ(one.advance(), link::progress::pending);
   one.close();
   EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+}
+
+// A server that is stopped, or a proxy whose server is away: its system accepts, and nobody speaks.
+TEST_F(opening_link, tries_another_address_after_one_that_accepted_and_said_nothing) {
+  made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  const accepting_address first{"127.0.0.2", test::port_of(listener_)};
+  for (const bool uses_tls : {false, true}) {
+    auto where = at("two.test");
+    where.uses_tls = uses_tls;
+    link one{where};
+    for (const int there : {first.get(), listener_}) {
+      auto progress = one.open();
+      while (progress == link::progress::pending && !one.is_shaking_hands()) {
+        pollfd wanted = one.poll_for(false);
+        ASSERT_EQ(::poll(&wanted, 1, 10'000), 1);
+        progress = one.advance();
+      }
+      ASSERT_NE(progress, link::progress::failed) << one.failure().text;
+      const int peer = test::accept_from(there);
+      EXPECT_GE(peer, 0) << (there == listener_ ? "the other one" : "the first one");
+      one.close();
+      ::close(peer);
+    }
+  }
+}
+
+// Whoever has said something may be come back to.
+TEST_F(opening_link, stays_with_an_address_that_spoke) {
+  made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  const accepting_address first{"127.0.0.2", test::port_of(listener_)};
+  link one{at("two.test")};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+    const int peer = test::accept_from(first.get());
+    ASSERT_GE(peer, 0);
+    ASSERT_EQ(::send(peer, "x", 1, 0), 1);
+    std::string heard;
+    ASSERT_TRUE(one.read(heard));
+    EXPECT_EQ(heard, "x");
+    one.close();
+    ::close(peer);
+  }
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include "support/scratch_directory.hpp"
 #include "support/stream_address.hpp"
+#include "support/tls_material.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -93,6 +95,35 @@ TEST_F(link_shaking_hands, may_be_cut_off_for_now) {
   EXPECT_EQ(link_.failure().code, errc::tls_failed);
   EXPECT_EQ(link_.failure().text, "the server closed the connection during the handshake");
   EXPECT_FALSE(link_.failure().is_final);
+}
+
+// As a socket that cannot be had: there may be more descriptors soon, and whoever waits for a lock goes on waiting.
+TEST(a_link_with_tls, that_cannot_open_its_files_for_now_is_tried_again) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "the sanitizer's run-time needs descriptors of its own";
+#endif
+  const auto& material = test::tls_material(test::certificate::good);
+  const test::scratch_directory place;
+  const int listener = test::listen_at(place / "s");
+  const tls_files authorities{.cacert = material + "/ca.pem", .cert = "", .key = ""};
+  const tls_files ours{.cacert = "", .cert = material + "/client.pem", .key = material + "/client.key"};
+  for (const auto& files : {authorities, ours, tls_files{}}) {
+    link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
+    rlimit usual{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const int socket = ::dup(listener);  // What is free for one, and for nothing else.
+    ::close(socket);
+    const rlimit few{static_cast<rlim_t>(socket) + 1, usual.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto came_to = one.open();
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+    ASSERT_EQ(came_to, link::progress::failed);
+    EXPECT_EQ(one.failure().code, errc::cannot_connect) << one.failure().text;
+    EXPECT_FALSE(one.failure().is_final);
+    EXPECT_NE(one.failure().text.find("Too many open files"), std::string::npos) << one.failure().text;
+    EXPECT_EQ(one.open(), link::progress::pending) << one.failure().text;
+  }
+  ::close(listener);
 }
 
 TEST_F(link_shaking_hands, may_be_reset_for_now) {

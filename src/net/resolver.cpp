@@ -141,13 +141,17 @@ resolved nobody(errc code, std::string failure, bool is_final, bool is_refusal) 
 template <class Shared>
 void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_address& node) {
   try {
-    if (!node.where.host.empty()) {
+    // In this order: what is looked up of an address that is not its any more is known by its term.
+    const auto term = node.named ? node.named->term() : 0;
+    const auto where = node.where ? node.where->get() : tcp_address{};
+    if (!where.host.empty()) {
       node.watch->look();
-      return look_up_into(into, node.where, node.named->term());
+      return look_up_into(into, where, term);
     }
-    const auto* known = node.named ? "its cluster has lost its address" : "the cluster was not known until now";
-    node.watch->look([into, known](const cluster_watch::trouble& why) {
-      const std::string text = why.text.empty() ? known : why.text;
+    const auto* of_whom =
+        node.named ? "its cluster has lost its address" : "no majority of its primaries names one for this slot";
+    node.watch->look([into, of_whom](const cluster_watch::trouble& why) {
+      const std::string text = why.text.empty() ? of_whom : why.text;
       into->set(nobody(why.code, text, why.is_final, why.is_refusal));
     });
   } catch (const std::system_error& e) {

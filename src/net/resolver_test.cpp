@@ -118,6 +118,20 @@ TEST(resolver, is_good_for_nothing_when_there_was_no_address) {
   EXPECT_FALSE(resolver{where}.is_good_for(where, boottime_now()));
 }
 
+// Its cluster may be known, and have a slot that nobody serves.
+TEST(resolver, says_of_a_slot_without_a_primary_that_nobody_is_named_for_it) {
+  const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
+  {
+    resolver look_up{endpoint{cluster_node_address{watch, nullptr, nullptr}}};
+    ASSERT_TRUE(is_readable_within(look_up.wake_fd(), 10'000));
+    const auto answer = look_up.take();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->code, errc::no_primary);
+    EXPECT_EQ(answer->failure, "no majority of its primaries names one for this slot");
+  }
+  watch->close(true);
+}
+
 // Else whoever was named before, by a name that hangs, would stand in the way of who is named now.
 TEST(resolver, is_good_while_the_same_primary_is_named) {
   made_up_name hangs{"hangs.test"};
@@ -125,7 +139,8 @@ TEST(resolver, is_good_while_the_same_primary_is_named) {
   const auto named = std::make_shared<engine::named_primary>(std::chrono::minutes{1});
   named->name("one", now, now);
   const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
-  const endpoint where{cluster_node_address{watch, {"hangs.test", "6380"}, named}};
+  const auto there = std::make_shared<moving_address>(tcp_address{"hangs.test", "6380"});
+  const endpoint where{cluster_node_address{watch, there, named}};
   {
     const resolver look_up{where};
     EXPECT_TRUE(look_up.is_good_for(where, now + std::chrono::hours{1})) << "it is under way";

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls_session.hpp"
 
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <unistd.h>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
 
 #include <array>
+#include <cerrno>
 #include <mutex>
+#include <system_error>
 
 namespace holdfast::net {
 
@@ -44,25 +49,82 @@ std::string describe_failure(SSL* ssl) {
   return text;
 }
 
-bool load_files(asio::ssl::context& context, const tls_files& files, std::string& why) {
-  boost::system::error_code ec;
-  if (files.cacert.empty()) {
-    context.set_default_verify_paths(ec);
-  } else {
-    context.load_verify_file(files.cacert, ec);
-    if (ec) why = "cannot read authorities from '" + files.cacert + "': " + ec.message();
-  }
-  if (!ec && !files.cert.empty()) {
-    context.use_certificate_chain_file(files.cert, ec);
-    if (ec) why = "cannot use client certificate '" + files.cert + "': " + ec.message();
-  }
-  if (!ec && !files.cert.empty()) {
-    const std::string& key = files.key.empty() ? files.cert : files.key;
-    context.use_private_key_file(key, asio::ssl::context::pem, ec);
-    if (ec) why = "cannot use private key '" + key + "': " + ec.message();
-  }
-  return !ec;
+// Of an error of OpenSSL's: what the system could not do. 0: it is none of the system's.
+int errno_of(const boost::system::error_code& ec) {
+  const auto code = static_cast<unsigned long>(static_cast<unsigned>(ec.value()));
+  if (ec.category() == boost::system::system_category()) return ec.value();  // As Asio translates some of them.
+  if (ec.category() != asio::error::get_ssl_category()) return 0;
+  if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) return ENOMEM;
+  return ERR_GET_LIB(code) == ERR_LIB_SYS ? ERR_GET_REASON(code) : 0;
 }
+
+bool is_scarcity(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
+
+// OpenSSL says nothing of authorities of the system's that it could not open; whoever they vouch for is unknown then.
+int errno_of_one_more_file() {
+  const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  ::close(fd);
+  return 0;
+}
+
+class file_loader {
+public:
+  explicit file_loader(asio::ssl::context& into) : into_{into} {
+    // Without one, OpenSSL asks on the terminal or reads the program's input, on whichever thread connects.
+    into_.set_password_callback([was_asked = was_asked_](std::size_t, asio::ssl::context::password_purpose) {
+      *was_asked = true;
+      return std::string{};
+    });
+  }
+
+  bool load(const tls_files& files) { return load_authorities(files.cacert) && load_ours(files); }
+
+  bool load_authorities(const std::string& file) {
+    if (!file.empty()) {
+      into_.load_verify_file(file, ec_);
+      return !ec_ || fails("cannot read authorities from '" + file + "'");
+    }
+    into_.set_default_verify_paths(ec_);
+    if (ec_) return fails("cannot read the system's authorities");
+    if (const int error = errno_of_one_more_file(); is_scarcity(error)) {
+      ec_.assign(error, boost::system::system_category());
+      return fails("cannot read the system's authorities");
+    }
+    return true;
+  }
+
+  bool load_ours(const tls_files& files) {
+    if (files.cert.empty()) return true;
+    into_.use_certificate_chain_file(files.cert, ec_);
+    if (ec_) return fails("cannot use client certificate '" + files.cert + "'");
+    const std::string& key = files.key.empty() ? files.cert : files.key;
+    into_.use_private_key_file(key, asio::ssl::context::pem, ec_);
+    return !ec_ || fails("cannot use private key '" + key + "'");
+  }
+
+  const std::string& why() const { return why_; }
+  bool passes() const { return passes_; }
+  bool is_encrypted() const { return *was_asked_; }
+
+private:
+  bool fails(const std::string& what) {
+    const int error = errno_of(ec_);
+    passes_ = is_scarcity(error);
+    why_ = what + ": " + (error != 0 ? std::generic_category().message(error) : ec_.message());
+    if (is_encrypted()) {
+      why_ = what + ": it is encrypted, and holdfast takes no pass phrase; `openssl pkey -in FILE -out DECRYPTED` " +
+             "makes one that is not";
+    }
+    return false;
+  }
+
+  asio::ssl::context& into_;
+  const std::shared_ptr<bool> was_asked_ = std::make_shared<bool>(false);
+  boost::system::error_code ec_{};
+  std::string why_{};
+  bool passes_ = false;
+};
 
 // False: whose certificate it must be was not taken note of, and any would do.
 bool expect_host(SSL* ssl, const std::string& host) {
@@ -93,9 +155,15 @@ bool open_wire(SSL* ssl, BIO*& from_wire, BIO*& to_wire) {
 tls_session::tls_session(std::unique_ptr<hidden> h) : hidden_{std::move(h)} {}
 tls_session::~tls_session() = default;
 
-std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why) try {
+std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why,
+                                               bool& passes) try {
   auto h = std::make_unique<hidden>();
-  if (!load_files(h->context, files, why)) return nullptr;
+  file_loader loader{h->context};
+  if (!loader.load(files)) {
+    why = loader.why();
+    passes = loader.passes();
+    return nullptr;
+  }
   h->ssl = SSL_new(h->context.native_handle());
   if (!h->ssl || !open_wire(h->ssl, h->from_wire, h->to_wire) ||
       SSL_set_min_proto_version(h->ssl, TLS1_2_VERSION) != 1) {
@@ -112,6 +180,15 @@ std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std
 } catch (const boost::system::system_error& e) {  // Of the context.
   why = std::string{"no TLS session can be made: "} + e.what();
   return nullptr;
+}
+
+std::string tls_session::why_encrypted(const tls_files& files) try {
+  if (files.cert.empty()) return {};
+  asio::ssl::context nobody{asio::ssl::context::tls_client};
+  file_loader loader{nobody};
+  return loader.load_ours(files) || !loader.is_encrypted() ? std::string{} : loader.why();
+} catch (const boost::system::system_error&) {
+  return {};  // Whoever connects finds out.
 }
 
 bool tls_session::shake_hands(std::string_view bytes, std::string& why) {

@@ -18,8 +18,12 @@ class tls_session {
 public:
   // Verifies the chain and the host name (or IP literal), sends SNI for names, TLS 1.2 or newer.
   // On bad files, on a host name that OpenSSL cannot check (it is empty, too long, has a NUL) and without memory gives
-  // null and sets `why`.
-  static std::unique_ptr<tls_session> make(const tls_files& files, const std::string& host, std::string& why);
+  // null and sets `why`. `passes`: this machine has not enough of something for now, descriptors say.
+  static std::unique_ptr<tls_session> make(const tls_files& files, const std::string& host, std::string& why,
+                                           bool& passes);
+  // Does a file want a pass phrase? There is nobody to ask: whoever connects may be a thread of ours. Empty, or why it
+  // cannot be used.
+  static std::string why_encrypted(const tls_files& files);
   ~tls_session();
   tls_session(const tls_session&) = delete;
   tls_session& operator=(const tls_session&) = delete;

@@ -242,6 +242,68 @@ TEST_F(on_a_cluster, an_asynchronous_waiter_that_went_with_the_slot_can_be_cance
   EXPECT_TRUE(eventually([&] { return ask_number(to, {"ZCARD", "hf:{x}:line"}) == "0"; }, long_enough));
 }
 
+// What it cannot say about a lock is not "there is none".
+TEST_F(on_a_cluster, a_list_says_what_a_server_refuses) {
+  auto locks = make();
+  const auto names = a_name_on_each();
+  const auto held = locks.acquire(names[1], brief);
+  EXPECT_EQ(locks.list().size(), 1u);
+  ASSERT_EQ(ask(primaries()[1], {"ACL", "SETUSER", "default", "-evalsha"}), "OK");
+  const auto e = error_of([&] { (void)locks.list(); });
+  ASSERT_EQ(ask(primaries()[1], {"ACL", "SETUSER", "default", "+@all"}), "OK");
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_permission);
+}
+
+// Of a slot that moves its node has one key of a lock and not the next, and says TRYAGAIN.
+TEST_F(on_a_cluster, a_list_waits_for_a_slot_that_moves) {
+  auto locks = make();
+  const auto held = locks.acquire("x", brief);
+  const auto from = home_of("x");
+  slot_move moving{*this, "x", from, another_than(from)};
+  auto listed = std::async(std::launch::async, [&] { return make().list(); });
+  EXPECT_TRUE(eventually(
+      [&] {
+        return ask(from, {"INFO", "errorstats"}).find("errorstat_TRYAGAIN") != std::string::npos;
+      },
+      long_enough));
+  moving.finish();
+  const auto all = listed.get();
+  ASSERT_GE(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "x");
+}
+
+// In Kubernetes each restart of a pod gives its node another one. The first descriptors are of the connections.
+TEST_F(on_a_cluster, a_node_that_gets_another_address_costs_no_more_descriptors_B68) {
+  auto locks = make();
+  const auto names = a_name_on_each();
+  const auto held = locks.acquire("held", {.ttl = 6s});
+  for (const auto& node : lab_.nodes()) {
+    ASSERT_EQ(ask(node, {"CONFIG", "SET", "cluster-preferred-endpoint-type", "hostname"}), "OK");
+    ask(node, {"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});  // Then diagnose() names it.
+  }
+  const auto is_named = [&](const std::string& address) {
+    std::error_code ec;  // Its connections end when it moves.
+    const auto found = locks.diagnose(ec);
+    return found && std::any_of(found->findings.begin(), found->findings.end(),
+                                [&](const finding& one) { return one.what.starts_with(address + ":"); });
+  };
+  std::vector<std::ptrdiff_t> in_use;
+  for (const std::string host : {"127.1", "127.0.1", "0x7f.1", "127.0.0.01", "2130706433"}) {
+    for (const auto& node : lab_.nodes()) ask(node, {"CONFIG", "SET", "cluster-announce-hostname", host.c_str()});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto address = primaries()[i].address;
+      EXPECT_TRUE(eventually([&] { return is_named(host + address.substr(address.find(':'))); }, long_enough)) << host;
+      EXPECT_TRUE(eventually([&] { return !error_of([&] { locks.acquire(names[i], {.ttl = 1s, .wait = 0ms}); }); },
+                             long_enough));
+    }
+    in_use.push_back(
+        std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, std::filesystem::directory_iterator{}));
+  }
+  EXPECT_LE(in_use.back(), in_use.front() + 6);
+  EXPECT_TRUE(held.valid());
+}
+
 // Each primary that is heard of takes some descriptors, on a thread that nobody waits for.
 TEST_F(on_a_cluster, who_has_too_few_descriptors_is_told_and_goes_on_when_there_are_more) {
 #ifdef HOLDFAST_SANITIZED

@@ -4,6 +4,7 @@
 #include "support/fault_proxy.hpp"
 #include "support/scripted_server.hpp"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -281,6 +282,25 @@ TEST_F(connection, wait_cancelled_at_any_instant_leaves_nothing) {
     ASSERT_TRUE(!ec || ec == errc::cancelled || ec == errc::cancelled_in_flight) << ec.message();
   }
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 3s));
+}
+
+TEST(a_client, that_finds_too_few_descriptors_cannot_connect_and_says_why) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "the sanitizer's run-time needs descriptors of its own";
+#endif
+  for (const auto* uri : {"redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1", "redis+quorum://127.0.0.1:1"}) {
+    rlimit usual{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const int next = ::dup(0);
+    ::close(next);
+    const rlimit few{static_cast<rlim_t>(next) + 1, usual.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto e = error_of([&] { client{uri}; });
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+    ASSERT_TRUE(e) << uri;
+    EXPECT_EQ(e->code(), errc::cannot_connect) << uri;
+    EXPECT_NE(e->detail().server_text.find("Too many open files"), std::string::npos) << e->what();
+  }
 }
 
 }  // namespace

@@ -109,6 +109,25 @@ TEST_F(with_sentinels, a_minority_is_not_P22) {
   EXPECT_THAT(e->detail().server_text, HasSubstr(lab_.nodes("sentinel")[0].address));
 }
 
+// Somebody has demoted it, and those who name it do not know yet (hazards 8.12). Who waits keeps its place.
+TEST_F(with_sentinels, who_waits_goes_on_waiting_when_the_primary_writes_nothing) {
+  auto locks = make();
+  auto held = std::optional{locks.acquire("x", brief)};
+  auto waiting =
+      std::async(std::launch::async, [&] { return make().acquire("x", {.ttl = 2s, .wait = long_enough}).release(); });
+  EXPECT_TRUE(eventually([&] { return ask_number(primary(), {"ZCARD", "hf:{x}:line"}) == "1"; }, long_enough));
+  ask(primary(), {"CONFIG", "RESETSTAT"});
+  ASSERT_EQ(ask(primary(), {"REPLICAOF", "127.0.0.1", "1"}), "OK");
+  const auto has_refused = [&] {
+    return ask(primary(), {"INFO", "errorstats"}).find("errorstat_READONLY") != std::string::npos;
+  };
+  held.reset();
+  EXPECT_TRUE(eventually(has_refused, long_enough));
+  EXPECT_EQ(waiting.wait_for(1s), std::future_status::timeout);
+  ASSERT_EQ(ask(primary(), {"REPLICAOF", "NO", "ONE"}), "OK");
+  EXPECT_EQ(waiting.get(), release_outcome::released);
+}
+
 TEST_F(with_sentinels, a_silent_one_is_not_waited_for) {
   lab_.pause(lab_.nodes("sentinel")[1]);
   auto locks = make();
