@@ -152,6 +152,8 @@ public:
   server_time server_now(time_point now) const { return clock_.at(now); }
   // Silence is called after max(3 x p99, this).
   void set_least_silence(duration least) { settings_.least_silence = least; }
+  // As settings::connect_timeout.
+  void set_connect_timeout(duration most) { settings_.connect_timeout = most; }
   // Something in an answer shows that the server is not what the greeting found: end the connection.
   void hang_up(time_point now, const connection_failure& failure) { fail(now, failure); }
 

@@ -21,7 +21,11 @@ constexpr auto patience_with_ghost = std::chrono::seconds{5};
 }  // namespace
 
 keeper::keeper(channel::settings settings, core::clock_drift drift, base::random_source& rng, keeper_listener& listener)
-    : drift_{drift}, jitter_{rng}, listener_{&listener}, channel_{std::move(settings), rng, *this} {}
+    : drift_{drift},
+      jitter_{rng},
+      listener_{&listener},
+      connect_timeout_{settings.connect_timeout},
+      channel_{std::move(settings), rng, *this} {}
 
 keeper::~keeper() {
   leases_.clear();
@@ -121,8 +125,10 @@ time_point keeper::wake_at() const { return std::min(agenda_.next(), channel_.wa
 // A silent connection must be given up while there is time for another, and no sooner than the shortest lease needs it:
 // that costs all of them a new one.
 void keeper::mind_silence() {
-  const duration least =
-      ttls_.empty() ? longest_silence : std::min(longest_silence, duration{ttls_.begin()->first} / 4);
+  const duration in_time = ttls_.empty() ? duration::max() : duration{ttls_.begin()->first} / 4;
+  const duration least = std::min(longest_silence, in_time);
+  // So must an address that says nothing, while there is time for the next one. But the far ones must be reached, too.
+  channel_.set_connect_timeout(std::min(connect_timeout_, std::max(longest_silence, in_time)));
   if (least == least_silence_) return;
   least_silence_ = least;
   channel_.set_least_silence(least);

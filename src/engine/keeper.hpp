@@ -202,6 +202,7 @@ private:
   base::jitter_source jitter_;
   keeper_listener* listener_;
   bool is_waiting_for_connection_ = false;
+  const duration connect_timeout_;  // At most.
   duration least_silence_ = longest_silence;
   std::map<std::chrono::milliseconds, std::size_t> ttls_;  // Of what is kept: how many have each.
   agenda<task> agenda_;
