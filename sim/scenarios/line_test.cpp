@@ -120,11 +120,11 @@ TEST(the_line, P2_the_first_in_line_looks_when_the_holder_expires) {
 }
 
 TEST(the_line, P2_who_leaves_lets_those_behind_it_in) {
-  const rule about{.opposite = "a leave does not let the line move",
-                   .broken = "expected",
-                   .texts = {{{id::leave_counted},
-                              "if is_free() and not wrong and not is_odd and (token or was_waiting) and not ARGV[2] then",
-                              "if false then"}}};
+  const rule about{
+      .opposite = "a leave does not let the line move",
+      .broken = "expected",
+      .texts = {
+          {{id::leave_counted}, "and not is_odd and (token or was_waiting) and not ARGV[2] then", "and false then"}}};
   play(about, {.kind = lock_kind::semaphore, .size = 5}, [](story& s) {
     a_holds(s);
     waits(s, s.b, {.permits = 5});

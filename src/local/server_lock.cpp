@@ -5,6 +5,7 @@
 #include "local/process.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,14 +54,14 @@ int pid_of(const std::string& name) {
 
 // The kernel shows a flock(2) with the open files that have it.
 bool has_lock_of(int pid, const std::string& directory) {
-  const auto process = "/proc/" + std::to_string(pid);
   struct stat named {};
   if (::stat(directory.c_str(), &named) != 0) return false;
-  for (const auto& fd : names_in(process + "/fd")) {
+  for (const auto& fd : names_in(fmt::format("/proc/{}/fd", pid))) {
     struct stat its {};
-    if (::stat((process + "/fd/" + fd).c_str(), &its) != 0 || its.st_dev != named.st_dev || its.st_ino != named.st_ino)
+    if (::stat(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), &its) != 0 || its.st_dev != named.st_dev ||
+        its.st_ino != named.st_ino)
       continue;
-    std::ifstream file{process + "/fdinfo/" + fd};
+    std::ifstream file{fmt::format("/proc/{}/fdinfo/{}", pid, fd)};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     if (text.find("FLOCK") != std::string::npos) return true;
   }

@@ -15,8 +15,8 @@
 #include <atomic>
 #include <future>
 #include <memory>
-#include <utility>
 #include <thread>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
