@@ -67,23 +67,29 @@ TEST_F(keeper_test, a_primary_that_became_a_replica_is_hung_up_on) {
   EXPECT_TRUE(lease->deadline.is_ahead(server.now));
 }
 
+class connecting_keeper : public keeper_test {
+protected:
+  // Behind the time that a lease's first renewal takes.
+  void begins_after(duration time) {
+    wake_after(time);
+    ASSERT_TRUE(keeps.wire().wants_connection(server.now));
+    keeps.wire().on_connecting(server.now);
+  }
+};
+
 // A lease of 3 s has no time for two addresses of 2 s each.
-TEST_F(keeper_test, gives_up_a_silent_address_while_a_short_lease_has_time_for_another) {
+TEST_F(connecting_keeper, gives_up_a_silent_address_while_a_short_lease_has_time_for_another) {
   const auto lease = held(0, renewal::automatic, 3s);
-  wake_after(1s);
-  ASSERT_TRUE(keeps.wire().wants_connection(server.now));
-  keeps.wire().on_connecting(server.now);
+  begins_after(1s);
   EXPECT_EQ(keeps.wire().wake_at(), server.now + 750ms);
   keeps.let_go(*lease);
   const auto longer = held(0, renewal::automatic, 60s);
   EXPECT_EQ(keeps.wire().wake_at(), server.now + 2s) << "of which there is more time";
 }
 
-TEST_F(keeper_test, leaves_a_far_server_half_a_second_however_short_a_lease_is) {
+TEST_F(connecting_keeper, leaves_a_far_server_half_a_second_however_short_a_lease_is) {
   const auto lease = held(0, renewal::automatic, 100ms);
-  wake_after(34ms);
-  ASSERT_TRUE(keeps.wire().wants_connection(server.now));
-  keeps.wire().on_connecting(server.now);
+  begins_after(34ms);
   EXPECT_EQ(keeps.wire().wake_at(), server.now + 500ms);
 }
 

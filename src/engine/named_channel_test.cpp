@@ -195,6 +195,16 @@ TEST(a_channel, of_one_server_counts_for_ever_and_a_replica_stays_one) {
 
 // ---- what it grants ----
 
+acquire an_acquire(caller& by, hints& ear, time_point now, base::random_source& rng,
+                   std::chrono::milliseconds ttl = 10s) {
+  return {by.wire(),
+          ear,
+          {call_testing::keys, std::make_shared<const std::string>("ann"), worth, {}},
+          {ttl, core::clock_drift{10'000}, true, {}, 500ms, true},
+          now,
+          rng};
+}
+
 class a_named_acquire : public named {
 protected:
   a_named_acquire() {
@@ -215,12 +225,7 @@ protected:
   caller calls{naming(primary), rng, {}};
   hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
   peer server{calls.wire()};
-  acquire call{calls.wire(),
-               ear,
-               {call_testing::keys, std::make_shared<const std::string>("ann"), 60s, {}},
-               {10s, core::clock_drift{10'000}, true, {}, 500ms, true},
-               server.now,
-               rng};
+  acquire call = an_acquire(calls, ear, server.now, rng);
 };
 
 TEST_F(a_named_acquire, is_granted_for_its_ttl) {
@@ -232,12 +237,7 @@ TEST_F(a_named_acquire, is_granted_for_its_ttl) {
 // The longest lease there is.
 TEST_F(a_named_acquire, is_granted_for_no_longer_than_its_server_was_named_P22) {
   is_granted_after(0s);
-  acquire longest{calls.wire(),
-                  ear,
-                  {call_testing::keys, std::make_shared<const std::string>("ann"), worth, {}},
-                  {worth, core::clock_drift{10'000}, true, {}, 500ms, true},
-                  server.now,
-                  rng};
+  acquire longest = an_acquire(calls, ear, server.now, rng, worth);
   calls.start(longest, server.now);
   ASSERT_THAT(server.take_names(), ElementsAre("acquire"));
   primary->name("10.0.0.1:6379", server.now - 1500ms, server.now);
@@ -303,12 +303,7 @@ TEST_F(named, an_acquire_of_one_server_that_writes_nothing_ends_as_not_a_primary
   caller calls{{}, rng, {}};
   hints ear{{}, "hf:wake:me", calls.wire(), rng, {}};
   peer server{calls.wire()};
-  acquire call{calls.wire(),
-               ear,
-               {call_testing::keys, std::make_shared<const std::string>("ann"), 60s, {}},
-               {10s, core::clock_drift{10'000}, true, {}, 500ms, true},
-               server.now,
-               rng};
+  acquire call = an_acquire(calls, ear, server.now, rng);
   calls.start(call, server.now);
   server.connect();
   server.take();

@@ -78,8 +78,8 @@ local function sweep()
 end
 
 -- Touches everything of the line and answers {7, now, ticket, ahead, look_ms, value, pttl}. When to look again is the
--- server's to say, because it knows which expiry matters (P2): the first four who are there look at the one that makes
--- room, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
+-- server's to say, because it knows which expiry matters (P2): the first four who are there look when the next lease
+-- ends, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
 -- holder, PUBLISH denied in the last ten minutes, no channel), the first in line looks every half second and each
 -- behind it a little more seldom, since nobody tells it that it has become the first. Who would have room, but for one
 -- that stands before it and needs more, looks every second: nobody tells it when that one dies. All others look every

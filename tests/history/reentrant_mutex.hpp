@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model of a mutex that its holder may lock again: one holder at a time, who is out when it has unlocked as often
 // as it has locked. The server knows of one lease, so locking again gives the same token; that it was lost meanwhile is
-// not noticed by it (recursive_mutex.hpp), so an `again` of a hold that has ended is only counted.
+// not noticed by it (recursive_mutex.hpp). So token and count of a hold hang on no order with others, and steps.cpp
+// judges them.
 #pragma once
 
 #include "history/steps.hpp"
@@ -16,33 +17,21 @@ class reentrant_mutex {
 public:
   struct state {
     std::vector<int> holds{};  // One at most.
-    int depth = 0;             // Of that one.
     std::uint64_t token = 0;   // Of the last take, also after its end.
   };
 
   bool apply(const step& one, state& now) const {
-    const bool is_its_own = now.holds == std::vector{one.hold};
     switch (one.what) {
       case deed::take:
         if (!now.holds.empty() || !is_above(one.token, now.token)) return false;
         now.holds = {one.hold};
-        now.depth = 1;
         if (one.token != 0) now.token = one.token;
         return true;
       case deed::again:
-        if (!is_its_own) return true;
-        if (one.token != now.token) return false;
-        ++now.depth;
-        return true;
-      case deed::back:
-        if (!is_its_own) return true;
-        if (now.depth <= 1) return false;
-        --now.depth;
-        return true;
+      case deed::back: return true;
       case deed::end:
-        if (!is_its_own) return false;
+        if (now.holds != std::vector{one.hold}) return false;
         now.holds.clear();
-        now.depth = 0;
         return true;
       case deed::busy: return !now.holds.empty();
       case deed::downgrade: return false;
