@@ -57,7 +57,9 @@ only when the lock is given back, the command has ended by itself; the exit stat
   --on-lost warn        say so and let it run; the exit status is the command's own
 A process that leaves the group (setsid, a daemon) cannot be reached. With --foreground the command has no group of its
 own, and only the command itself is ended, none of its children. If holdfast itself is killed with KILL, the
-command gets TERM from the kernel; under another holdfast, KILL.
+command gets TERM from the kernel; under another holdfast, KILL. While holdfast itself is stopped (SIGSTOP, a frozen
+cgroup) it can end nothing: the lease runs out, the command goes on, and is ended when holdfast goes on. A stale token
+(HOLDFAST_TOKEN) that is refused where the command writes is what helps then.
 )"},
     help_text{"signals", R"(Signals:
 While waiting, HUP, INT, QUIT, TERM, USR1 and USR2 end the wait; exit status 128+N.

@@ -12,6 +12,11 @@ holdfast_set_up(holdfast)
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/holdfast/*.hpp)
 target_sources(holdfast PUBLIC
   FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
+# The same objects as an archive, for script/check to compare beside a shared library.
+if(PROJECT_IS_TOP_LEVEL AND BUILD_SHARED_LIBS)
+  add_library(holdfast_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:holdfast_objects>)
+  set_target_properties(holdfast_archive PROPERTIES OUTPUT_NAME holdfast)
+endif()
 # While we are 0.x every minor version may change the ABI, so it is part of the soname.
 set_target_properties(holdfast PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "")
