@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker.hpp"
 
+#include "guarded_update.hpp"
+
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace holdfast::sim {
@@ -66,7 +69,7 @@ void worker::on_acquired(const lease_ptr& lease) {
   failures_in_a_row_ = 0;
   const bool is_shared = in_->what->locks[static_cast<std::size_t>(lease->seen.lock)].kind == lock_kind::shared;
   is_to_read_on_ = is_shared && lease->seen.permits > 1 && rng_.chance(40);
-  if (!lease->keys.is_counted && rng_.chance(60)) raise(lease);
+  if (!lease->keys.is_counted && rng_.chance(60)) update(lease);
   work(lease);
 }
 
@@ -139,7 +142,7 @@ void worker::have_next(const lease_ptr& lease) {
   if (all_.empty()) return rest();
   state_ = state::working;
   for (const auto& one : all_) {
-    if (rng_.chance(60)) raise(one);
+    if (rng_.chance(60)) update(one);
   }
   const int mine = ++turn_;
   of_->after(rng_.any_size(100us, in_->what->work), [this, mine] {
@@ -166,28 +169,16 @@ void worker::finish_all() {
 
 // ---- what the lock protects ----
 
-void worker::raise(const lease_ptr& lease) {
-  in_->events->after(way(), [this, lease] {
-    const bool is_first = in_->store->raise(lease->seen.lock, lease->token.value());
-    of_->after(way() / 8, [this, lease, is_first] {
-      if (is_first) read(lease);
-    });
-  });
-}
-
-void worker::read(const lease_ptr& lease) {
-  in_->events->after(way(), [this, lease] {
-    const auto number = in_->store->read(lease->seen.lock);
-    of_->after(way() / 8, [this, lease, number] { write(lease, number); });
-  });
-}
-
-void worker::write(const lease_ptr& lease, std::uint64_t was_read) {
-  in_->events->after(way(), [this, lease, was_read] {
-    const auto done = in_->store->write(lease->seen.lock, lease->token.value(), was_read);
-    in_->on_write(done);
-    if (done == guarded_store::written::lost_an_update) in_->on_stale_write(lease->seen.lock, lease->token.value());
-  });
+void worker::update(const lease_ptr& lease) {
+  const int lock = lease->seen.lock;
+  const auto token = lease->token.value();
+  guarded_update::begin(std::make_shared<guarded_update>(
+      in_->events, in_->store, lock, token, [this] { return way(); },
+      [this](duration wait, std::function<void()> what) { of_->after(wait, std::move(what)); },
+      [this, lock, token](guarded_store::written done) {
+        in_->on_write(done);
+        if (done == guarded_store::written::lost_an_update) in_->on_stale_write(lock, token);
+      }));
 }
 
 }  // namespace holdfast::sim

@@ -45,10 +45,7 @@ private:
   void have_next(const lease_ptr& lease);
   void give_up_all();
   void finish_all();
-  // Raise, read, write; each takes its time, whatever becomes of us meanwhile.
-  void raise(const lease_ptr& lease);
-  void read(const lease_ptr& lease);
-  void write(const lease_ptr& lease, std::uint64_t was_read);
+  void update(const lease_ptr& lease);
   duration way() {
     return rng_.any_size(std::chrono::microseconds{50}, in_->what->work + std::chrono::milliseconds{1});
   }

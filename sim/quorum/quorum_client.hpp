@@ -6,6 +6,7 @@
 #include "canary.hpp"
 #include "event_queue.hpp"
 #include "facts.hpp"
+#include "guarded_store.hpp"
 #include "missed_news.hpp"
 #include "network.hpp"
 #include "plan.hpp"
@@ -40,6 +41,7 @@ public:
     const plan* of;
     process_plan how;
     script::quorum_record record;
+    guarded_store* store;  // What the exclusive locks protect.
     canary_switch planted = canary_switch::none;
   };
   struct held final : engine::held_lease {
@@ -64,6 +66,8 @@ public:
     // And because it is known that nothing has come of it, whatever it tried under these owner ids.
     std::function<void(int lock, const script::part&, const std::vector<owner_id>&)> on_without_effect{};
     std::function<void(const held&, release_outcome)> on_released{};
+    // To the store, under the token of a lease.
+    std::function<void(int lock, std::uint64_t token, guarded_store::written)> on_write{};
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
   };
@@ -194,6 +198,7 @@ private:
   script::part some_part_of(const lock& of);
   wish some_wish();
   void work_on(int job);
+  void update(const lease_ptr& lease);
   void drop(const lease_ptr& lease);
   void go_on_with(held& lease, const std::vector<engine::quorum_vote>& votes);
   void end(const lease_ptr& lease, hold_end how);

@@ -264,6 +264,7 @@ void quorum_client::work_on(int job) {
   const auto next = [this, job] { after(rng_.span(duration{0}, what_.of->think), [this, job] { work_on(job); }); };
   acquire(some_wish(), [this, next](const lease_ptr& lease) {
     if (!lease) return next();
+    if (!lease->keys.is_counted && rng_.chance(60)) update(lease);
     // Mostly short, now and then for several ttl.
     const duration work =
         rng_.chance(20) ? rng_.any_size(1ms, 5 * duration{lease->ttl}) : rng_.span(duration{0}, what_.of->work);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client of a quorum does with a lease, and with calls that are over.
+#include "guarded_update.hpp"
 #include "quorum/quorum_client.hpp"
 
 #include <fmt/format.h>
@@ -87,6 +88,16 @@ void quorum_client::let_go_in_background(const engine::held_lease& lease, const 
                            may_come ? vote.not_after_local : time_point{},
                            std::max(at, vote.not_after_local) + lease.ttl + 1s});
   }
+}
+
+// What the lock protects is written to while the lease lasts, and, late as it may come, behind it.
+void quorum_client::update(const lease_ptr& lease) {
+  const int lock = lease->lock;
+  const auto token = lease->token.value();
+  guarded_update::begin(std::make_shared<guarded_update>(
+      events_, what_.store, lock, token, [this] { return rng_.any_size(50us, what_.of->work + 1ms); },
+      [this](duration wait, std::function<void()> what) { after(wait, std::move(what)); },
+      [this, lock, token](guarded_store::written done) { tell_.on_write(lock, token, done); }));
 }
 
 void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {

@@ -114,13 +114,28 @@ void quorum_world::check_token(int client, const quorum_client::held& one, bool 
   auto& last = last_token_[one.lock];
   auto& last_full = last_full_token_[one.lock];
   const auto before = is_all ? last : last_full;
+  const bool is_new = tokens_[one.lock].insert(one.token.value()).second;
   cause why{};
   if (one.token.value() <= before && !is_excused(one.lock, why)) {
     complain("C2",
              fmt::format("lock {}: client {} got token {} after {}", one.lock, client, one.token.value(), before));
+  } else if (!is_new) {
+    granted_twice_.insert({{one.lock, one.token.value()}, why});
   }
   last = std::max(last, one.token.value());
   if (is_all) last_full = std::max(last_full, one.token.value());
+}
+
+// It rests on each token being granted once, as checkers/stale_write.cpp.
+void quorum_world::check_write(int lock, std::uint64_t token, guarded_store::written how) {
+  ++statistics_->writes[static_cast<std::size_t>(how)];
+  mix(static_cast<std::uint64_t>(how) + 30);
+  if (how != guarded_store::written::lost_an_update) return;
+  if (const auto twice = granted_twice_.find({lock, token}); twice != granted_twice_.end()) {
+    ++statistics_->attributed[static_cast<std::size_t>(twice->second)];
+    return;
+  }
+  complain("C3", fmt::format("lock {}: an update was overwritten with token {}", lock, token));
 }
 
 // A quarantine is no silence: who waits waits for its end.

@@ -38,7 +38,12 @@ void make_exclusive(plan& what) {
 
 quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scripts, const canary* planted,
                            statistics& into)
-    : plan_{std::move(what)}, planted_{planted}, statistics_{&into}, trouble_{seeded_random::of(plan_.seed, 'F')} {
+    : plan_{std::move(what)},
+      planted_{planted},
+      statistics_{&into},
+      store_{planted && planted->what == canary_switch::store_takes_any_token ? guarded_store::fence::takes_any_token
+                                                                              : guarded_store::fence::compares},
+      trouble_{seeded_random::of(plan_.seed, 'F')} {
   if (seeded_random::of(plan_.seed, 'K').chance(50)) make_exclusive(plan_);
   auto rng = seeded_random::of(plan_.seed, 'N');
   for (int i = 0; i < nodes; ++i) {
@@ -98,10 +103,11 @@ quorum_client& quorum_world::start_client(const process_plan& what, script::quor
     net.of(number).least = std::min(what.least_delay, most);
     net.of(number).jitter = std::min(what.jitter, most);
   }
-  clients_.push_back(std::make_unique<quorum_client>(
-      events_, nets_,
-      quorum_client::settings{number, &plan_, what, std::move(record), planted_ ? planted_->what : canary_switch::none},
-      client_hooks(number)));
+  clients_.push_back(
+      std::make_unique<quorum_client>(events_, nets_,
+                                      quorum_client::settings{number, &plan_, what, std::move(record), &store_,
+                                                              planted_ ? planted_->what : canary_switch::none},
+                                      client_hooks(number)));
   clients_.back()->start(what.workers);
   return *clients_.back();
 }
@@ -149,6 +155,7 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
     static constexpr std::array words{"released", "already lost", "unknown"};
     if (keeps_trace_) say(fmt::format("c{} release: {}", client, words[static_cast<std::size_t>(how)]));
   };
+  h.on_write = [this](int lock, std::uint64_t token, guarded_store::written how) { check_write(lock, token, how); };
   h.complain = [this](std::string invariant, std::string what) { complain(std::move(invariant), std::move(what)); };
   h.next_number = [this] { return ++last_number_; };
   return h;

@@ -10,6 +10,8 @@
 //            | overlap is put down to that
 //  C2        | the token of who has all of a lock is above all before it, and every later one above that, in the order
 //            | in which they are got, with the same exceptions
+//  C3        | no update of what an exclusive lock protects is lost, if it is guarded as docs/fencing.md says; but of a
+//            | token that two were granted by one of those exceptions
 //  C4        | a client that runs is told of a loss before the lease is not valid any more, and once; a deadline that
 //            | has passed is not moved
 //  C5        | nobody is told that there is no quorum while enough servers were there, untroubled, for all the time in
@@ -23,6 +25,7 @@
 #pragma once
 
 #include "event_queue.hpp"
+#include "guarded_store.hpp"
 #include "model_server.hpp"
 #include "network.hpp"
 #include "plan.hpp"
@@ -37,6 +40,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sim {
@@ -90,6 +94,7 @@ private:
   void check_silence(int client, const script::part& what, duration silence);
   void check_that_it_has_none(int client, int lock, const script::part& what, const std::vector<owner_id>& owners);
   bool has_vote(std::size_t node, int lock, const owner_id& owner);
+  void check_write(int lock, std::uint64_t token, guarded_store::written how);
   bool is_excused(int lock, cause& why) const;
   void mix(std::uint64_t number);
   bool is_everybody_done() const;
@@ -130,6 +135,9 @@ private:
   std::map<std::string, std::set<std::size_t>, std::less<>> given_back_by_;  // By owner id: the votes of which servers.
   std::map<int, std::uint64_t> last_token_;                                  // The largest.
   std::map<int, std::uint64_t> last_full_token_;                             // Of those who had all of it.
+  std::map<int, std::set<std::uint64_t>> tokens_;                            // All that were granted.
+  std::map<std::pair<int, std::uint64_t>, cause> granted_twice_;             // By lock and token, and why.
+  guarded_store store_;
   std::vector<disturbance> disturbances_;
   std::vector<instant> node_trouble_until_;
   std::map<int, instant> client_trouble_until_;

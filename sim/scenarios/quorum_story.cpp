@@ -66,7 +66,8 @@ void quorum_actor::hold_back(std::size_t node, network::way direction, duration 
 
 quorum_story::quorum_story(const setting& where, const canary* without)
     : world_{written_down(where), static_cast<int>(nodes), scripts_without(without), without, ignored_},
-      takes_any_token_{without && without->what == canary_switch::store_takes_any_token},
+      store_{without && without->what == canary_switch::store_takes_any_token ? guarded_store::fence::takes_any_token
+                                                                              : guarded_store::fence::compares},
       a{world_, add(world_, where.clock_of_a_ppm, {})},
       b{world_, add(world_, 0, where.list_of_b)},
       c{world_, add(world_, 0, {})} {
@@ -156,7 +157,7 @@ int quorum_story::votes() {
 bool quorum_story::writes(const quorum_actor& who) {
   const auto read = store_.read(0);
   const bool is_raised = store_.raise(0, who.token());
-  return takes_any_token_ || (is_raised && store_.write(0, who.token(), read) == guarded_store::written::yes);
+  return is_raised && store_.write(0, who.token(), read) == guarded_store::written::yes;
 }
 
 // ---- played twice ----

@@ -106,8 +106,7 @@ private:
 
   statistics ignored_{};
   quorum_world world_;
-  guarded_store store_{};
-  bool takes_any_token_;
+  guarded_store store_;
 
 public:
   quorum_actor a, b, c;
