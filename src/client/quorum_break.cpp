@@ -4,6 +4,7 @@
 #include "client/client_state.hpp"
 #include "client/quorum.hpp"
 #include "client/survey.hpp"
+#include "core/break_count.hpp"
 
 #include <fmt/format.h>
 
@@ -15,11 +16,14 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+using core::break_count;
+
 // All of them, whatever one says: a vote that is left may be that which makes the lock.
 void break_votes(client_state& state, const lock_name& name, const std::vector<vote_to_break>& votes,
-                 const break_options& options) {
+                 const std::vector<std::string>& silent, const break_options& options) {
   auto& of = *state.of_quorum();
   break_count count{of.size()};
+  count.add_silent(silent.size());
   std::optional<error> first;
   std::size_t missed = 0;
   std::string why;
@@ -40,10 +44,12 @@ void break_votes(client_state& state, const lock_name& name, const std::vector<v
     case break_count::end::not_broken: throw error{*first};
     case break_count::end::not_known: break;
   }
+  for (const auto& one : silent) why += fmt::format("{}{}", why.empty() ? "" : "; ", one);
   error_detail detail;
   detail.subject = "'" + name.text() + "'";
-  detail.why = fmt::format("{} of {} servers that have it did not break it: {}; what is broken stays: break it again",
-                           missed, votes.size(), why);
+  detail.why =
+      fmt::format("{} of {} servers that have it{} did not break it: {}; what is broken stays: break it again",
+                  missed + silent.size(), votes.size() + silent.size(), silent.empty() ? "" : ", or may,", why);
   state.fail(errc::reply_lost, std::move(detail));
 }
 

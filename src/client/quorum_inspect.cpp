@@ -244,13 +244,17 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
   detail.subject = "'" + name.text() + "'";
   if (now.answered < majority) fail_too_few(state, now);
   if (now.grants.empty()) state.fail(errc::not_held, std::move(detail));
+  std::vector<std::string> silent;
+  for (const auto& one : now.nodes) {
+    if (!one.trouble.empty()) silent.push_back(one.endpoint + ": " + one.trouble);
+  }
   for (const auto& [id, votes] : now.grants) {
     const bool is_it =
         std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
     if (!is_it) continue;
     std::vector<vote_to_break> each;
     for (std::size_t i = 0; i < votes.nodes.size(); ++i) each.push_back({votes.nodes[i], votes.seen[i].token});
-    return break_votes(state, name, each, options);
+    return break_votes(state, name, each, silent, options);
   }
   state.fail(errc::changed_hands, std::move(detail));
 }

@@ -44,6 +44,22 @@ TEST_F(with_quorum, a_lock_that_a_minority_broke_may_be_broken_C5) {
   EXPECT_THAT(e->detail().why, HasSubstr(node(0).address));
 }
 
+// It has a vote of the holder's, for all that is known, and another may have been asked for one since.
+TEST_F(with_quorum, a_server_that_does_not_answer_may_have_what_is_left_of_a_broken_lock_C5) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
+  EXPECT_TRUE(eventually([&] { return votes() == size(); }, long_enough));
+  ask(2, {"DEL", "hf:{x}"});
+  lab_.pause(node(1));
+  const auto e =
+      error_of([&] { make().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately}); });
+  lab_.resume(node(1));
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), outcome::unknown) << e->what();
+  EXPECT_THAT(e->detail().why, HasSubstr("1 of 2 servers that have it, or may, did not break it"));
+  EXPECT_THAT(e->detail().why, HasSubstr(node(1).address));
+}
+
 TEST_F(with_quorum, a_lock_that_all_refuse_to_break_is_not_broken) {
   auto locks = make();
   auto held = locks.acquire("x", brief);

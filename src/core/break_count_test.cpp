@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/quorum_break.hpp"
+#include "core/break_count.hpp"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
 
-namespace holdfast {
-inline namespace v0 {
-namespace detail {
-
+namespace holdfast::core {
 namespace {
 
 using end = break_count::end;
@@ -47,6 +44,20 @@ TEST(break_count, an_answer_that_is_lost_is_not_known_C5) {
   EXPECT_EQ(broken_as({errc::reply_lost, errc::no_permission}), end::not_known);
 }
 
+TEST(break_count, who_did_not_say_whether_they_have_it_may_have_what_is_left_C5) {
+  const auto of_five = [](std::size_t broken_on, std::size_t silent) {
+    break_count count{5};
+    for (std::size_t i = 0; i < broken_on; ++i) count.add({});
+    count.add_silent(silent);
+    return count.so_far();
+  };
+  EXPECT_EQ(of_five(1, 2), end::not_known);
+  EXPECT_EQ(of_five(2, 1), end::not_known);
+  EXPECT_EQ(of_five(3, 2), end::broken);
+  EXPECT_EQ(of_five(1, 1), end::broken) << "two have no lock together";
+  EXPECT_EQ(of_five(0, 2), end::not_broken);
+}
+
 TEST(break_count, what_all_refuse_is_not_broken) {
   EXPECT_EQ(broken_as({errc::no_permission, errc::cannot_connect}), end::not_broken);
   EXPECT_EQ(broken_as({gone, errc::changed_hands, errc::no_permission}), end::not_broken);
@@ -54,7 +65,4 @@ TEST(break_count, what_all_refuse_is_not_broken) {
 }
 
 }  // namespace
-
-}  // namespace detail
-}  // namespace v0
-}  // namespace holdfast
+}  // namespace holdfast::core
