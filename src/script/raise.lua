@@ -7,11 +7,14 @@
 -- ARGV[2]  token, 16 digits: the largest that a node answered to the round's vote
 --
 -- Returns  now              this node has the vote under that token, now or since before
---          {5, now}         not mine: no such vote here any more, or one with a larger token
+--          {5, now}         not mine: no such vote here any more, or one with a larger token, or one that was broken
 --          {10, now, what}  bad argument
 --
 -- The expiry stays what the vote's was. The stamp goes first: written alone, by a server that dies between the two, it
 -- costs a number; the holder's value alone would be a token that the next round does not know of (C2).
+--
+-- What was broken at its expiry since it was given is not raised: the record of that names its token, and under another
+-- it would be renewed for ever. Its stamp tells, which is above its token since then (break.lua).
 --
 -- Compare and SET must be one step, or the vote could pass to another between them.
 local call, sub = redis.call, string.sub
@@ -31,6 +34,9 @@ local found = call('MGET', KEYS[1], KEYS[2])
 local value, last = found[1], found[2]
 local has = value and sub(value, 1, 36) == 'v1|' .. owner .. '|' and sub(value, 37, 52)
 if not has or #has ~= 16 or has > token then
+  return {5, now}
+end
+if last and sub(last, 1, 16) > has then
   return {5, now}
 end
 
