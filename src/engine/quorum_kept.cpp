@@ -66,7 +66,7 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       votes_{std::move(votes)},
       shares_(of.size()),
       pause_{pause_of(lease_->ttl)},
-      is_broken_(of.size()),
+      broken_(of.size()),
       given_again_(of.size()) {
   for (std::size_t i = 0; i < of.size(); ++i) repairs_.push_back(std::make_unique<repair>(*this, i));
 }
@@ -127,7 +127,7 @@ void quorum_keeper::kept::let_shares_go() noexcept {
 }
 
 votes_left quorum_keeper::kept::take_votes() noexcept {
-  for (std::size_t i = 0; i < shares_.size(); ++i) votes_[i].token = shares_[i] ? shares_[i]->grant : fencing_token{};
+  for (std::size_t i = 0; i < shares_.size(); ++i) votes_[i].token = shares_[i] ? shares_[i]->grant : broken_[i];
   let_shares_go();
   return {std::move(votes_), needed_};
 }
@@ -154,9 +154,9 @@ void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
 
 void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
   until_.drop(static_cast<int>(node));
+  if (reason == errc::lease_broken) broken_[node] = shares_[node]->grant;
   shares_[node].reset();
   given_again_[node] = false;
-  is_broken_[node] = is_broken_[node] || reason == errc::lease_broken;
   if (reason != errc::lease_expired) reason_ = reason;
   if (mode_ == renewal::automatic) mend_at_ = time_point{};
   of_->look_at(*this, time_point{});
@@ -226,7 +226,7 @@ void quorum_keeper::kept::mend(time_point now) {
   // It would count from a renewal behind those of the others, and those end at the longest hold.
   if (core::deadline_of(now, lease_->ttl, of_->how_.drift) > lease_->last) return;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (shares_[i] || is_broken_[i]) continue;
+    if (shares_[i] || broken_[i]) continue;
     auto& at = *of_->servers_[i];
     if (!at.flow.wire().is_ready()) {
       at.is_wanted = true;  // mend_on() is called then.

@@ -172,8 +172,9 @@ private:
   std::vector<std::shared_ptr<wish>> wishes_{};
   time_point mend_at_ = never;
   duration pause_;
-  errc reason_{};                // Of the last vote that a server said was lost.
-  std::vector<bool> is_broken_;  // Somebody took it back, and it is not asked for again.
+  errc reason_{};  // Of the last vote that a server said was lost.
+  // Somebody broke it, and it is not asked for again; under this token the server may have it until its expiry.
+  std::vector<fencing_token> broken_;
   bool is_narrowing_ = false;
   std::vector<bool> given_again_;
   bool may_count_again_ = false;

@@ -283,6 +283,15 @@ TEST_F(quorum_mend_test, a_vote_that_somebody_broke_is_not_asked_for_again) {
   EXPECT_THAT(listens.take(), Contains("lost lease_broken"));
 }
 
+// Broken at its expiry it is there still, and nobody else could have it.
+TEST_F(quorum_mend_test, a_vote_that_somebody_broke_is_given_back_with_the_others_P13d_C5) {
+  const auto lease = renewing({0, 1, 2});
+  renewed(1);
+  renewed(2);
+  say(0, broken(servers[0]));
+  EXPECT_EQ(keeps.let_go(*lease).of_each[0].token, token);
+}
+
 TEST_F(quorum_mend_test, a_vote_that_is_given_again_is_renewed_under_its_own_token_and_released_under_it_C2) {
   const auto lease = mending();
   const fencing_token larger{token.value() + 7};
