@@ -68,7 +68,7 @@ resp::value model_server::operate(std::initializer_list<std::string> words) {
   return reply;
 }
 
-void model_server::break_lock(const lock& of, const holder& whose, bool at_once) {
+resp::value model_server::break_lock(const lock& of, const holder& whose, bool at_once) {
   const auto& keys = of.keys;
   const auto& source = script::find(keys.is_counted ? script::id::break_counted : script::id::break_lock);
   std::vector<std::string> words{
@@ -78,10 +78,11 @@ void model_server::break_lock(const lock& of, const holder& whose, bool at_once)
   // A script runs as the server has learned it: the canary's text under the digest of ours.
   words.insert(words.end(), {keys.broken(), whose.token, at_once ? "now" : "expiry", "an operator", "why"});
   now();
-  answer_script(nobody, of, source.which, words, events_->now());
+  auto reply = answer_script(nobody, of, source.which, words, events_->now());
   spread_messages();
   note_writes();
   flush();
+  return reply;
 }
 
 void model_server::forge(const std::string& channel, const std::string& text) {

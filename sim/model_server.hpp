@@ -77,7 +77,7 @@ public:
   // Somebody in a redis-cli.
   resp::value operate(std::initializer_list<std::string> words);
   // Somebody breaks a lock.
-  void break_lock(const lock& of, const holder& whose, bool at_once);
+  resp::value break_lock(const lock& of, const holder& whose, bool at_once);
   // Somebody publishes what he likes.
   void forge(const std::string& channel, const std::string& text);
 

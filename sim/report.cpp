@@ -59,6 +59,8 @@ void print_statistics(const statistics& what, double seconds) {
   static constexpr std::array rounds{"won", "busy", "split", "quarantined", "unreachable", "refused"};
   print_counts("rounds", what.rounds, [](std::size_t i) { return rounds[i]; });
   print_counts("turns", what.turns, [](std::size_t i) { return ends[i]; });
+  static constexpr std::array breaks{"broken", "not_known", "not_broken"};
+  print_counts("breaks", what.breaks, [](std::size_t i) { return breaks[i]; });
   fmt::print("violations {}\n", what.violations);
 }
 

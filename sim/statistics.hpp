@@ -26,6 +26,7 @@ struct statistics {
   std::array<std::uint64_t, 5> holds{};       // hold_end
   std::array<std::uint64_t, 3> downgrades{};  // downgrade_end
   std::array<std::uint64_t, 3> writes{};      // guarded_store::written
+  std::array<std::uint64_t, 3> breaks{};      // Of a lock of a quorum: core::break_count::end.
   std::array<std::uint64_t, 6> attributed{};  // Overlaps, by cause.
   std::array<std::uint64_t, 6> rounds{};      // Of a quorum: quorum_round::result.
   std::array<std::uint64_t, 6> turns{};       // Of its waiters, in the line of one server: call_end.

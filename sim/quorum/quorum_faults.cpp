@@ -42,6 +42,7 @@ void quorum_world::strike(fault what) {
   ++statistics_->faults[static_cast<std::size_t>(what)];
   if (what <= fault::silence) return strike_network(what, node);
   if (what <= fault::host_deaths) return strike_client(what);
+  if (what == fault::breaks) return break_something();
   strike_server(what, node);
 }
 
@@ -137,13 +138,12 @@ void quorum_world::strike_server(fault what, std::size_t node) {
     case fault::full_memory:
       server.redis().set_memory_full(true);
       return later(2 * down, [&server] { server.redis().set_memory_full(false); });
-    case fault::flushes: server.operate({"FLUSHALL"}); return disturb(cause::keys_deleted);
+    case fault::flushes: return delete_keys(node, {"FLUSHALL"});
     case fault::evictions: {
       const auto& all = server.redis().all();
       if (all.empty()) return;
       const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(trouble_.below(all.size())))->first;
-      server.operate({"DEL", key});
-      return disturb(cause::keys_deleted);
+      return delete_keys(node, {"DEL", key});
     }
     case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); return;
     case fault::info_denied:
@@ -163,6 +163,12 @@ void quorum_world::strike_server(fault what, std::size_t node) {
     }
     default: return;
   }
+}
+
+void quorum_world::delete_keys(std::size_t node, std::initializer_list<std::string> words) {
+  servers_[node].operate(words);
+  deleted_at_[node] = events_.now();
+  disturb(cause::keys_deleted);
 }
 
 void quorum_world::trouble_node(std::size_t node, instant until) {

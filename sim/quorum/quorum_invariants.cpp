@@ -33,7 +33,8 @@ void quorum_world::on_hold(int client, const quorum_client::held& one, instant v
                     one.token.value()));
   }
   const int permits = permits_of(one);
-  let_in(client, one, {valid_until, now, client, one.token.value(), permits});
+  let_in(client, one, {valid_until, now, client, one.token.value(), permits, std::string{one.owner.hex()}});
+  check_broken(client, one, valid_until);
   check_token(client, one, permits == lock_of(one.lock).size);
 }
 
@@ -58,8 +59,13 @@ void quorum_world::on_deadline(int client, const quorum_client::held& one, insta
     complain("C4", fmt::format("client {}, lock {}, token {}: comes back behind its deadline, for {} us", client,
                                one.lock, one.token.value(), (until - now).count() / 1000));
   }
-  if (known == all.end()) return let_in(client, one, {until, now, client, one.token.value(), permits_of(one)});
-  if (until > known->second.valid_until) ++statistics_->extensions;
+  if (known == all.end()) {
+    return let_in(client, one, {until, now, client, one.token.value(), permits_of(one), std::string{one.owner.hex()}});
+  }
+  if (until > known->second.valid_until) {
+    ++statistics_->extensions;
+    check_broken(client, one, until);
+  }
   known->second.valid_until = until;
 }
 
@@ -98,8 +104,12 @@ void quorum_world::check_room(int client, const quorum_client::held& one, int pe
   int taken = permits;
   for (const auto& [id, other] : all) taken += other.permits;
   if (taken <= lock_of(one.lock).size) return;
-  cause why{};
-  if (is_excused(one.lock, why)) {
+  const std::string owner{one.owner.hex()};
+  for (const auto& [id, other] : all) {
+    if (is_let_in_by_a_break(owner, other.owner)) taken -= other.permits;
+  }
+  cause why = cause::broken_at_once;
+  if (taken <= lock_of(one.lock).size || is_excused(one.lock, why)) {
     ++statistics_->attributed[static_cast<std::size_t>(why)];
     return;
   }

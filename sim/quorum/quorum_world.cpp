@@ -19,11 +19,13 @@ constexpr std::uint64_t most_events = 3'000'000;
 
 // The others are beyond what a quorum promises, or about what its lines are not needed for.
 constexpr std::array faults_of_a_quorum{
-    fault::delays,          fault::split_writes,   fault::blocked_routes,   fault::stalls,          fault::cuts,
-    fault::lost_replies,    fault::silence,        fault::pauses,           fault::suspends,        fault::kills,
-    fault::host_deaths,     fault::data_losses,    fault::server_stalls,    fault::full_memory,     fault::flushes,
-    fault::server_restarts, fault::evictions,      fault::script_flushes,   fault::info_denied,     fault::client_kills,
-    fault::clock_steps,     fault::publish_denied, fault::subscribe_denied, fault::subscriber_kills};
+    fault::delays,        fault::split_writes,   fault::blocked_routes,   fault::stalls,
+    fault::cuts,          fault::lost_replies,   fault::silence,          fault::pauses,
+    fault::suspends,      fault::kills,          fault::host_deaths,      fault::data_losses,
+    fault::server_stalls, fault::full_memory,    fault::flushes,          fault::server_restarts,
+    fault::evictions,     fault::script_flushes, fault::info_denied,      fault::client_kills,
+    fault::clock_steps,   fault::publish_denied, fault::subscribe_denied, fault::subscriber_kills,
+    fault::breaks};
 
 // In every other schedule, whatever kinds the plan has: most of the trouble is with those.
 void make_exclusive(plan& what) {
@@ -69,6 +71,8 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
       note(*run.reply);
       check_renewal(node, run);
       note_given_back(node, run);
+      note_vote(node, run);
+      note_break(node, run);
       check_only_the_owner(run,
                            [&](const std::string& found) { complain("C9", fmt::format("node {}, {}", node, found)); });
       check_full_memory(run,

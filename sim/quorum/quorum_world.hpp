@@ -7,7 +7,8 @@
 //  ----------+-----------------------------------------------------------------------------------------------------
 //  C1        | two leases of one lock are never both valid, nor more permits than there are, nor a writer and anybody
 //            | else; but for a server's clock that stepped or keys that were deleted while it ran, and then the
-//            | overlap is put down to that
+//            | overlap is put down to that; or for a vote that an operator took back at once (`break --now`) and
+//            another | has had since
 //  C2        | the token of who has all of a lock is above all before it, and every later one above that, in the order
 //            | in which they are got, with the same exceptions
 //  C3        | no update of what an exclusive lock protects is lost, if it is guarded as docs/fencing.md says; but of a
@@ -18,6 +19,9 @@
 //            | which none is said to have been; nor that nothing has come of a call while enough servers have a vote of
 //            | it, then or later; who was told that it released a lock gave it back on as many servers as make one, and
 //            | who was told that it had lost it did not; and when all is quiet nothing of a lock is left on any server
+//  break     | what an operator was told is broken is renewed no more, and over a ttl later; but for a record of the
+//  break
+//            | that was deleted
 //  C6        | no server is asked to renew what a release() that has returned was about
 //  C9, H29   | as in checkers/one_script.hpp, on every server
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
@@ -29,12 +33,14 @@
 #include "model_server.hpp"
 #include "network.hpp"
 #include "plan.hpp"
+#include "quorum/quorum_break.hpp"
 #include "quorum/quorum_client.hpp"
 #include "statistics.hpp"
 #include "world.hpp"
 
 #include <array>
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,6 +84,14 @@ private:
     int client;
     std::uint64_t token;
     int permits;
+    std::string owner;
+  };
+  // Of a hold that operators broke.
+  struct broken {
+    std::set<std::size_t> on{};
+    std::set<std::size_t> at_once_on{};
+    instant since = end_of_time;
+    instant told_at = end_of_time;  // That it is.
   };
 
   quorum_client::hooks client_hooks(int client);
@@ -89,6 +103,10 @@ private:
   void check_renewal(std::size_t node, const script_run& run);
   void note_given_back(std::size_t node, const script_run& run);
   void check_release(int client, const quorum_client::held& one, release_outcome told);
+  void note_vote(std::size_t node, const script_run& run);
+  void note_break(std::size_t node, const script_run& run);
+  bool is_let_in_by_a_break(const std::string& one, const std::string& other) const;
+  void check_broken(int client, const quorum_client::held& one, instant until);
   void check_room(int client, const quorum_client::held& one, int permits);
   void check_token(int client, const quorum_client::held& one, bool is_all);
   void check_silence(int client, const script::part& what, duration silence);
@@ -115,6 +133,8 @@ private:
   void end_trouble();
   void lose_one_for_good();
   void note_clock(std::size_t node);
+  void break_something();
+  void delete_keys(std::size_t node, std::initializer_list<std::string> words);
   // It cannot be counted on until then.
   void trouble_node(std::size_t node, instant until);
   std::vector<wall_clock> agree_on_the_latest();
@@ -133,12 +153,16 @@ private:
   std::map<int, std::map<int, view>> valid_;                                 // By lock and hold.
   std::map<std::string, instant, std::less<>> released_at_;                  // By owner id.
   std::map<std::string, std::set<std::size_t>, std::less<>> given_back_by_;  // By owner id: the votes of which servers.
+  std::map<std::string, std::set<std::size_t>, std::less<>> voted_for_by_;   // Likewise: which servers ever did.
+  std::map<std::string, broken, std::less<>> broken_;                        // Likewise.
   std::map<int, std::uint64_t> last_token_;                                  // The largest.
   std::map<int, std::uint64_t> last_full_token_;                             // Of those who had all of it.
   std::map<int, std::set<std::uint64_t>> tokens_;                            // All that were granted.
   std::map<std::pair<int, std::uint64_t>, cause> granted_twice_;             // By lock and token, and why.
   guarded_store store_;
   std::vector<disturbance> disturbances_;
+  std::map<std::size_t, instant> deleted_at_;  // The last time that keys of this server were.
+  std::deque<quorum_break> breaks_;
   std::vector<instant> node_trouble_until_;
   std::map<int, instant> client_trouble_until_;
   std::vector<violation> violations_;
