@@ -170,6 +170,7 @@ void replacement::open_all() {
 
 quorum_replacement replacement::run() {
   look_at_all();
+  require_apart();
   require_known();
   const auto anything_but_away = {standing::before, standing::closed, standing::opened};
   require_majority(&member::is_old, count(&member::is_old, anything_but_away), "answered, and nothing was changed");

@@ -4,6 +4,7 @@
 #include "client/quorum_replacement.hpp"
 
 #include "net/quiet_thread.hpp"
+#include "resp/info.hpp"
 #include "resp/writer.hpp"
 #include "script/field.hpp"
 #include "script/keys.hpp"
@@ -30,8 +31,18 @@ std::string replacement::read(member& at, const std::string& key) const {
   return text ? *text : std::string{};
 }
 
+// Empty: an ACL hides it.
+std::string replacement::run_id_of(member& at) const {
+  std::string bytes;
+  resp::append_request(bytes, std::array<std::string_view, 2>{"INFO", "server"});
+  const auto reply = at.state->ask_all(at.state->servers().front(), std::vector{std::move(bytes)}).front();
+  const auto* text = reply.as_bulk();
+  return text ? resp::info_field(*text, "run_id") : std::string{};
+}
+
 void replacement::look(member& at) const {
   try {
+    at.run_id = run_id_of(at);
     at.kept = read(at, script::quorum_key(prefix_));
     const auto epoch = read(at, script::epoch_key(prefix_, {}));
     const auto hold =
@@ -123,6 +134,22 @@ void replacement::fail_for_other(const member& first) const {
                              script::quorum_key(prefix_));
   }
   throw error{errc::other_quorum, std::move(detail)};
+}
+
+// Two addresses of one server are no two votes, and who wins refuses such a list: with it nobody could have a lock. Of
+// the old list it does not matter; somebody may be on his way out of it.
+void replacement::require_apart() const {
+  for (auto one = members_.begin(); one != members_.end(); ++one) {
+    if (!one->is_new || one->is_away || one->run_id.empty()) continue;
+    const auto twin = std::find_if(std::next(one), members_.end(), [&](const auto& other) {
+      return other.is_new && !other.is_away && other.run_id == one->run_id;
+    });
+    if (twin == members_.end()) continue;
+    error_detail detail;
+    detail.subject = one->name + " and " + twin->name;
+    detail.why = "they are one server, which would vote twice";
+    throw error{errc::invalid_uri, std::move(detail)};
+  }
 }
 
 void replacement::require_known() const {

@@ -42,15 +42,18 @@ private:
     bool is_old = false;
     bool is_new = false;
     std::string kept{};  // Its record; empty: it has none.
+    std::string run_id{};
     std::string trouble{};
     bool is_away = false;
     std::chrono::milliseconds hold{0};  // The largest of its clients, as their epoch says.
   };
 
   std::string read(member& at, const std::string& key) const;
+  std::string run_id_of(member& at) const;
   void look(member& at) const;
   void look_at_all();
   standing of(const member& at) const;
+  void require_apart() const;
   void require_known() const;
   void require_in_use() const;
   std::size_t size_of(bool member::*list) const {

@@ -332,5 +332,27 @@ TEST_F(with_spare_servers, lists_that_cannot_follow_each_other_are_refused_P26) 
   EXPECT_THAT(refusal(list(before_), list({0, 1})), HasSubstr("votes can come out even"));
 }
 
+// Whoever wins with such a list refuses it, so with it nobody could have a lock.
+TEST_F(with_spare_servers, a_server_with_two_addresses_in_the_new_list_is_refused_and_nothing_is_changed_P26) {
+  auto twin = node(0).address;
+  twin.replace(0, twin.find(':'), "localhost");
+  const auto e = error_of([&] { (void)replace_quorum(list(before_), list({0, 1}) + "," + twin, how()); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::invalid_uri);
+  EXPECT_THAT(e->detail().subject, testing::AllOf(HasSubstr(node(0).address), HasSubstr(twin)));
+  EXPECT_THAT(e->detail().why, HasSubstr("one server"));
+  EXPECT_THAT(seen_, IsEmpty());
+  lock_is_had_with(list(before_));
+}
+
+// From numbers to names, say.
+TEST_F(with_spare_servers, a_server_may_have_another_address_in_the_new_list_P26) {
+  auto renamed = node(0).address;
+  renamed.replace(0, renamed.find(':'), "localhost");
+  const auto done = replace_quorum(list(before_), list({1, 2}) + "," + renamed, how());
+  EXPECT_THAT(done.opened, SizeIs(3));
+  lock_is_had_with(done.uri);
+}
+
 }  // namespace
 }  // namespace holdfast::test
