@@ -131,6 +131,24 @@ std::vector<cluster_answers> by_cluster(std::span<const slots_vote> votes) {
   return out;
 }
 
+// Where most of them say that it is. Nodes tell each other of a new address one after the other, and by whose answer
+// came first it would be here and there in turn. Of as many the same each time.
+class whereabouts {
+public:
+  void hear(std::size_t primary, const cluster_address& where) { ++said_[{primary, where}]; }
+  void settle(std::vector<cluster_primary>& primaries) const {
+    std::vector<int> most(primaries.size(), 0);
+    for (const auto& [what, times] : said_) {
+      if (times <= most[what.first]) continue;
+      most[what.first] = times;
+      primaries[what.first].where = what.second;
+    }
+  }
+
+private:
+  std::map<std::pair<std::size_t, cluster_address>, int> said_{};
+};
+
 // By what the electors among them say.
 std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector<cluster_address>& electors) {
   cluster_answers counted;
@@ -143,6 +161,7 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
   out.owner.fill(slot_map::nobody);
   out.asked_at = never;
   std::unordered_map<std::string_view, std::uint16_t> known;
+  whereabouts addresses;
   // Of each who voted, for each slot.
   std::vector<std::array<std::uint16_t, slot_count>> said(counted.size());
   // Where the range of any of them begins, or is over: in between, all slots are alike.
@@ -157,6 +176,7 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
       if (out.primaries.size() == slot_map::nobody) return std::nullopt;
       const auto [at, is_new] = known.try_emplace(p.id, static_cast<std::uint16_t>(out.primaries.size()));
       if (is_new) out.primaries.push_back(p);
+      addresses.hear(at->second, p.where);
       index.push_back(at->second);
     }
     for (const auto& r : counted[v]->what.ranges) {
@@ -166,6 +186,7 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
       changes.set(r.last + 1);
     }
   }
+  addresses.settle(out.primaries);
   std::vector<std::size_t> in_favour(out.primaries.size(), 0);
   for (std::size_t slot = 0; slot < slot_count; ++slot) {
     if (!changes[slot]) {

@@ -227,6 +227,19 @@ TEST_F(a_cluster, counts_from_the_first_question) {
   EXPECT_EQ(map->asked_at, start + 1s);
 }
 
+// They hear of it one after the other. Here and there in turn would end its connections each time.
+TEST_F(a_cluster, whose_node_has_another_address_finds_it_where_most_say_whoever_answers_first_B68) {
+  const auto five = thirds({{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}});
+  const auto moved = thirds({{"a", 9}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}});
+  const auto found = [](const std::vector<slots_vote>& votes) {
+    const auto map = named_by_majority(votes).value();
+    return map.primaries[map.owner[0]].where;
+  };
+  EXPECT_EQ(found({vote(2, five), vote(3, moved), vote(4, moved), vote(5, moved)}), at(9));
+  EXPECT_EQ(found({vote(3, moved), vote(4, moved), vote(5, moved), vote(2, five)}), at(9));
+  EXPECT_EQ(found({vote(2, moved), vote(3, five), vote(4, five), vote(5, five)}), at(1));
+}
+
 TEST_F(a_cluster, names_nobody_for_a_slot_about_which_they_disagree) {
   auto one = before;
   one.ranges[0].last = 9;
