@@ -54,17 +54,19 @@ void measure_round_trip(client_state& state, const std::shared_ptr<node>& whom, 
   }
 }
 
-void read_info(client_state& state, const std::shared_ptr<node>& whom, const std::string& where, diagnosis& result) {
+// All of INFO; empty: it is hidden.
+std::string read_info(client_state& state, const std::shared_ptr<node>& whom, const std::string& where,
+                      diagnosis& result) {
   const auto reply = state.ask_all(whom, std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
     result.findings.push_back(
         {severity::warning, "E04",
          "INFO is denied, so version, role and eviction policy are not known: " + reply.as_error()->text,
          "allow it: ACL SETUSER USER +info"});
-    return;
+    return {};
   }
   const auto* info = reply.as_bulk();
-  if (!info) return;
+  if (!info) return {};
   result.server_version = resp::info_field(*info, "redis_version");
   result.role = resp::info_field(*info, "role");
   result.mode = resp::info_field(*info, "redis_mode");
@@ -73,15 +75,25 @@ void read_info(client_state& state, const std::shared_ptr<node>& whom, const std
                        .is_replaced = state.has_sentinels() || state.cluster(),
                        .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};
   for (auto& one : judge_info(where, *info, what)) result.findings.push_back(std::move(one));
+  return *info;
 }
 
-// Who trusts that nothing is forgotten has no quarantine that could miss it.
-void read_backlog(client_state& state, const std::shared_ptr<node>& whom, diagnosis& result) {
-  if (state.options().quarantine == quarantine_mode::trust_every_write_is_synced) return;
-  const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", "repl-backlog-ttl"})})[0];
+// Empty: the server does not tell.
+std::string setting(client_state& state, const std::shared_ptr<node>& whom, std::string_view name) {
+  const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", name})})[0];
   const auto* pair = reply.as_array();
   const auto* said = pair && pair->size() == 2 ? (*pair)[1].as_bulk() : nullptr;
-  const auto found = judge_backlog(said ? std::string_view{*said} : std::string_view{}, hold_of(state.options()));
+  return said ? *said : std::string{};
+}
+
+// Who trusts that nothing is forgotten has no quarantine that could miss it, and rests on the file instead.
+void read_settings(client_state& state, const std::shared_ptr<node>& whom, std::string_view info, diagnosis& result) {
+  std::optional<finding> found;
+  if (state.options().quarantine == quarantine_mode::on) {
+    found = judge_backlog(setting(state, whom, "repl-backlog-ttl"), hold_of(state.options()));
+  } else if (resp::info_field(info, "aof_enabled") == "1") {
+    found = judge_fsync(setting(state, whom, "appendfsync"));
+  }
   if (found) result.findings.push_back(*found);
 }
 
@@ -96,40 +108,6 @@ void judge_quarantine(client_state& state, diagnosis& result) {
   } catch (const error& e) {
     result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
                                "whether the server has forgotten locks cannot be seen: " + std::string{e.what()},
-                               e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
-  }
-}
-
-// Everything that a lock needs, done once on a name of its own: the ACL is tried, not read.
-void try_a_lock(client_state& state, diagnosis& result) {
-  acquire_options what;
-  const auto& durable = state.options().durability;
-  const auto least = durable.replicas > 0 ? 4 * durable.timeout : std::chrono::milliseconds{0};
-  what.ttl = std::min(std::max<std::chrono::milliseconds>(std::chrono::seconds{1}, least), state.options().max_ttl);
-  try {
-    auto held = state.acquire(probe, what, client_state::patience::once);
-    const auto outcome = held ? held->release() : release_outcome::unknown;
-    if (held && outcome != release_outcome::released) {
-      result.findings.push_back({severity::error, "", "a lock that was just taken could not be released", ""});
-    }
-  } catch (const error& e) {
-    const auto is_said = [&](std::string_view code) {
-      return std::any_of(result.findings.begin(), result.findings.end(),
-                         [&](const finding& f) { return f.code == code; });
-    };
-    if (e.code() == errc::quarantined) {
-      // Of a quorum it is also that its list of servers is not open yet, whatever was said of one of them.
-      if (!is_said("E23") || e.detail().why.find("is not open here yet") != std::string::npos)
-        result.findings.push_back({severity::error, "E23", "no lock is granted yet: " + std::string{e.what()},
-                                   "if its list is not open: holdfast quorum replace"});
-      return;
-    }
-    if (e.code() == errc::not_replicated && is_said("E24")) return;
-    result.findings.push_back({severity::error,
-                               e.code() == outcome::denied        ? "E04"
-                               : e.code() == errc::not_replicated ? "E24"
-                                                                  : "",
-                               "taking and releasing a lock fails: " + std::string{e.what()},
                                e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
   }
 }
@@ -165,13 +143,15 @@ void judge_cluster(client_state& state, diagnosis& result) {
     covered += one.slots;
     const std::string where = net::text_of(one.where);
     const std::size_t before = result.findings.size();
-    read_info(state, one.at, where, result);
-    read_backlog(state, one.at, result);
+    const auto info = read_info(state, one.at, where, result);
+    read_settings(state, one.at, info, result);
     for (std::size_t i = before; i < result.findings.size(); ++i) {
       auto& what = result.findings[i].what;
       if (!what.starts_with(where)) what.insert(0, where + ": ");
     }
-    if (one.replicas == 0) {
+    // CLUSTER SLOTS does not name a replica before something was written.
+    const auto connected = resp::info_field(info, "connected_slaves");
+    if (one.replicas == 0 && (connected.empty() || connected == "0")) {
       result.findings.push_back({severity::warning, "",
                                  fmt::format("{} has no replica: its {} slots stop with it", where, one.slots),
                                  "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
@@ -197,8 +177,8 @@ void diagnose_servers(client_state& state, diagnosis& result) {
   if (state.cluster()) {
     judge_cluster(state, result);
   } else {
-    read_info(state, servers.front(), result.endpoint, result);
-    read_backlog(state, servers.front(), result);
+    const auto info = read_info(state, servers.front(), result.endpoint, result);
+    read_settings(state, servers.front(), info, result);
   }
   if (state.has_sentinels()) {
     const auto& whom = state.sentinels();
@@ -222,7 +202,7 @@ diagnosis diagnose(client_state& state) {
     diagnose_servers(state, result);
   }
   if (result.worst() == severity::ok) {
-    result.findings.push_back({severity::ok, "", "locks can be taken, renewed and released", ""});
+    result.findings.push_back({severity::ok, "", "locks can be taken, renewed, waited for and released", ""});
   }
   return result;
 }

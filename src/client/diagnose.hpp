@@ -8,11 +8,13 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
-// The name that is tried. One for all who ask: its fence stays for a week, and a probe may ask every minute. Where
-// another one has it just now, that one tries for both.
+// The name that is tried. One for all who ask: its fence stays for a week, and a probe may ask every minute. Those who
+// ask at once try one after the other.
 constexpr auto probe = "holdfast-doctor";
 
 diagnosis diagnose(client_state&);
+// Takes a lock, renews it, lets another one wait for it and gives it back.
+void try_a_lock(client_state&, diagnosis& result);
 // Of a quorum: what is to be said of each of its servers.
 void diagnose_quorum(client_state&, diagnosis& result);
 

@@ -6,6 +6,7 @@
 #include "engine/quorum_question.hpp"
 #include "net/clock.hpp"
 #include "script/reply.hpp"
+#include "script/server_error.hpp"
 
 #include <fmt/format.h>
 
@@ -28,14 +29,33 @@ namespace {
 using severity = finding::severity;
 using namespace std::chrono_literals;
 
-// What each of them said, or why it said nothing, and who is too far off to count (core::out_of_step).
+// What each of them said, or why it said nothing, who is too far off to count (core::out_of_step), and what there is to
+// be said of each alone.
 struct roll_call {
   std::vector<std::string> troubles{};
   std::vector<std::optional<server_time>> clocks{};
   std::vector<bool> is_out{};
-  std::size_t voting = 0;
+  std::vector<diagnosis> alone{};
 
   std::size_t size() const { return troubles.size(); }
+  bool is_there(std::size_t node) const { return troubles[node].empty() && !is_out[node]; }
+  bool is_in_quarantine(std::size_t node) const { return alone[node].quarantine > 0ms; }
+  bool is_fit(std::size_t node) const { return is_there(node) && alone[node].worst() != severity::error; }
+  std::size_t voting() const {
+    return count([&](std::size_t node) { return is_fit(node) && !is_in_quarantine(node); });
+  }
+  // As soon as their quarantine is over.
+  std::size_t will_vote() const {
+    return count([&](std::size_t node) { return is_fit(node); });
+  }
+
+private:
+  template <class Test>
+  std::size_t count(Test is_one) const {
+    std::size_t n = 0;
+    for (std::size_t node = 0; node < size(); ++node) n += is_one(node) ? 1 : 0;
+    return n;
+  }
 };
 
 roll_call call_all(client_state& state) {
@@ -52,21 +72,46 @@ roll_call call_all(client_state& state) {
     out.clocks.push_back(said ? std::optional{said->now} : std::nullopt);
   }
   out.is_out = core::out_of_step(out.clocks, duration{state.options().max_ttl} / 2);
-  for (std::size_t i = 0; i < of.size(); ++i) out.voting += out.troubles[i].empty() && !out.is_out[i] ? 1 : 0;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    out.alone.push_back(out.troubles[i].empty() ? diagnose(*of.client_of(i)) : diagnosis{});
   return out;
 }
 
 // While a majority votes, locks are granted all the same.
 finding one_is_missing(const roll_call& of, std::string what, std::string repair, std::string_view fault) {
   const std::size_t majority = of.size() / 2 + 1;
-  if (of.voting < majority) {
+  if (of.will_vote() < majority) {
     return {severity::error, "E10", std::move(what),
             fmt::format("{}: no lock is granted while a majority of the {} {}", repair, of.size(), fault)};
   }
-  const std::size_t more = of.voting - majority + 1;
+  if (of.voting() < majority) {
+    return {severity::warning, "E10", std::move(what),
+            repair + ": no lock is granted until a majority is out of quarantine"};
+  }
+  const std::size_t more = of.voting() - majority + 1;
   return {severity::warning, "E10", std::move(what),
           more == 1 ? repair + ": when one more is down, no lock is granted"
                     : fmt::format("{}: when {} more are down, no lock is granted", repair, more)};
+}
+
+// Of a server that does not answer, or answers and will not serve us.
+finding one_is_silent(const roll_call& of, const std::string& name, const std::string& trouble) {
+  const auto code = script::classify(trouble).code;
+  auto what = name + ": " + trouble;
+  if (std::error_code{code} == outcome::denied)
+    return one_is_missing(of, std::move(what), "user and password are those of all of them", "does not vote");
+  if (code == errc::not_a_primary || trouble.find("role replica") != std::string::npos)
+    return one_is_missing(of, std::move(what), "REPLICAOF NO ONE, or another server in its place", "does not vote");
+  if (code == errc::server_loading) return one_is_missing(of, std::move(what), "wait for it", "does not vote");
+  return one_is_missing(of, std::move(what), "start it", "is down");
+}
+
+// What is wrong with one of them is no more than a warning while the others are enough.
+finding one_is_unfit(const roll_call& of, finding what) {
+  if (what.level != severity::error || of.will_vote() <= of.size() / 2) return what;
+  auto beside = one_is_missing(of, std::move(what.what), what.fix.empty() ? "look into its log" : what.fix, {});
+  beside.code = what.code;
+  return beside;
 }
 
 // The others: those that vote. Their clocks lie around the median.
@@ -88,7 +133,7 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
   const auto there = call_all(state);
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (!there.troubles[i].empty()) {
-      result.findings.push_back(one_is_missing(there, of.name(i) + ": " + there.troubles[i], "start it", "is down"));
+      result.findings.push_back(one_is_silent(there, of.name(i), there.troubles[i]));
       continue;
     }
     if (there.is_out[i]) {
@@ -96,17 +141,17 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
                                                of.name(i) + ": " + apart(there, i) + ", and its vote never counts",
                                                "run chrony or ntpd on all of them", "does not vote"));
     }
-    auto one = diagnose(*of.client_of(i));
+    const auto& one = there.alone[i];
     result.server_version = one.server_version;
     result.role = one.role;
     result.eviction_policy = one.eviction_policy;
     result.round_trip_median = std::max(result.round_trip_median, one.round_trip_median);
     result.round_trip_max = std::max(result.round_trip_max, one.round_trip_max);
     result.quarantine = std::max(result.quarantine, one.quarantine);
-    for (auto& f : one.findings) {
+    for (auto f : one.findings) {
       if (f.level == severity::ok) continue;
       f.what = of.name(i) + ": " + f.what;
-      result.findings.push_back(std::move(f));
+      result.findings.push_back(one_is_unfit(there, std::move(f)));
     }
   }
   result.mode = fmt::format("quorum of {}", of.size());

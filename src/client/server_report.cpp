@@ -107,7 +107,7 @@ void judge_persistence(std::string_view info, const relied_on& what, findings& o
   if (what.syncs_all && !has_file) {
     out.push_back({severity::warning, "",
                    "you trust that every write is synced, and it has no append-only file: a restart forgets all locks",
-                   "CONFIG SET appendonly yes, appendfsync always; or leave the quarantine on"});
+                   "CONFIG SET appendonly yes, and CONFIG SET appendfsync always; or leave the quarantine on"});
   }
 }
 
@@ -157,6 +157,17 @@ std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::
                   "locks; they may live for {} s (repl-backlog-ttl{})",
                   forgets_after.count(), least, said ? "" : ", if nobody changed it: CONFIG cannot be read"),
       fmt::format("CONFIG SET repl-backlog-ttl {}, or a smaller max_ttl", least)};
+}
+
+std::optional<finding> judge_fsync(std::string_view appendfsync) {
+  if (appendfsync == "always") return std::nullopt;
+  return finding{severity::warning, "",
+                 appendfsync.empty()
+                     ? "you trust that every write is synced, and whether appendfsync is 'always' cannot be read"
+                     : fmt::format("you trust that every write is synced, and appendfsync is '{}': when the machine "
+                                   "stops, locks are forgotten",
+                                   appendfsync),
+                 "CONFIG SET appendfsync always; or leave the quarantine on"};
 }
 
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what) {

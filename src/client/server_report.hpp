@@ -27,6 +27,9 @@ struct relied_on {
 // a replica for a time (P19, docs/decisions/0012-quarantine.md).
 std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::milliseconds hold);
 
+// `appendfsync`: as CONFIG GET says it; empty: it does not. For who trusts that every write is synced.
+std::optional<finding> judge_fsync(std::string_view appendfsync);
+
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
 
 }  // namespace detail

@@ -97,6 +97,12 @@ TEST(server_report, names_a_trust_that_is_not_deserved) {
   EXPECT_THAT(said_of("aof_enabled:1\r\n", {.syncs_all = true}), IsEmpty());
 }
 
+TEST(server_report, names_a_file_that_is_synced_later_than_it_is_trusted_to_be) {
+  EXPECT_FALSE(judge_fsync("always"));
+  EXPECT_THAT(judge_fsync("everysec")->what, HasSubstr("'everysec'"));
+  EXPECT_THAT(judge_fsync("")->what, HasSubstr("cannot be read"));
+}
+
 TEST(server_report, names_versions_with_known_holes) {
   for (const auto* old : {"6.2.19", "7.0.11", "7.2.10", "7.4.5", "8.0.3", "8.2.1"}) {
     EXPECT_THAT(said_of(std::string{"redis_version:"} + old + "\r\n"), ElementsAre(HasSubstr("CVE-")));

@@ -73,6 +73,8 @@ public:
   server_time last_not_after() const { return last_not_after_; }
   // Has it asked for a place in a line?
   bool was_in_line() const { return was_in_line_; }
+  // Did the line say that it was its turn? Else its own look found that.
+  bool was_called() const { return was_called_ || is_called_; }
   // So many tokens behind the granted one are ours too.
   int reserved() const { return reserved_; }
   // What is there instead, when it ended for that.

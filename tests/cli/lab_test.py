@@ -193,6 +193,8 @@ class Topologies(Lab):
             info = fields(ask(node, "CLUSTER", "INFO"))
             self.assertEqual((info["cluster_state"], info["cluster_slots_ok"], info["cluster_known_nodes"],
                               info["cluster_size"]), ("ok", "16384", "6", "3"))
+        # Before anything was written, when CLUSTER SLOTS does not name the replicas.
+        self.assertNotIn("has no replica", self.finish("doctor", "-u", lab["uri"]).out)
         # Each primary has been told that this is its first start: there is nothing to wait for.
         for name in "abcdefgh":
             run = self.finish("run", "-n", "-u", lab["uri"], self.lock + name, "true")

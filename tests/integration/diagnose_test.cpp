@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What diagnose() and `holdfast doctor` find: what a lock needs is tried, and of a quorum it is said whether the others
+// are enough.
+#include "integration/quorum_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using severity = finding::severity;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// How long round trips take is the test machine's affair.
+std::vector<finding> found_by(client locks) {
+  auto all = locks.diagnose().findings;
+  std::erase_if(all, [](const finding& f) { return f.what.find("round trips take") != std::string::npos; });
+  return all;
+}
+
+auto is(severity level, const std::string& code, const std::string& what, const std::string& fix) {
+  return AllOf(Field("level", &finding::level, level), Field("code", &finding::code, code),
+               Field("what", &finding::what, HasSubstr(what)), Field("fix", &finding::fix, HasSubstr(fix)));
+}
+
+// ---- one server ----
+
+class diagnosis_of_server : public on_redis {
+protected:
+  // By a user who may do all but that.
+  std::vector<finding> found_without(const std::string& rule) {
+    server_("ACL", "SETUSER", "app", "reset", "on", ">secret", "~*", "&*", "+@all", rule);
+    client_options how;
+    how.user = "app";
+    how.password = "secret";
+    return found_by(client{server_.unix_uri(), how});
+  }
+};
+
+TEST_F(diagnosis_of_server, that_lacks_nothing_is_good) {
+  EXPECT_THAT(found_without("+@all"), ElementsAre(is(severity::ok, "", "taken, renewed, waited for and released", "")));
+}
+
+TEST_F(diagnosis_of_server, that_cannot_renew_a_lock_is_an_error) {
+  EXPECT_THAT(found_without("-pexpire"), Contains(is(severity::error, "E04", "renewing a lock fails", "docs/acl.md")));
+}
+
+TEST_F(diagnosis_of_server, where_nobody_can_wait_is_an_error) {
+  for (const auto* rule : {"-zadd", "-hset", "-zscore"})
+    EXPECT_THAT(found_without(rule), ElementsAre(is(severity::error, "E04", "waiting in line", "docs/acl.md"))) << rule;
+}
+
+TEST_F(diagnosis_of_server, that_does_not_say_whose_turn_it_is_is_a_warning) {
+  for (const auto* rule : {"-publish", "-subscribe", "resetchannels"})
+    EXPECT_THAT(found_without(rule), ElementsAre(is(severity::warning, "E04", "not told of his turn", "+publish")))
+        << rule;
+}
+
+TEST_F(diagnosis_of_server, that_cannot_release_a_lock_is_an_error) {
+  EXPECT_THAT(found_without("-del"), ElementsAre(is(severity::error, "E04", "could not be released", "docs/acl.md")));
+}
+
+// Who died a moment ago has it for a while, and that all is well would be a guess.
+TEST_F(diagnosis_of_server, tries_also_when_another_one_has_just_tried) {
+  const auto before = make_client().acquire("holdfast-doctor", {.ttl = 500ms, .renew = renewal::none});
+  EXPECT_THAT(found_without("-publish"), ElementsAre(is(severity::warning, "E04", "not told of his turn", "+publish")));
+}
+
+TEST_F(diagnosis_of_server, that_refuses_writes_says_the_way_out) {
+  server_("CONFIG", "SET", "min-replicas-to-write", "1");
+  EXPECT_THAT(found_by(make_client()),
+              ElementsAre(is(severity::error, "E15", "NOREPLICAS", "min-replicas-to-write 0")));
+  server_("CONFIG", "SET", "min-replicas-to-write", "0");
+  server_("CONFIG", "SET", "maxmemory", "1");
+  EXPECT_THAT(found_by(make_client()), ElementsAre(is(severity::error, "E15", "OOM", "raise maxmemory")));
+}
+
+TEST_F(diagnosis_of_server, that_is_trusted_to_sync_every_write_must_do_so) {
+  client_options how;
+  how.quarantine = quarantine_mode::trust_every_write_is_synced;
+  const auto found = [&] { return found_by(client{server_.unix_uri(), how}); };
+  server_("CONFIG", "SET", "appendonly", "yes");
+  server_("CONFIG", "SET", "appendfsync", "everysec");
+  EXPECT_THAT(found(), ElementsAre(is(severity::warning, "", "appendfsync is 'everysec'", "appendfsync always")));
+  server_("CONFIG", "SET", "appendfsync", "always");
+  EXPECT_THAT(found(), ElementsAre(Field("level", &finding::level, severity::ok)));
+}
+
+// ---- a quorum ----
+
+class diagnosis_of_quorum : public with_quorum {
+protected:
+  std::vector<finding> found() const { return found_by(make(2s)); }
+};
+
+TEST_F(diagnosis_of_quorum, of_which_one_refuses_writes_is_a_warning) {
+  ask(0, {"CONFIG", "SET", "min-replicas-to-write", "1"});
+  EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E15", "NOREPLICAS",
+                                      "min-replicas-to-write 0: when one more is down, no lock is granted")));
+  ask(1, {"CONFIG", "SET", "min-replicas-to-write", "1"});
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(found(), Contains(is(severity::error, "E15", node(i).address + ": taking a lock fails", "to-write 0")));
+}
+
+TEST_F(diagnosis_of_quorum, does_not_say_to_start_who_is_there) {
+  ask(0, {"REPLICAOF", "127.0.0.1", "1"});
+  EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E10", "role replica", "REPLICAOF NO ONE")));
+  ask(0, {"REPLICAOF", "NO", "ONE"});
+  ask(1, {"ACL", "SETUSER", "default", ">secret", "resetpass", ">secret"});
+  EXPECT_THAT(found(), Contains(is(severity::warning, "E10", "NOAUTH", "password")));
+}
+
+// Who is in quarantine is no vote yet.
+TEST_F(diagnosis_of_quorum, of_which_one_is_down_and_one_in_quarantine_grants_nothing_for_now) {
+  lab_.kill(node(0));
+  EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E10", "refused", "when one more is down")));
+  lab_.kill(node(1));
+  lab_.restart(node(1), lab_data::dropped);
+  EXPECT_THAT(found(), AllOf(Contains(is(severity::warning, "E10", "refused", "until a majority is out of quarantine")),
+                             Contains(Field("code", &finding::code, "E23"))));
+}
+
+}  // namespace
+}  // namespace holdfast::test
