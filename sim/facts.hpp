@@ -96,8 +96,8 @@ struct script_run {
   // When it has run.
   const resp::value* reply = nullptr;
   std::vector<holder> after{};
-  // Names the waiter or holder that it runs for.
-  const std::string& owner() const { return args[0]; }
+  // Names the waiter or holder that it runs for. Empty: nobody.
+  std::string owner() const { return args.empty() ? std::string{} : std::string{args[0]}; }
 };
 
 // What is outside of the contract's assumptions, and so may be the reason for an overlap.

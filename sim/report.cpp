@@ -24,7 +24,7 @@ void print_counts(const char* title, const Counts& counts, const Names& names) {
 constexpr std::array<std::string_view, script::code_count + 1> codes{
     "done",   "mine",        "busy",       "late",         "spent",         "not_mine", "broken",
     "queued", "quarantine",  "wrong_kind", "bad_argument", "fence_too_far", "not_held", "changed_hands",
-    "line",   "not_in_line", "other_size", "other_quorum", "error"};
+    "line",   "not_in_line", "other_size", "other_quorum", "unseen",        "error"};
 
 }  // namespace
 

@@ -222,7 +222,8 @@ void world::note_lost_place(const script_run& run, std::size_t code) {
 void world::see(const script_run& run, int server) {
   seen_ = server;
   const auto code = code_of(*run.reply);
-  if (run.which == script::id::resize && code == 0) note_size(run);
+  constexpr std::size_t unseen = 18;
+  if (run.which == script::id::resize && (code == 0 || code == unseen)) note_size(run);
   note_lost_place(run, code);
   ++statistics_->replies[static_cast<std::size_t>(run.which)][code];
   mix(static_cast<std::uint64_t>(now().time_since_epoch().count()));

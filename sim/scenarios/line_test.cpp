@@ -11,18 +11,21 @@ using script::id;
 
 namespace {
 
-const std::vector<id> with_line{id::wait, id::look, id::release, id::leave};
+const std::vector<id> with_line{id::wait, id::look, id::release, id::leave, id::go_on};
 
-// So many waiters of one process, all before whoever waits by now. It was killed just now: nobody is silent yet.
-void a_crowd_is_killed(story& s, int count) {
+// So many waiters of one process, all before whoever waits by now, or all behind. It was killed just now: nobody is
+// silent yet.
+constexpr std::int64_t before_all = 0;
+constexpr std::int64_t behind_all = 9'000'000'000'000'000;
+void a_crowd_is_killed(story& s, int count, std::int64_t where = before_all) {
   const auto& keys = s.subject().keys;
   const auto time = s.operate({"TIME"});
   const auto micros = *(*time.as_array())[1].as_bulk();
   const auto now = *(*time.as_array())[0].as_bulk() + std::string(6 - micros.size(), '0') + micros;
   s.operate({"HSET", keys.waiters(), "hf:wake:killed", now});
   for (int i = 0; i < count; ++i) {
-    const auto id = std::string(28, 'd') + std::to_string(1000 + i);
-    s.operate({"ZADD", keys.line(), std::to_string(i), id});
+    const auto id = std::string(28, where == before_all ? 'd' : 'e') + std::to_string(1000 + i);
+    s.operate({"ZADD", keys.line(), std::to_string(where + i), id});
     s.operate({"HSET", keys.waiters(), id, "v1|hf:wake:killed|s|10000|1000|0|0|" + now + "|x|"});
   }
 }
@@ -163,6 +166,7 @@ TEST(the_line, P2_behind_more_dead_than_one_script_sees_somebody_goes_on) {
     for (int i = 100; i < 360; ++i) {
       s.operate({"ZADD", s.subject().keys.line(), std::to_string(i), std::string(29, 'd') + std::to_string(i)});
     }
+    s.a.replies_are_held_back(1s);  // So that it does not go on itself.
     s.a.releases();
     s.within(100ms, "B goes on behind 260 dead entries, which one script sees", [&] { return s.b.holds(); });
   });
@@ -181,6 +185,38 @@ TEST(the_line, P2_behind_a_crowd_of_one_killed_process_somebody_goes_on) {
   });
 }
 
+TEST(the_line, P2_between_the_dead_whom_nobody_finds_the_releaser_lets_the_line_go_on) {
+  const rule about{.opposite = "whoever released is not told that there was more of the line than was seen",
+                   .broken = "expected",
+                   .texts = {{with_line, "return is_unseen and {18, now} or now", "return now"}}};
+  play(about, [](story& s) {
+    a_holds(s);
+    waits(s, s.b);
+    a_crowd_is_killed(s, 600);
+    a_crowd_is_killed(s, 20, behind_all);
+    s.a.releases();
+    s.within(100ms, "B has it, whom no script finds among the dead", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(the_line, P2_a_try_finds_out_whether_more_dead_than_one_script_sees_are_all_of_the_line) {
+  const rule about{.opposite = "a try ends when it has not seen all of the line",
+                   .broken = "expected",
+                   .texts = {{{id::wait}, "if more then\nreturn {18, now}", "if more then\nreturn {14, now}"}}};
+  play(about, [](story& s) {
+    a_holds(s);
+    waits(s, s.b);
+    a_crowd_is_killed(s, 600);
+    s.b.is_killed();
+    s.passes(50ms);
+    s.a.replies_are_held_back(1s);  // As above.
+    s.a.releases();
+    s.passes(5ms);
+    s.c.tries();
+    s.within(50ms, "C gets the lock that only the dead wait for", [&] { return s.c.holds(); });
+  });
+}
+
 TEST(the_line, C7_nobody_overtakes_those_who_were_not_seen) {
   const rule about{.opposite = "who sees nobody live in the part of the line that one script sees takes the lock",
                    .broken = "expected",
@@ -191,6 +227,7 @@ TEST(the_line, C7_nobody_overtakes_those_who_were_not_seen) {
     waits(s, s.b);
     a_crowd_is_killed(s, 600);
     s.b.messages_are_held_back(50ms);
+    s.a.replies_are_held_back(1s);  // As above.
     s.a.releases();
     s.passes(5ms);
     s.c.waits();

@@ -247,6 +247,11 @@ bool command_connection::had_contact() {
   return channel().was_ever_ready();
 }
 
+bool command_connection::is_going_on() {
+  const auto held = locked();
+  return channel().is_going_on();
+}
+
 core::server_clock command_connection::server_clock() {
   const auto held = locked();
   return channel().clock();

@@ -75,6 +75,8 @@ public:
   // Sends it on the present connection, if there is one; nobody hears of the answer. It cannot overtake what was sent
   // before on that connection.
   void send_and_forget(const script::command& what);
+  // A release that was answered lets a line go on just now.
+  bool is_going_on();
   core::server_clock server_clock();
   // What the server said last of a quarantine that still lasts.
   std::optional<engine::quarantine> quarantine();

@@ -47,7 +47,8 @@ void node::start(const std::shared_ptr<async_call>& what) {
 // The deputy last, because a hint that it reads may let the keeper release something sooner.
 void node::close(duration at_most, bool wait) noexcept {
   keeper_->close(at_most, wait);
-  deputy_->close(wait ? duration{0} : at_most, wait);
+  const bool has_nothing_to_do = wait && !commands_->is_going_on();
+  deputy_->close(has_nothing_to_do ? duration{0} : at_most, wait);
 }
 
 void node::look_around() {

@@ -217,6 +217,14 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_lined&) {
   hear(now, sent_at, was_busy{});
 }
 
+// Whoever it passed over is seen no more: behind a crowd of the dead a few of these find out whether the lock is free.
+// The owner id serves again, because nothing came of it.
+void acquire_call::hear(time_point now, time_point sent_at, const was_unseen&) {
+  if (!only_once_) return hear(now, sent_at, was_lined{});
+  place_ = place::entering;
+  schedule_ask(now, now);
+}
+
 void acquire_call::hear(time_point now, time_point sent_at, const was_queued& what) {
   place_ = place::in_line;
   is_unanswered_ = false;  // Whatever became of earlier copies: this is where we stand.

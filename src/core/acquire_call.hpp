@@ -38,7 +38,8 @@ struct was_unreplicated {   // Granted, but too few replicas have it, or nobody 
 };
 struct was_left {};  // What was to be given back is.
 struct was_busy {};
-struct was_lined {};  // Free, but somebody may be in line to take it.
+struct was_lined {};   // Free, but somebody may be in line to take it.
+struct was_unseen {};  // A try saw nobody live in line, and not all of it.
 struct was_queued {
   server_time at;  // The server's, at the answer.
   std::uint64_t ticket;
@@ -51,8 +52,9 @@ struct was_refused {
   errc code;
   bool passes;  // By itself, so that asking again makes sense.
 };
-using acquire_answer = std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_unreplicated, was_left,
-                                    was_busy, was_lined, was_queued, was_not_in_line, was_late, was_spent, was_refused>;
+using acquire_answer =
+    std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_unreplicated, was_left, was_busy, was_lined,
+                 was_unseen, was_queued, was_not_in_line, was_late, was_spent, was_refused>;
 
 // Can we be told? Pending: the subscription is on its way.
 enum class hearing { pending, yes, no };
@@ -215,6 +217,7 @@ private:
   void hear(time_point now, time_point sent_at, const was_left&);
   void hear(time_point now, time_point sent_at, const was_busy&);
   void hear(time_point now, time_point sent_at, const was_lined&);
+  void hear(time_point now, time_point sent_at, const was_unseen&);
   void hear(time_point now, time_point sent_at, const was_queued&);
   void hear(time_point now, time_point sent_at, const was_not_in_line&);
   void hear(time_point now, time_point sent_at, const was_late&);

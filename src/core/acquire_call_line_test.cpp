@@ -55,6 +55,30 @@ TEST(acquire_call_line, a_try_on_a_lock_with_a_line_asks_the_line_once_P2) {
   EXPECT_TRUE(c.left_behind().empty());
 }
 
+// P2: behind more dead than one script sees it asks again, with the same id, until the line has said yes or no.
+TEST(acquire_call_line, a_try_that_has_not_seen_all_of_the_line_asks_again_P2) {
+  course c{once()};
+  const auto me = c.asks();
+  c.hears(was_unseen{});  // Of a counted kind, which asks the line at once.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(c.stands(), me);
+    EXPECT_TRUE(c.stood->only_try);
+    c.hears(was_unseen{});
+  }
+  EXPECT_EQ(c.stands(), me);
+  c.hears(was_lined{});
+  EXPECT_TRUE(c.is_busy());
+  EXPECT_TRUE(c.left_behind().empty());
+}
+
+TEST(acquire_call_line, who_waits_stands_in_a_line_that_it_has_not_seen_P2) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_unseen{});
+  c.stands();
+  EXPECT_FALSE(c.stood->only_try);
+}
+
 // P1, P6: an entry names our channel only after the server said that we hear it; but a server that does not say so
 // must not keep us out.
 TEST(acquire_call_line, waits_for_the_subscription_but_not_long_P1_P6) {

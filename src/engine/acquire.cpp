@@ -251,6 +251,7 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         },
                         [](const script::busy&) -> core::acquire_answer { return core::was_busy{}; },
                         [](const script::lined&) -> core::acquire_answer { return core::was_lined{}; },
+                        [](const script::unseen&) -> core::acquire_answer { return core::was_unseen{}; },
                         [&](const script::queued& q) -> core::acquire_answer {
                           missing = q.missing;
                           return core::was_queued{parsed->now, q.ticket, q.look_in};

@@ -115,16 +115,20 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   // would be sent again after the release (C6).
   const auto* error = reply.as_error();
   if (error && settings_.redirected && is_redirection(error->text)) settings_.redirected();
-  if (error && answered.what && error->text.starts_with("NOSCRIPT")) {
+  if (error && answered.what && !answered.is_text && error->text.starts_with("NOSCRIPT")) {
     auto& text_sent = text_sent_[static_cast<std::size_t>(answered.what->script)];
     const bool is_on_its_way = text_sent > answered.number;
     script::append(output_, *answered.what, is_on_its_way ? script::call::by_digest : script::call::by_text);
     if (answered.from) --answered.from->open_requests_;
-    if (is_on_its_way) return push(answered.from, answered.sent_at, std::move(answered.what), answered.is);
-    push(answered.from, answered.sent_at, std::nullopt, answered.is);
+    push(answered.from, answered.sent_at, std::move(answered.what), answered.is);
+    open_.back().times = answered.times;
+    if (answered.times > 0) ++going_on_;
+    if (is_on_its_way) return;
+    open_.back().is_text = true;
     text_sent = sent_;
     return;
   }
+  let_line_go_on(now, answered, reply);
   if (!answered.from) return;
   --answered.from->open_requests_;
   if (answered.is == slot::sort::durable) {
@@ -133,6 +137,18 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
     return;
   }
   answered.from->on_reply(now, answered.sent_at, reply);
+}
+
+// At once, because nobody else may be there to do it before a heartbeat. Each time others are seen, and somebody who
+// has it or will take it ends it; `most_times` are ten thousands.
+void channel::let_line_go_on(time_point now, const slot& answered, const resp::value& reply) {
+  constexpr unsigned char most_times = 255;
+  if (!answered.what || answered.times == most_times || !script::goes_on(*answered.what, reply)) return;
+  auto next = script::go_on(*answered.what);
+  if (!next) return;
+  send_and_forget(now, *std::move(next));
+  open_.back().times = static_cast<unsigned char>(answered.times + 1);
+  ++going_on_;
 }
 
 // ---- replicas ----
@@ -320,7 +336,7 @@ void channel::load(time_point now, script::id what) {
 }
 
 void channel::push(reply_sink* from, time_point sent_at, std::optional<script::command> what, slot::sort is) {
-  open_.push_back({from, sent_at, std::move(what), ++sent_, is});
+  open_.push_back({.from = from, .sent_at = sent_at, .what = std::move(what), .number = ++sent_, .is = is});
   if (is == slot::sort::durable) owes_wait_ = true;
   if (!from) return;
   ++from->open_requests_;
@@ -330,6 +346,7 @@ void channel::push(reply_sink* from, time_point sent_at, std::optional<script::c
 channel::slot channel::pop() {
   slot first = std::move(open_.front());
   open_.pop_front();
+  if (first.times > 0) --going_on_;
   return first;
 }
 

@@ -85,6 +85,9 @@ protected:
 //                  |                 |                      | help: cut               |
 //  NOSCRIPT        | sent by text, with a WAIT of its own, whatever the first one says    | on_cut
 //
+// Who frees a lock whose line is longer than one script sees is answered so, and lets it go on at once, again and again
+// until somebody has it (src/script/go_on.lua): the channel does that by itself, whoever asked. Nobody waits for it.
+//
 // A request that nobody waits for any more keeps its slot: its late reply is matched and dropped (P30). So one caller's
 // time-out never ends the connection of the others; only silence does, after max(3 x p99, 500 ms). While WAIT is the
 // next to be answered its own time comes on top, and what stood behind it says nothing about round trips.
@@ -135,6 +138,8 @@ public:
   bool is_closed() const { return state_ == state::closed; }
   bool was_ever_ready() const { return was_ever_ready_; }
   bool has_open_requests() const { return !open_.empty(); }
+  // It lets a line go on just now.
+  bool is_going_on() const { return going_on_ > 0; }
   std::size_t open_requests() const { return open_.size(); }
   const connection_failure& last_failure() const { return last_failure_; }
   int connect_attempts() const { return connect_attempts_; }
@@ -224,9 +229,11 @@ private:
     enum class sort : unsigned char { plain, durable, wait };
     reply_sink* from;  // Null: forgotten.
     time_point sent_at;
-    std::optional<script::command> what;  // To send it again after NOSCRIPT.
+    std::optional<script::command> what;  // To send it again after NOSCRIPT, and for the line to go on behind it.
     std::uint64_t number;                 // On this connection.
     sort is;
+    bool is_text = false;     // It was sent by its text, so that the server knows it.
+    unsigned char times = 0;  // So often has the line been let go on before.
   };
   // Answered, and not yet by WAIT.
   struct kept {
@@ -242,6 +249,7 @@ private:
   void on_epoch(time_point now, time_point sent_at, const resp::value& reply);
   void ask_epoch(time_point now);
   void mind_quarantine(time_point now, script::command& what, hope what_for);
+  void let_line_go_on(time_point now, const slot& answered, const resp::value& reply);
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
@@ -277,6 +285,7 @@ private:
   std::deque<kept> kept_;
   confirmation confirmed_;
   bool owes_wait_ = false;
+  int going_on_ = 0;
   time_point wait_ended_at_{};  // The last one.
   time_point came_at_ = never;  // What is being given out, if it was kept.
   std::uint64_t sent_ = 0;

@@ -216,6 +216,70 @@ TEST_F(channel_test, a_forgotten_request_is_not_sent_again_after_NOSCRIPT_C6) {
   EXPECT_FALSE(wire.has_open_requests());
 }
 
+// ---- a line that one script does not see to its end ----
+
+const auto unseen = [](server_time at) { return list({integer(18), stamp(at)}); };
+
+TEST_F(channel_test, lets_the_line_go_on_until_somebody_has_it_P2) {
+  connect();
+  recorder a;
+  wire.send(server.now, a_release(), a);
+  server.take();
+  server.say(unseen(server.clock));
+  EXPECT_THAT(a.own, ElementsAre("?")) << "it is done, and need not wait for that";
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(wire.is_going_on());
+    EXPECT_THAT(server.take_names(), ElementsAre("go_on"));
+    server.say(unseen(server.clock));
+  }
+  EXPECT_THAT(server.take_names(), ElementsAre("go_on"));
+  server.say(stamp(server.clock));
+  EXPECT_THAT(server.take(), IsEmpty());
+  EXPECT_FALSE(wire.is_going_on());
+  EXPECT_FALSE(wire.has_open_requests());
+  EXPECT_EQ(a.own.size(), 1u);
+}
+
+TEST_F(channel_test, lets_the_line_go_on_by_text_where_the_server_does_not_know_it_P2_H28) {
+  connect();
+  wire.send_and_forget(server.now, a_release());
+  server.say(refusal("NOSCRIPT No matching script."));
+  server.take();
+  server.say(unseen(server.clock));
+  EXPECT_THAT(server.take_names(), ElementsAre("go_on"));
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take_names(), ElementsAre("go_on by text"));
+  EXPECT_TRUE(wire.is_going_on());
+  server.say(unseen(server.clock));
+  EXPECT_THAT(server.take_names(), ElementsAre("go_on"));
+  server.say(refusal("ERR no"));
+  EXPECT_THAT(server.take(), IsEmpty());
+  EXPECT_FALSE(wire.is_going_on());
+}
+
+TEST_F(channel_test, does_not_let_the_line_go_on_for_ever_P2) {
+  connect();
+  wire.send_and_forget(server.now, a_release());
+  int times = -1;
+  while (!server.take().empty() && times < 1000) {
+    ++times;
+    server.say(unseen(server.clock));
+  }
+  EXPECT_EQ(times, 255);
+  EXPECT_FALSE(wire.is_going_on());
+}
+
+TEST_F(channel_test, does_not_let_the_line_go_on_without_a_connection_P2) {
+  connect();
+  wire.send_and_forget(server.now, a_release());
+  server.say(unseen(server.clock));
+  EXPECT_TRUE(wire.is_going_on());
+  server.cut();
+  EXPECT_FALSE(wire.is_going_on());
+  server.connect();
+  EXPECT_THAT(server.take(), IsEmpty());
+}
+
 // ---- the server's clock ----
 
 TEST_F(channel_test, knows_the_servers_time_from_the_greeting_on) {

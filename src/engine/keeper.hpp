@@ -176,7 +176,7 @@ public:
   time_point wake_at() const;
 
   bool is_idle() const { return leases_.empty() && releases_.empty(); }
-  bool has_background_releases() const { return !releases_.empty(); }
+  bool has_background_releases() const { return !releases_.empty() || channel_.is_going_on(); }
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;

@@ -19,7 +19,7 @@
 --
 -- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only its expiry is
 -- the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
-local is_sharded, tell, next_stamp, write_fence, mark_spent, grant, go_on_at, advance
+local is_sharded, tell, next_stamp, write_fence, mark_spent, grant, go_on_at, advance, done
 
 local silent_us = 6000000 -- One look missed: others go first (P3).
 local dead_us = 16500000  -- Three looks missed: out of the line (P1).
@@ -27,6 +27,7 @@ local most_grants = 16
 local most_seen = 256
 local most_behind = 32
 local most_passed = 64
+local is_unseen = false -- There may be room for somebody whom advance did not see.
 
 is_sharded = function(channel)
   return sub(channel, -1) == '}'
@@ -222,9 +223,10 @@ end
 --   kept   there may be room, but it belongs to somebody live in line, or may: who cannot be told, and takes it with
 --          its next look; who needs more room than there is now; or who has not been seen (C7)
 -- Who needs more than there can ever be is taken out of the line, and looks.
--- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on. Whoever is
--- not there is passed over. Behind 64 of those it is taken out, or each look would see the same ones and nobody behind
--- them; it comes back to its place when it looks (P7).
+-- It makes 16 grants and sees 256 entries at most; then it tells the next one to look, and that one goes on; and so
+-- does whoever asked (done()), because the one that is told may be dead. Whoever is not there is passed over. Behind 64
+-- of those it is taken out, or each look would see the same ones and nobody behind them; it comes back to its place
+-- when it looks (P7).
 advance = function(me)
   local rank, seen, grants, asked, is_end = 0, 0, 0, 4, false
   local token, first_silent, offered, head, standby
@@ -296,6 +298,7 @@ advance = function(me)
   end
 
   local more = not head and is_free() and (grants == most_grants or not is_end)
+  is_unseen = more
   if grants == 0 and not head and not more and first_silent and first_silent.told == 's' and
     has_room(first_silent) and listens(first_silent) then
     if offer(first_silent) then
@@ -319,4 +322,9 @@ advance = function(me)
     end
   end
   return token, more, head ~= nil or grants == most_grants or more
+end
+
+-- What a script answers that has done its work: that alone, or that whoever asked shall let the line go on (go_on.lua).
+done = function()
+  return is_unseen and {18, now} or now
 end

@@ -13,6 +13,7 @@
 -- ARGV[5]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               broken, by this call or an earlier one
+--          {18, now}         the same, and there may be somebody in line who was not seen: go_on.lua goes on
 --          {9, now, type}    wrong kind: no lock of ours; `string` for a foreign value, else the type. Nothing changed
 --          {10, now, what}   bad argument
 --          {12, now}         not held: nothing to break
@@ -100,4 +101,4 @@ mark_spent(sub(holder, 4, 35), last)
 if mode == 'now' and not ARGV[5] then
   advance(nil)
 end
-return now
+return done()

@@ -69,4 +69,4 @@ mark_spent(owner, last)
 if mode == 'now' and not ARGV[5] then
   advance(nil)
 end
-return now
+return done()

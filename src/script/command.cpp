@@ -195,6 +195,43 @@ command write_record(std::string_view prefix, const quorum_record& record, std::
   return {id::quorum_record, {quorum_key(prefix)}, {text_of(record), std::string{before}}};
 }
 
+std::optional<command> go_on(const command& behind) {
+  // All of them begin with the keys of a line: holder, fence, line, waiters, and of a counted kind holders.
+  constexpr std::size_t of_exclusive = 4;
+  constexpr std::size_t of_counted = 5;
+  const auto with = [&](id script, std::size_t keys) -> std::optional<command> {
+    if (behind.keys.size() < keys) return std::nullopt;
+    return command{script, {behind.keys.begin(), behind.keys.begin() + static_cast<std::ptrdiff_t>(keys)}, {}};
+  };
+  switch (behind.script) {
+    case id::release:
+    case id::leave:
+    case id::break_lock:
+    case id::go_on: return with(id::go_on, of_exclusive);
+    case id::wait_counted:
+    case id::look_counted:
+    case id::leave_counted:
+    case id::release_counted:
+    case id::break_counted:
+    case id::downgrade:
+    case id::resize:
+    case id::go_on_counted: return with(id::go_on_counted, of_counted);
+    case id::acquire:
+    case id::renew:
+    case id::inspect:
+    case id::wait:  // Of these a grant leaves no room, and a try goes on by itself.
+    case id::look:
+    case id::renew_counted:
+    case id::epoch:
+    case id::vote:
+    case id::raise:
+    case id::quorum_record:
+    case id::vote_counted:
+    case id::raise_counted: break;
+  }
+  return std::nullopt;
+}
+
 bool may_grant(const command& what) {
   switch (what.script) {
     case id::acquire:
@@ -222,6 +259,8 @@ void keep_quarantine(command& what) {
     case id::release_counted:
     case id::leave:
     case id::leave_counted:
+    case id::go_on:
+    case id::go_on_counted:
     case id::break_lock:
     case id::break_counted:
     case id::downgrade:

@@ -104,6 +104,9 @@ command inspect_vote(const lock_keys& keys, std::string_view prefix, const quoru
 // Writes a server's record over `before`; over none, if that is empty.
 command write_record(std::string_view prefix, const quorum_record& record, std::string_view before);
 
+// Lets the line go on where `behind` had to stop (goes_on() of its reply). Empty: it is about no line.
+std::optional<command> go_on(const command& behind);
+
 // Could the answer to it be a grant?
 bool may_grant(const command& what);
 // Does nothing change by it that anybody asks for?

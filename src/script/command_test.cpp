@@ -158,6 +158,21 @@ TEST(command, a_vote_for_a_lock_says_where_its_asker_stands) {
             (strings{somebody_hex, "10000", "0", "60000", "ann", "0", "0000000000000007", "v1|1|open|a:1", "h"}));
 }
 
+TEST(command, goes_on_with_the_keys_of_the_line_P2) {
+  const auto behind_release = go_on(release(some_keys, somebody, fencing_token{7}));
+  ASSERT_TRUE(behind_release);
+  EXPECT_EQ(behind_release->script, id::go_on);
+  EXPECT_EQ(behind_release->keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters"}));
+  EXPECT_TRUE(behind_release->args.empty());
+  EXPECT_EQ(go_on(*behind_release)->keys, behind_release->keys);
+  const auto behind_break = go_on(break_lock(shared_keys, fencing_token{7}, break_mode::immediately, "op", "why"));
+  ASSERT_TRUE(behind_break);
+  EXPECT_EQ(behind_break->script, id::go_on_counted);
+  EXPECT_EQ(behind_break->keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:holders"}));
+  EXPECT_FALSE(go_on(renew(some_keys, somebody, fencing_token{7}, 10s)));
+  EXPECT_FALSE(go_on({id::release, {"hf:{x}"}, {}}));
+}
+
 TEST(command, is_sent_by_digest_or_by_text) {
   for (const auto how : {call::by_digest, call::by_text}) {
     std::string bytes;

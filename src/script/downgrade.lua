@@ -11,6 +11,7 @@
 -- ARGV[3]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               it reads now, under the same token; or it did already
+--          {18, now}         the same, and there may be somebody in line who was not seen: go_on.lua goes on
 --          {5, now}          not ours: no such hold, or another token. Nothing was changed
 --          {10, now, what}   bad argument
 --
@@ -40,4 +41,4 @@ read_only(owner)
 if not ARGV[3] and not is_odd then
   advance(nil)
 end
-return now
+return done()

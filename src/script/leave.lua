@@ -10,6 +10,7 @@
 -- ARGV[2]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               it stood in line or held the lock, and does not any more
+--          {18, now}         the same, and there may be somebody in line who was not seen: go_on.lua goes on
 --          {5, now}          nothing of it was there
 --          {10, now, what}   bad argument
 --
@@ -50,6 +51,6 @@ if is_free() and not wrong and not is_odd and (token or was_waiting) and not ARG
   advance(nil)
 end
 if token or was_waiting then
-  return now
+  return done()
 end
 return {5, now}

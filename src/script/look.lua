@@ -15,7 +15,7 @@
 -- ARGV[6]  KIND, as in counted.lua: what the caller takes the name for (of a counted kind), else empty or absent
 -- ARGV[7..] owner ids of others of the process that wait in this line, 256 at most: those that it looks for, too
 --
--- Returns  {0, now, token}             granted
+-- Returns  {0, now, token, [1]}        granted, as in wait.lua
 --          {1, now, token, ttl}        mine: the line had granted it; this is the claim. It lives its ttl from now on
 --          {3, now}                    late: not_after has passed; this copy had no effect
 --          {7, now, ticket, ahead, look_ms, value, pttl, [missing]}
@@ -104,7 +104,7 @@ local token, more
 if is_free() and not is_quarantine then
   token, more = advance(owner)
   if token then
-    return {0, now, token}
+    return {0, now, token, more and 1 or nil}
   end
 end
 -- Its own wait may have run out by the server's clock: then advance has taken it out.

@@ -10,6 +10,7 @@
 -- ARGV[3]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               released: it was ours, and is free or the next one's
+--          {18, now}         the same, and there may be somebody in line who was not seen: go_on.lua goes on
 --          {5, now}          not ours: no such lock, or another's. The lock was not changed
 --          {10, now, what}   bad argument
 --
@@ -57,4 +58,4 @@ end
 if not ARGV[3] then
   advance(nil)
 end
-return now
+return done()

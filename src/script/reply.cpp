@@ -81,6 +81,14 @@ private:
   const resp::value::array* all_ = nullptr;  // Of the reply that is being parsed.
 };
 
+// It is done, whether or not the line is to go on.
+bool is_done(const answer& a) { return a.lone() || (a.what == code::unseen && a.has(0)); }
+
+// Granted, and there may be room for others.
+bool is_granted_and_goes_on(const answer& a) {
+  return a.what == code::done && a.has(2) && a.field(1).as_integer() && *a.field(1).as_integer() == 1;
+}
+
 // The text up to the next `|`, which is taken too; nullopt without one.
 std::optional<std::string_view> take_field(std::string_view& rest) {
   const auto bar = rest.find('|');
@@ -243,7 +251,7 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
   }
   switch (a->what) {
     case code::done:
-      if (a->has(1) && a->text(0)) {
+      if ((a->has(1) || is_granted_and_goes_on(*a)) && a->text(0)) {
         if (const auto token = token_of(*a->text(0))) return acquire_reply{a->now, granted{*token}};
       }
       return std::nullopt;
@@ -279,6 +287,9 @@ std::optional<acquire_reply> parse_acquire(const resp::value& reply) {
       return std::nullopt;
     case code::line:
       if (a->has(0)) return acquire_reply{a->now, lined{}};
+      return std::nullopt;
+    case code::unseen:
+      if (a->has(0)) return acquire_reply{a->now, unseen{}};
       return std::nullopt;
     case code::not_in_line:
       if (a->has(0)) return acquire_reply{a->now, not_in_line{}};
@@ -335,7 +346,7 @@ std::optional<renew_reply> parse_renew(const resp::value& reply) {
 std::optional<release_reply> parse_release(const resp::value& reply) {
   const auto a = answer::of(reply);
   if (!a) return std::nullopt;
-  if (a->lone()) return release_reply{a->now, release_answer::released};
+  if (is_done(*a)) return release_reply{a->now, release_answer::released};
   if (a->what == code::not_mine && a->has(0)) return release_reply{a->now, release_answer::not_mine};
   return std::nullopt;
 }
@@ -373,7 +384,7 @@ std::optional<inspect_reply> parse_inspect(const resp::value& reply) {
 std::optional<change_reply> parse_change(const resp::value& reply) {
   const auto a = answer::of(reply);
   if (!a) return std::nullopt;
-  if (a->lone()) return change_reply{a->now};
+  if (is_done(*a)) return change_reply{a->now};
   if (a->what == code::wrong_kind && a->has(1) && a->text(0)) return change_reply{a->now, *a->text(0)};
   return std::nullopt;
 }
@@ -381,7 +392,7 @@ std::optional<change_reply> parse_change(const resp::value& reply) {
 std::optional<break_reply> parse_break(const resp::value& reply) {
   const auto a = answer::of(reply);
   if (!a) return std::nullopt;
-  if (a->lone()) return break_reply{a->now, break_answer::broken};
+  if (is_done(*a)) return break_reply{a->now, break_answer::broken};
   if (a->what == code::wrong_kind && a->has(1) && a->text(0)) return break_reply{a->now, break_answer::foreign};
   if (a->what == code::not_held && a->has(0)) return break_reply{a->now, break_answer::not_held};
   if (a->what == code::changed_hands && a->has(0)) return break_reply{a->now, break_answer::changed_hands};
@@ -407,6 +418,14 @@ std::optional<epoch_reply> parse_epoch(const resp::value& reply) {
   if (!remaining || !ago || remaining->count() < 1 || ago->count() < 0) return std::nullopt;
   if (!is_promotion && *a->text(2) != "restart") return std::nullopt;
   return epoch_reply{a->now, quarantined{*remaining, *ago, is_promotion}};
+}
+
+bool goes_on(const command& asked, const resp::value& reply) {
+  const auto a = answer::of(reply);
+  if (!a) return false;
+  if (is_granted_and_goes_on(*a)) return true;
+  const bool is_try = asked.script == id::wait || asked.script == id::wait_counted;
+  return a->what == code::unseen && a->has(0) && !is_try;
 }
 
 std::optional<server_time> server_time_in(const resp::value& reply) {

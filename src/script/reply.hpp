@@ -22,6 +22,8 @@
 
 namespace holdfast::script {
 
+struct command;
+
 enum class code : int {
   done = 0,            // Granted, renewed, released, broken.
   mine = 1,            // acquire: this owner id holds it already (a retry after a lost reply).
@@ -41,8 +43,9 @@ enum class code : int {
   not_in_line = 15,    // look: no such entry.
   other_size = 16,     // wait, look, vote: the semaphore has another size than the caller says, or than it wants.
   other_quorum = 17,   // vote, renew, quorum_record: the server belongs to another list of servers.
+  unseen = 18,         // Done, or a try: there may be room for somebody in line who was not seen.
 };
-inline constexpr std::size_t code_count = 18;
+inline constexpr std::size_t code_count = 19;
 
 // What a holder key says. For a foreign value (plain naming) or an unknown vN| only `foreign` is set.
 struct holder {
@@ -87,6 +90,7 @@ struct queued {
   std::vector<std::size_t> missing{};
 };
 struct lined {};
+struct unseen {};  // A try saw as much of the line as one script does, and nobody who is there.
 struct not_in_line {};
 struct other_size {
   int size;  // What the server keeps.
@@ -94,8 +98,8 @@ struct other_size {
 
 struct acquire_reply {
   server_time now;
-  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, queued, lined, not_in_line,
-               other_size>
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, queued, lined, unseen,
+               not_in_line, other_size>
       what;
 };
 // Of acquire, wait and look.
@@ -178,6 +182,10 @@ struct epoch_reply {
   std::optional<quarantined> what{};  // Empty: nothing to wait for.
 };
 std::optional<epoch_reply> parse_epoch(const resp::value&);
+
+// Shall whoever was answered this let the line go on (go_on()), because the script that it asked could not see all of
+// it? A try that was not granted anything asks again instead.
+bool goes_on(const command& asked, const resp::value& reply);
 
 // The server's clock, whatever the reply says otherwise. Empty: an error, or no reply of ours.
 std::optional<server_time> server_time_in(const resp::value&);

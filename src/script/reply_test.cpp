@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script/reply.hpp"
 
+#include "script/command.hpp"
+
 #include <gtest/gtest.h>
 
 namespace holdfast::script {
@@ -405,6 +407,29 @@ TEST(inspect_reply, a_break_record_of_unknown_form_is_none) {
 
 TEST(inspect_reply, names_a_wrong_type) {
   EXPECT_EQ(parse_inspect(coded(code::wrong_kind, {"list"s})).value().wrong_kind, "list");
+}
+
+// Done as ever; whoever reads it lets the line go on.
+TEST(goes_on, where_a_script_has_not_seen_all_of_the_line_P2) {
+  const auto unseen = coded(code::unseen);
+  EXPECT_EQ(parse_release(unseen).value().what, release_answer::released);
+  EXPECT_EQ(parse_break(unseen).value().what, break_answer::broken);
+  EXPECT_TRUE(parse_change(unseen).value().wrong_kind.empty());
+  EXPECT_TRUE(std::holds_alternative<script::unseen>(parse_acquire(unseen).value().what));
+  const auto token = "1795212800000007"s;
+  const auto with_room = coded(code::done, {token, std::int64_t{1}});
+  EXPECT_TRUE(std::holds_alternative<granted>(parse_acquire(with_room).value().what));
+  EXPECT_FALSE(parse_acquire(coded(code::done, {token, std::int64_t{2}})));
+  EXPECT_FALSE(parse_acquire(coded(code::done, {token, "1"s})));
+  EXPECT_FALSE(parse_release(coded(code::unseen, {"x"s})));
+
+  const command a_release{id::release, {}, {}};
+  EXPECT_TRUE(goes_on(a_release, unseen));
+  EXPECT_FALSE(goes_on(a_release, now_digits));
+  EXPECT_FALSE(goes_on(a_release, coded(code::not_mine)));
+  EXPECT_FALSE(goes_on({id::wait, {}, {}}, unseen)) << "a try asks again instead";
+  EXPECT_TRUE(goes_on({id::look_counted, {}, {}}, with_room));
+  EXPECT_FALSE(goes_on({id::look_counted, {}, {}}, coded(code::done, {token})));
 }
 
 TEST(break_reply, each_answer) {

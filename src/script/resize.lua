@@ -10,6 +10,7 @@
 -- ARGV[2]  'q': quarantine, the line does not move (epoch.lua); left out: it does
 --
 -- Returns  now               it has this size
+--          {18, now}         the same, and there may be somebody in line who was not seen: go_on.lua goes on
 --          {9, now, type}    wrong kind: a key holds this type, or the name is used as this kind
 --          {10, now, what}   bad argument
 --
@@ -42,4 +43,4 @@ if not ARGV[2] then
   advance(nil)
   go_on_at(0)
 end
-return now
+return done()

@@ -18,10 +18,12 @@ enum class id {
   wait,
   look,
   leave,
+  go_on,
   // Of semaphores and shared locks.
   wait_counted,
   look_counted,
   leave_counted,
+  go_on_counted,
   renew_counted,
   release_counted,
   break_counted,
@@ -36,7 +38,7 @@ enum class id {
   vote_counted,
   raise_counted,
 };
-inline constexpr std::size_t count = 22;
+inline constexpr std::size_t count = 24;
 
 struct source {
   id which;

@@ -22,7 +22,8 @@
 -- ARGV[13] how many permits that is, 1 to the size; of an exclusive lock the block, as in acquire.lua, or empty
 -- ARGV[14] KIND, as in counted.lua: what the caller takes the name for (of a counted kind)
 --
--- Returns  {0, now, token}             granted
+-- Returns  {0, now, token, [1]}        granted; 1: there may be room for somebody else in line who was not seen, and
+--                                      go_on.lua goes on
 --          {1, now, token, ttl}        mine: it was granted to this owner id before. It lives its ttl from now on
 --          {2, now, value, pttl}       busy (only to a try): the holder's value, and its remaining ms, -1 for ever
 --          {3, now}                    late: not_after has passed; this copy had no effect, nothing more (P10)
@@ -37,6 +38,8 @@
 --          {15, now}                   not in line (only in quarantine): it was granted to this owner id before, and
 --                                      that must not be claimed
 --          {16, now, size}             other size: the semaphore has this size, and the caller takes it for another
+--          {18, now}                   unseen (only to a try): there may be room, for somebody in line who was not seen
+--                                      or, if that is nobody, for the caller: ask again
 --
 -- One step: between a look and an entry of two requests the lock could be freed, and nobody would tell us (H19). An
 -- entry that exists keeps its ticket, so a copy after a lost reply changes nothing. A ticket that was had before is
@@ -132,11 +135,14 @@ if is_free() and not is_quarantine then
     end
   end
   if token then
-    return {0, now, token}
+    return {0, now, token, more and 1 or nil}
   end
 end
 
 if told == 't' then
+  if more then
+    return {18, now}
+  end
   local value, pttl = shown(max_ttl)
   if value == '' then
     return {14, now}

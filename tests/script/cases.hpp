@@ -37,11 +37,28 @@ inline step inspect(shape expected) {
   return run(id::inspect, {holder, broken, line, waiters, holders, fence}, {}, std::move(expected));
 }
 
+inline step go_on(shape expected) { return run(id::go_on, {holder, fence, line, waiters}, {}, std::move(expected)); }
+// Done, or a try; and there may be somebody in line who was not seen.
+inline const shape unseen = list({number(18), now()});
+
 inline step value_is(const std::string& key, shape expected) { return send({"GET", key}, std::move(expected)); }
 inline step left_is(const std::string& key, std::int64_t low, std::int64_t high) {
   return send({"PTTL", key}, number(low, high));
 }
 inline step is_absent(const std::string& key) { return send({"EXISTS", key}, number(0)); }
+// So many of one process that nobody listens for any more, in line before everybody or behind that ticket; they are not
+// silent yet.
+inline step crowd(int count, const std::string& behind = "0") {
+  return send({"EVAL",
+               "for i = 1, tonumber(ARGV[1]) do "
+               "local id = string.rep(ARGV[3] == '0' and 'd' or 'e', 28) .. (1000 + i) "
+               "redis.call('ZADD', KEYS[1], string.format('%.0f', ARGV[3] + i), id) "
+               "redis.call('HSET', KEYS[2], id, 'v1|hf:wake:killed|s|10000|1000|0|0|' .. ARGV[2] .. '|x|') end "
+               "redis.call('HSET', KEYS[2], 'hf:wake:killed', ARGV[2]) "
+               "return redis.call('PEXPIRE', KEYS[2], 60000) + redis.call('PEXPIRE', KEYS[1], 60000)",
+               "2", line, waiters, std::to_string(count), "<now>", behind},
+              number(2));
+}
 // So many more hold a place of a counted kind; their leases ended five seconds ago.
 inline step dead_holders(int count) {
   return send({"EVAL",

@@ -56,6 +56,8 @@ step break_one(const std::string& token, const std::string& mode, shape expected
 }
 
 shape granted(const std::string& name = {}) { return list({number(0), now(), now(name)}); }
+const shape granted_and_unseen = list({number(0), now(), {shape::kind::token}, number(1)});
+step let_go_on(shape expected) { return run(id::go_on_counted, keys, {}, std::move(expected)); }
 shape claimed() { return list({number(1), now(), {shape::kind::token}, number(10000)}); }
 shape queued(std::int64_t ahead, std::int64_t look_least = 0, std::int64_t look_most = 5000) {
   return list({number(7),
@@ -102,6 +104,17 @@ std::vector<script_case> semaphore_cases() {
       {"a_leaving_large_request_lets_those_behind_it_in_P2",
        {listen(ear), wait("<A>", granted("ta")), wait("<B>", queued(0), {.permits = "3"}), wait("<C>", queued(1)),
         leave_part("<B>"), hears({shape::kind::anything}), look("<C>", claimed()), holding(2), is_absent(line)}},
+      {"between_crowds_that_are_not_there_whoever_gave_a_permit_back_goes_on_P2",
+       {listen(ear), wait("<A>", granted("ta"), {.kind = "s1"}), crowd(400), wait("<B>", queued(400), {.kind = "s1"}),
+        crowd(20, "<now+1000000>"), release_part("<A>", "<ta>", unseen), hears(none()), let_go_on(now()), holding(1),
+        hears({shape::kind::anything}), look("<B>", claimed(), "s1"), let_go_on(now())}},
+      {"whoever_is_granted_a_permit_before_a_crowd_that_is_not_there_goes_on_P2",
+       {wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0)), crowd(300, "<now+1000000>"),
+        send({"HSET", waiters, ear, "<now>"}, number(0)), send({"ZREM", holder, "<A>"}, number(1)),
+        send({"DEL", holders}, number(1)), look("<B>", granted_and_unseen), let_go_on(now()), holding(1)}},
+      {"a_writer_who_reads_on_lets_readers_behind_a_crowd_in_P2",
+       {listen(ear), wait("<A>", granted("ta"), writer), crowd(400), wait("<B>", queued(400), reader),
+        crowd(20, "<now+1000000>"), downgrade("<A>", "<ta>", unseen), hears(none()), let_go_on(now()), holding(2)}},
       {"another_size_is_an_error_that_says_which_it_has",
        {wait("<A>", granted("ta")), wait("<B>", other_size(3), {.kind = "s5"}), release_part("<A>", "<ta>"),
         wait("<B>", other_size(3), {.kind = "s5"}), wait("<B>", granted())}},

@@ -127,17 +127,6 @@ entry short_window() {
   e.window = "20";
   return e;
 }
-// So many of one process that nobody listens for any more, in line before everybody; they are not silent yet.
-step crowd(int count) {
-  return send({"EVAL",
-               "for i = 1, tonumber(ARGV[1]) do "
-               "local id = string.rep('d', 28) .. (1000 + i) "
-               "redis.call('ZADD', KEYS[1], i, id) "
-               "redis.call('HSET', KEYS[2], id, 'v1|hf:wake:killed|s|10000|1000|0|0|' .. ARGV[2] .. '|x|') end "
-               "return redis.call('HSET', KEYS[2], 'hf:wake:killed', ARGV[2])",
-               "2", line, waiters, std::to_string(count), "<now>"},
-              number(1));
-}
 // So many processes have waited here and looked last at that time.
 step processes(int count, const std::string& looked_at) {
   return send({"EVAL",
@@ -375,13 +364,27 @@ std::vector<script_case> absent_cases() {
         send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-300000>", other_ear, "<now-2000000>"}, number(0)),
         look("<D>", {shape::kind::anything}), held_by("<C>")}},
       {"behind_a_crowd_that_is_not_there_the_line_goes_on_P2_P7",
-       {acquire("<A>", now("t")), listen(ear), crowd(300), wait("<B>", queued("b", 300)),
-        release_with_line("<A>", "<t>"), is_absent(holder), hears_something(), look("<B>", granted()), held_by("<B>"),
+       {acquire("<A>", now("t")), listen(ear), crowd(300), wait("<B>", queued("b", 300)), release("<A>", "<t>", unseen),
+        is_absent(holder), hears_something(), look("<B>", granted()), held_by("<B>"),
         send({"ZCARD", line}, number(64))}},
+      {"between_crowds_that_are_not_there_whoever_released_goes_on_P2",
+       {acquire("<A>", now("t")), listen(ear), crowd(800), wait("<B>", queued("b", 800)), crowd(20, "<now+1000000>"),
+        release("<A>", "<t>", unseen), hears(none()), go_on(unseen), go_on(unseen), hears(none()), go_on(now()),
+        held_by("<B>"), hears_something(), go_on(now()), held_by("<B>"), hears(none())}},
+      {"who_goes_on_changes_nothing_where_nobody_waits_P2",
+       {go_on(now()), is_absent(holder), is_absent(fence), acquire("<A>", now("t")), go_on(now()), held_by("<A>"),
+        send({"RPUSH", line, "data"}, number(1)), send({"DEL", holder}, number(1)), go_on(now()), is_absent(holder),
+        send({"DEL", line}, number(1))}},
+      {"leave_and_break_say_that_the_line_goes_on_P2",
+       {acquire("<A>", now("t")), crowd(700), break_lock("<t>", "now", unseen), wait("<B>", goes_on("", 308)),
+        leave("<B>", unseen), go_on(now()), send({"ZCARD", line}, number(64))}},
+      {"a_try_asks_again_behind_a_crowd_that_is_not_there_P2",
+       {acquire("<A>", now("t")), crowd(500), wait("<B>", queued("b", 500)), leave("<B>", now()),
+        release("<A>", "<t>", unseen), wait_try("<C>", unseen), wait_try("<C>", granted()), held_by("<C>")}},
       {"nobody_overtakes_whom_one_script_does_not_see_C7",
-       {acquire("<A>", now("t")), listen(ear), crowd(900), wait("<B>", queued("b", 900)),
-        release_with_line("<A>", "<t>"), wait_try("<C>", lined), look("<B>", goes_on("b", 312)),
-        wait("<C>", goes_on("", 117)), look("<C>", {shape::kind::anything}), held_by("<B>")}},
+       {acquire("<A>", now("t")), listen(ear), crowd(900), wait("<B>", queued("b", 900)), release("<A>", "<t>", unseen),
+        wait_try("<C>", unseen), look("<B>", goes_on("b", 312)), wait("<C>", goes_on("", 117)),
+        look("<C>", {shape::kind::anything}), held_by("<B>")}},
       {"the_fence_stays_above_all_tickets_and_below_the_next_token_C2",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), release_with_line("<A>", "<t>"),
         send({"EVAL", "return redis.call('GET', KEYS[1]) > ARGV[1] and 1 or 0", "1", fence, "<b>|"}, number(1))}},
