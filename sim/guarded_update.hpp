@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace holdfast::sim {
 
@@ -22,7 +23,8 @@ struct guarded_update {
   std::function<void(duration, std::function<void()>)> after;  // The program's own.
   std::function<void(guarded_store::written)> on_written;
 
-  static void begin(const std::shared_ptr<guarded_update>& one) {
+  static void begin(guarded_update what) {
+    const auto one = std::make_shared<guarded_update>(std::move(what));
     one->events->after(one->way(), [one] {
       const bool is_newest = one->store->raise(one->lock, one->token);
       one->after(one->way() / 8, [one, is_newest] {

@@ -172,13 +172,12 @@ void worker::finish_all() {
 void worker::update(const lease_ptr& lease) {
   const int lock = lease->seen.lock;
   const auto token = lease->token.value();
-  guarded_update::begin(std::make_shared<guarded_update>(
-      in_->events, in_->store, lock, token, [this] { return way(); },
-      [this](duration wait, std::function<void()> what) { of_->after(wait, std::move(what)); },
-      [this, lock, token](guarded_store::written done) {
-        in_->on_write(done);
-        if (done == guarded_store::written::lost_an_update) in_->on_stale_write(lock, token);
-      }));
+  guarded_update::begin({in_->events, in_->store, lock, token, [this] { return way(); },
+                         [this](duration wait, std::function<void()> what) { of_->after(wait, std::move(what)); },
+                         [this, lock, token](guarded_store::written done) {
+                           in_->on_write(done);
+                           if (done == guarded_store::written::lost_an_update) in_->on_stale_write(lock, token);
+                         }});
 }
 
 }  // namespace holdfast::sim

@@ -94,10 +94,10 @@ void quorum_client::let_go_in_background(const engine::held_lease& lease, const 
 void quorum_client::update(const lease_ptr& lease) {
   const int lock = lease->lock;
   const auto token = lease->token.value();
-  guarded_update::begin(std::make_shared<guarded_update>(
-      events_, what_.store, lock, token, [this] { return rng_.any_size(50us, what_.of->work + 1ms); },
-      [this](duration wait, std::function<void()> what) { after(wait, std::move(what)); },
-      [this, lock, token](guarded_store::written done) { tell_.on_write(lock, token, done); }));
+  guarded_update::begin({events_, what_.store, lock, token,
+                         [this] { return rng_.any_size(50us, what_.of->work + 1ms); },
+                         [this](duration wait, std::function<void()> what) { after(wait, std::move(what)); },
+                         [this, lock, token](guarded_store::written done) { tell_.on_write(lock, token, done); }});
 }
 
 void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
