@@ -31,8 +31,8 @@ function(holdfast_set_up target)
 endfunction()
 
 # holdfast_set_up_test(<target>): the same for a program that tests. It is compiled in half the time, which is more than
-# it runs: not optimised, and with what holdfast_precompile_test_headers() has read already. (Of an inline function that a
-# test and the library have, the test's copy may be the one that is linked.)
+# it runs: not optimised, and with what holdfast_precompile_test_headers() has read already. (Of an inline function that
+# a test and the library have, the test's copy may be the one that is linked.)
 function(holdfast_set_up_test target)
   holdfast_set_up(${target})
   target_compile_options(${target} PRIVATE -O0 $<$<CONFIG:RelWithDebInfo>:-g1>)
