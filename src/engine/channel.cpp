@@ -359,7 +359,10 @@ void channel::forget(reply_sink& who) {
     for (;; --s) {
       if (s->from == &who) {
         s->from = nullptr;
-        s->what.reset();
+        // To give up what was asked for is right whoever still waits for it, and may be all that ends it (C5).
+        const bool is_leave =
+            s->what && (s->what->script == script::id::leave || s->what->script == script::id::leave_counted);
+        if (!is_leave) s->what.reset();
         if (--who.open_requests_ == 0) return;
       }
       if (s == open_.begin()) break;

@@ -216,6 +216,20 @@ TEST_F(channel_test, a_forgotten_request_is_not_sent_again_after_NOSCRIPT_C6) {
   EXPECT_FALSE(wire.has_open_requests());
 }
 
+// Whoever withdraws its votes and tries again forgets it, and the votes would stay: seed 1701811 of quorums.
+TEST_F(channel_test, a_forgotten_leave_is_sent_again_after_NOSCRIPT_C5_H28) {
+  connect();
+  recorder a;
+  wire.send(server.now, script::leave(channel_testing::keys, channel_testing::somebody), a);
+  EXPECT_THAT(server.take_names(), ElementsAre("leave"));
+  wire.forget(a);
+  server.say(refusal("NOSCRIPT No matching script."));
+  EXPECT_THAT(server.take_names(), ElementsAre("leave by text"));
+  server.say(stamp(server.clock));
+  EXPECT_THAT(a.own, IsEmpty());
+  EXPECT_FALSE(wire.has_open_requests());
+}
+
 // ---- a line that one script does not see to its end ----
 
 const auto unseen = [](server_time at) { return list({integer(18), stamp(at)}); };
