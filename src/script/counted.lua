@@ -157,9 +157,11 @@ held_token = function(owner)
 end
 
 -- PEXPIRE is the first write, so a full memory cannot stop it (ZADD is refused then, but not behind a write).
--- Of one that was broken meanwhile nothing but what is left.
+-- Of one that was broken meanwhile nothing but what is left: written all the same, or WAIT behind it would not wait for
+-- the replicas to have the grant.
 claim = function(owner)
   if string.find(call('HGET', KEYS[5], owner) or '', '^%d+|%a|b|') then
+    live(0)
     return math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)
   end
   local ttl = ttl_of(owner)
