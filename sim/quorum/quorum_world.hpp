@@ -19,9 +19,8 @@
 //            | which none is said to have been; nor that nothing has come of a call while enough servers have a vote of
 //            | it, then or later; who was told that it released a lock gave it back on as many servers as make one, and
 //            | who was told that it had lost it did not; and when all is quiet nothing of a lock is left on any server
-//  break     | what an operator was told is broken is renewed no more, and over a ttl later; but for a record of the
-//  break
-//            | that was deleted
+//  break     | what an operator was told is broken is renewed no more, and over a ttl later; but where the record of
+//            | the break was deleted
 //  C6        | no server is asked to renew what a release() that has returned was about
 //  C9, H29   | as in checkers/one_script.hpp, on every server
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one

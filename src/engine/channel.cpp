@@ -110,9 +110,8 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   if (answered.sent_at >= wait_ended_at_) note_round_trip(now - answered.sent_at);
 
   // The server lost its script cache (H28). By text it works and is cached again; those behind it, whose refusals were
-  // under way already, go by digest again. The clock of the request goes on from
-  // its first sending, which can only make a lease shorter. Not for one that was forgotten: a renewal that was let go
-  // would be sent again after the release (C6).
+  // under way already, go by digest again. The clock of the request goes on from its first sending, which can only make
+  // a lease shorter. Of those that were forgotten only a leave: a renewal would be sent again after the release (C6).
   const auto* error = reply.as_error();
   if (error && settings_.redirected && is_redirection(error->text)) settings_.redirected();
   if (error && answered.what && !answered.is_text && error->text.starts_with("NOSCRIPT")) {

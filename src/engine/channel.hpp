@@ -88,7 +88,8 @@ protected:
 // Who frees a lock whose line is longer than one script sees is answered so, and lets it go on at once, again and again
 // until somebody has it (src/script/go_on.lua): the channel does that by itself, whoever asked. Nobody waits for it.
 //
-// A request that nobody waits for any more keeps its slot: its late reply is matched and dropped (P30). So one caller's
+// A request that nobody waits for any more keeps its slot: its late reply is matched and dropped (P30); but a leave is
+// sent again after NOSCRIPT all the same, because it may be all that ends what was asked for. So one caller's
 // time-out never ends the connection of the others; only silence does, after max(3 x p99, 500 ms). While WAIT is the
 // next to be answered its own time comes on top, and what stood behind it says nothing about round trips.
 class channel {
