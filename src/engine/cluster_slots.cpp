@@ -131,26 +131,37 @@ std::vector<cluster_answers> by_cluster(std::span<const slots_vote> votes) {
   return out;
 }
 
-// Where most of them say that it is. Nodes tell each other of a new address one after the other, and by whose answer
-// came first it would be here and there in turn. Of as many the same each time.
+// Where the primaries are: where more than half of the electors say, else where they are known to be, as long as anyone
+// says so, else where most say. Nodes tell each other of a new address one after the other, which takes seconds, and
+// by who is heard in a round a primary would be here and there in turn. Of as many the same each time.
 class whereabouts {
 public:
+  explicit whereabouts(const std::vector<cluster_primary>& known) {
+    for (const auto& one : known) known_.try_emplace(one.id, &one.where);
+  }
   void hear(std::size_t primary, const cluster_address& where) { ++said_[{primary, where}]; }
-  void settle(std::vector<cluster_primary>& primaries) const {
-    std::vector<int> most(primaries.size(), 0);
+  void settle(std::vector<cluster_primary>& primaries, std::size_t electors) const {
+    std::vector<std::size_t> most(primaries.size(), 0);
     for (const auto& [what, times] : said_) {
       if (times <= most[what.first]) continue;
       most[what.first] = times;
       primaries[what.first].where = what.second;
     }
+    for (std::size_t p = 0; p < primaries.size(); ++p) {
+      const auto known = known_.find(primaries[p].id);
+      if (most[p] * 2 > electors || known == known_.end() || !said_.contains({p, *known->second})) continue;
+      primaries[p].where = *known->second;
+    }
   }
 
 private:
-  std::map<std::pair<std::size_t, cluster_address>, int> said_{};
+  std::unordered_map<std::string_view, const cluster_address*> known_{};
+  std::map<std::pair<std::size_t, cluster_address>, std::size_t> said_{};
 };
 
 // By what the electors among them say.
-std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector<cluster_address>& electors) {
+std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector<cluster_address>& electors,
+                               const slot_map& before) {
   cluster_answers counted;
   std::copy_if(answers.begin(), answers.end(), std::back_inserter(counted),
                [&](const slots_vote* one) { return std::binary_search(electors.begin(), electors.end(), one->from); });
@@ -161,7 +172,7 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
   out.owner.fill(slot_map::nobody);
   out.asked_at = never;
   std::unordered_map<std::string_view, std::uint16_t> known;
-  whereabouts addresses;
+  whereabouts addresses{before.primaries};
   // Of each who voted, for each slot.
   std::vector<std::array<std::uint16_t, slot_count>> said(counted.size());
   // Where the range of any of them begins, or is over: in between, all slots are alike.
@@ -186,7 +197,7 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
       changes.set(r.last + 1);
     }
   }
-  addresses.settle(out.primaries);
+  addresses.settle(out.primaries, electors.size());
   std::vector<std::size_t> in_favour(out.primaries.size(), 0);
   for (std::size_t slot = 0; slot < slot_count; ++slot) {
     if (!changes[slot]) {
@@ -213,14 +224,14 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
 }
 
 // Of those whom one of them names as the primaries and a majority of which agrees: whoever serves the most.
-std::optional<slot_map> most_agreed(const cluster_answers& answers) {
+std::optional<slot_map> most_agreed(const cluster_answers& answers, const slot_map& before) {
   std::optional<slot_map> best;
   // Most of them name the same, and the votes are counted once for that.
   std::set<std::vector<cluster_address>> tried;
   for (const auto* one : answers) {
     const auto [electors, is_new] = tried.insert(addresses_of(one->what));
     if (!is_new) continue;
-    auto map = agreed(answers, *electors);
+    auto map = agreed(answers, *electors, before);
     if (map && (!best || map->covered() > best->covered())) best = std::move(map);
   }
   return best;
@@ -228,14 +239,14 @@ std::optional<slot_map> most_agreed(const cluster_answers& answers) {
 
 }  // namespace
 
-std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const node_ids& known) {
+std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const slot_map& before) {
   std::optional<slot_map> out;
   std::ptrdiff_t most = -1;  // Nodes of the URI are of one cluster,
   bool is_alone = true;      // and of no other as many.
   for (const auto& answers : by_cluster(votes)) {
-    const auto is_known = [&](const slots_vote* one) { return is_of_cluster(one->what, known); };
-    if (!known.empty() && std::none_of(answers.begin(), answers.end(), is_known)) continue;
-    auto map = most_agreed(answers);
+    const auto is_known = [&](const slots_vote* one) { return is_of_cluster(one->what, before.ids); };
+    if (!before.ids.empty() && std::none_of(answers.begin(), answers.end(), is_known)) continue;
+    auto map = most_agreed(answers, before);
     if (!map) continue;
     const auto weight = std::count_if(answers.begin(), answers.end(), [](const auto* one) { return one->is_of_uri; });
     if (weight == most) is_alone = false;

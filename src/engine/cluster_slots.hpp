@@ -91,10 +91,11 @@ std::size_t of_uri(std::span<const slots_vote> votes, const node_ids& ids);
 // there are is what any of the answers says, as long as more than half of those agree. Empty: none are named by a
 // majority, or those who agree name more than a map has numbers for.
 //
-// Answers that have a node in common are of one cluster. `known`: the nodes of the cluster as it was. Another one, of
-// whose answers none names any of them, does not count. Nothing is known in the beginning: should two clusters answer,
-// it is the one of which more nodes of the URI are, and neither when there are as many.
-std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const node_ids& known = {});
+// Answers that have a node in common are of one cluster. `before`: what was known of it. Another one, of whose answers
+// none names any of its nodes, does not count. Nothing is known in the beginning: should two clusters answer, it is the
+// one of which more nodes of the URI are, and neither when there are as many. A primary that is known has another
+// address when more than half say the same one, or nobody says the old one any more.
+std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, const slot_map& before = {});
 
 // What is known after a round: a slot for which there is no majority stays where it was, and who serves it is not
 // named.

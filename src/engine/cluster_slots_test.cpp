@@ -154,19 +154,18 @@ TEST_F(a_cluster, of_which_none_is_known_any_more_does_not_count) {
   const auto theirs = thirds({{"x", 1}, {"y", 8}, {"z", 9}});
   const std::vector theirs_alone{vote(1, theirs), vote(8, theirs), vote(9, theirs)};
   EXPECT_TRUE(named_by_majority(theirs_alone)) << "in the beginning";
-  EXPECT_FALSE(named_by_majority(theirs_alone, known.ids));
-  const auto map = named_by_majority(std::vector{vote(1, theirs), vote(2, before), vote(3, before)}, known.ids);
+  EXPECT_FALSE(named_by_majority(theirs_alone, known));
+  const auto map = named_by_majority(std::vector{vote(1, theirs), vote(2, before), vote(3, before)}, known);
   ASSERT_TRUE(map);
   EXPECT_EQ(owner_of(*map, 0), "a");
   EXPECT_EQ(map->ids, known.ids) << "and nobody else is known now";
-  EXPECT_FALSE(named_by_majority(std::vector{vote(1, theirs), vote(2, before)}, known.ids))
-      << "a vote for nobody of ours";
+  EXPECT_FALSE(named_by_majority(std::vector{vote(1, theirs), vote(2, before)}, known)) << "a vote for nobody of ours";
 }
 
 TEST_F(a_cluster, that_failed_over_while_nobody_looked_is_the_same) {
   const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)}).value();
   const auto later = thirds({{"a2", 4}, {"d", 5}, {"e", 6}});
-  EXPECT_TRUE(named_by_majority(std::vector{vote(4, later), vote(5, later)}, known.ids));
+  EXPECT_TRUE(named_by_majority(std::vector{vote(4, later), vote(5, later)}, known));
 }
 
 TEST_F(a_cluster, is_the_one_of_which_more_nodes_of_the_uri_are) {
@@ -193,11 +192,16 @@ TEST_F(a_cluster, that_was_made_anew_is_what_most_of_it_say_whoever_is_heard_fir
 }
 
 TEST_F(a_cluster, of_which_each_knows_a_node_of_the_next_is_one) {
+  const auto of_nodes = [](const node_ids& ids) {
+    slot_map known;
+    known.ids = ids;
+    return known;
+  };
   const std::vector votes{vote(1, thirds({{"a", 1}, {"b", 2}})), vote(3, thirds({{"x", 1}, {"y", 3}})),
                           vote(2, thirds({{"x", 1}, {"b", 2}}))};
-  EXPECT_TRUE(named_by_majority(votes, {"a"}));
-  EXPECT_TRUE(named_by_majority(votes, {"y"}));
-  EXPECT_FALSE(named_by_majority(votes, {"z"}));
+  EXPECT_TRUE(named_by_majority(votes, of_nodes({"a"})));
+  EXPECT_TRUE(named_by_majority(votes, of_nodes({"y"})));
+  EXPECT_FALSE(named_by_majority(votes, of_nodes({"z"})));
 }
 
 TEST_F(a_cluster, keeps_whom_it_knows_of_slots_that_nobody_is_named_for) {
@@ -238,6 +242,35 @@ TEST_F(a_cluster, whose_node_has_another_address_finds_it_where_most_say_whoever
   EXPECT_EQ(found({vote(2, five), vote(3, moved), vote(4, moved), vote(5, moved)}), at(9));
   EXPECT_EQ(found({vote(3, moved), vote(4, moved), vote(5, moved), vote(2, five)}), at(9));
   EXPECT_EQ(found({vote(2, moved), vote(3, five), vote(4, five), vote(5, five)}), at(1));
+}
+
+// By those who happen to be heard it was named elsewhere in each round, for seconds, and no renewal came through.
+TEST_F(a_cluster, leaves_a_known_node_where_it_is_until_most_of_all_say_otherwise_B68) {
+  const auto moved = thirds({{"a", 9}, {"b", 2}, {"c", 3}});
+  auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)}).value();
+  const auto is_at = [&](const std::vector<slots_vote>& votes) {
+    known = merged(known, named_by_majority(votes, known).value());
+    return known.primaries[known.owner[0]].where;
+  };
+  EXPECT_EQ(is_at({vote(9, moved), vote(1, moved), vote(2, before)}), at(1)) << "it alone says so";
+  EXPECT_EQ(is_at({vote(2, before), vote(3, moved)}), at(1));
+  EXPECT_EQ(is_at({vote(9, moved), vote(2, before), vote(3, moved)}), at(9));
+  EXPECT_EQ(is_at({vote(2, before), vote(3, moved)}), at(9));
+  EXPECT_EQ(is_at({vote(1, before), vote(2, before)}), at(1)) << "and back";
+}
+
+// Of five, three who are heard say three things, as where each is told to prefer another kind of address.
+TEST_F(a_cluster, looks_for_a_node_elsewhere_when_nobody_says_any_more_that_it_is_there_B68) {
+  const auto with = [](int where) { return thirds({{"a", where}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}}); };
+  const auto known = named_by_majority(std::vector{vote(2, with(1)), vote(3, with(1)), vote(4, with(1))}).value();
+  const auto is_at = [&](int b, int c, int d) {
+    const auto map =
+        named_by_majority(std::vector{vote(2, with(b)), vote(3, with(c)), vote(4, with(d))}, known).value();
+    return map.primaries[map.owner[0]].where;
+  };
+  EXPECT_EQ(is_at(7, 7, 1), at(1));
+  EXPECT_EQ(is_at(7, 7, 8), at(7));
+  EXPECT_EQ(is_at(7, 7, 7), at(7));
 }
 
 TEST_F(a_cluster, names_nobody_for_a_slot_about_which_they_disagree) {

@@ -112,7 +112,7 @@ cluster_watch::trouble cluster_watch::ask_all() {
     const auto all = votes();
     if (all.size() > heard || all_are_done()) {
       heard = all.size();
-      auto round = engine::named_by_majority(all, map_.ids);
+      auto round = engine::named_by_majority(all, map_);
       // Not the first majority that will do: who is still to answer may have moved a slot a moment ago, or know better
       // which cluster it is.
       const bool is_whole = round && round->covered() == engine::slot_count;
