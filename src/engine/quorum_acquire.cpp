@@ -41,11 +41,16 @@ void quorum_acquire::finish(result how) {
     const bool is_just_there = !round_ && all()[i]->wire().is_ready();
     if (!one.trouble.empty() || (one.has_spoken && !one.is_raising) || is_just_there) continue;
     one.trouble = all()[i]->trouble();
-    if (one.trouble.empty()) one.trouble = "did not answer in time";
+    if (one.trouble.empty()) one.trouble = was_waited_for(one) ? "did not answer in time" : "was not waited for";
   }
   outcome_ = how;
   phase_ = phase::over;
   wake_at_ = never;
+}
+
+// Two of three may have decided it before the third could answer. Only of a round that is lost.
+bool quorum_acquire::was_waited_for(const seen& one) const {
+  return !round_ || withdrawn_at_ >= (one.is_raising ? raised_at_ : sent_at_) + what_.patience;
 }
 
 // ---- connecting ----
@@ -172,6 +177,7 @@ void quorum_acquire::vote(time_point now) {
     }
     nodes_[i].is_read = false;
     nodes_[i].is_raising = true;
+    raised_at_ = now;
     ask(i, now, script::raise(what_.keys, owner_, round_->token(), what_.part));
   }
   if (!next.is_over) {

@@ -89,6 +89,7 @@ private:
     std::string trouble{};
   };
 
+  bool was_waited_for(const seen& one) const;
   bool is_hopeless(std::size_t node) const;
   void connect(time_point now);
   bool are_different();
@@ -118,6 +119,7 @@ private:
   phase phase_ = phase::connecting;
   time_point started_at_;
   time_point sent_at_{};
+  time_point raised_at_{};
   time_point withdrawn_at_{};
   time_point wake_at_;
   bool is_cancelled_ = false;

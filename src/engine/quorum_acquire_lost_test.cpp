@@ -149,6 +149,15 @@ TEST_F(quorum_acquire_lost, nobody_who_is_silent_is_waited_for_longer_than_the_p
   EXPECT_EQ(round->trouble(1), "did not answer in time");
 }
 
+TEST_F(quorum_acquire_lost, who_could_not_answer_before_the_others_had_decided_it_is_not_said_to_be_late) {
+  start_voting();
+  say(0, refusal("OOM command not allowed"));
+  say(1, refusal("OOM command not allowed"));
+  pass(patience);  // Its vote, if it gave one, is on its way to be withdrawn.
+  ASSERT_TRUE(is_over(result::refused));
+  EXPECT_EQ(round->trouble(2), "was not waited for");
+}
+
 // ---- before it begins ----
 
 TEST_F(quorum_acquire_lost, a_majority_that_cannot_be_reached_is_waited_for_until_connect_until) {
