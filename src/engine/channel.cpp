@@ -315,7 +315,7 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
   // What passes is asked again with the next request; nothing counts until then.
   const auto* error = reply.as_error();
   if (error && script::classify(error->text).what == script::reaction::try_again) return;
-  fail(now, no_epoch(reply));
+  fail(now, no_epoch(reply, run_id()));
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {

@@ -29,8 +29,8 @@ struct connection_failure {
   bool is_refusal = false;  // Somebody definitely said no.
 };
 
-// What follows when the question about the epoch is answered so.
-connection_failure no_epoch(const resp::value& reply);
+// What follows when the question about the epoch is answered so. `run_id`: as the greeting has it.
+connection_failure no_epoch(const resp::value& reply, std::string_view run_id);
 
 class greeting {
 public:

@@ -95,6 +95,19 @@ TEST_P(semaphore_without_command, keeps_no_permit_that_nobody_has) {
 INSTANTIATE_TEST_SUITE_P(commands_of_the_line, semaphore_without_command,
                          testing::Values("del", "hdel", "hset", "set", "pexpire", "exists"));
 
+// Whether the server has forgotten locks is asked with several commands, and Redis 7.0 does not say which was denied.
+TEST(access, is_told_to_allow_info_where_that_is_what_is_missing_and_nowhere_else) {
+  for (const std::string what : {"info", "type", "get", "time"}) {
+    redis_server server;
+    (void)server("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-" + what);
+    client locks{server.unix_uri(), as("app", "secret")};
+    const auto failure = error_of([&] { (void)locks.try_acquire("x"); });
+    ASSERT_TRUE(failure) << what;
+    EXPECT_EQ(failure->code(), errc::no_permission) << what;
+    EXPECT_EQ(std::string{failure->what()}.find("allow +info") != std::string::npos, what == "info") << failure->what();
+  }
+}
+
 TEST(access, without_the_key_pattern_is_denied) {
   redis_server server;
   server("ACL", "SETUSER", "app", "on", ">secret", "~other:*", "&*", "+@all");
