@@ -6,6 +6,7 @@
 #include <holdfast/names.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,18 @@ struct vote_to_break {
   std::size_t node;
   fencing_token token;
 };
-// `silent`: who did not say whether they have one, and why. Throws what break_lock does.
-void break_votes(client_state& state, const lock_name& name, const std::vector<vote_to_break>& votes,
-                 const std::vector<std::string>& silent, const break_options& options);
+struct silent_server {
+  std::size_t node;
+  std::string why;
+};
+// What a look at all servers finds of one grant, and who did not say whether he has anything of it.
+struct votes_seen {
+  std::vector<vote_to_break> votes{};
+  std::vector<silent_server> silent{};
+};
+// `first`: what is known. `look`: looks again, and does not throw a holdfast::error. Throws what break_lock does.
+void break_votes(client_state& state, const lock_name& name, const votes_seen& first,
+                 const std::function<votes_seen()>& look, const break_options& options);
 
 }  // namespace detail
 }  // namespace v0

@@ -235,26 +235,38 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   return all;
 }
 
+namespace {
+
+votes_seen votes_of(const survey& seen, const std::string& grant_id) {
+  votes_seen out;
+  if (const auto found = seen.grants.find(grant_id); found != seen.grants.end()) {
+    const auto& votes = found->second;
+    for (std::size_t i = 0; i < votes.nodes.size(); ++i) out.votes.push_back({votes.nodes[i], votes.seen[i].token});
+  }
+  for (std::size_t i = 0; i < seen.nodes.size(); ++i) {
+    const auto& one = seen.nodes[i];
+    if (!one.trouble.empty()) out.silent.push_back({i, one.endpoint + ": " + one.trouble});
+  }
+  return out;
+}
+
+}  // namespace
+
 // On each server that has it, under the token that it has there: a minority's vote that is left unbroken is no lock.
 void break_on_quorum(client_state& state, std::string_view text, fencing_token seen, const break_options& options) {
   const lock_name name = state.name_of(text);
-  const auto now = ask_all(state, name, state.options().timeout);
-  const std::size_t majority = now.nodes.size() / 2 + 1;
+  const auto look = [&] { return ask_all(state, name, state.options().timeout); };
+  const auto now = look();
   error_detail detail;
   detail.subject = "'" + name.text() + "'";
-  if (now.answered < majority) fail_too_few(state, now);
+  if (now.answered < now.nodes.size() / 2 + 1) fail_too_few(state, now);
   if (now.grants.empty()) state.fail(errc::not_held, std::move(detail));
-  std::vector<std::string> silent;
-  for (const auto& one : now.nodes) {
-    if (!one.trouble.empty()) silent.push_back(one.endpoint + ": " + one.trouble);
-  }
   for (const auto& [id, votes] : now.grants) {
     const bool is_it =
         std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
     if (!is_it) continue;
-    std::vector<vote_to_break> each;
-    for (std::size_t i = 0; i < votes.nodes.size(); ++i) each.push_back({votes.nodes[i], votes.seen[i].token});
-    return break_votes(state, name, each, silent, options);
+    const auto look_again = [&, &whose = id] { return votes_of(look(), whose); };
+    return break_votes(state, name, votes_of(now, id), look_again, options);
   }
   state.fail(errc::changed_hands, std::move(detail));
 }

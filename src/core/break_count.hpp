@@ -41,9 +41,10 @@ public:
   void add_silent(std::size_t servers) { may_have_it_ += servers; }
   end so_far() const {
     const bool may_be_left = failed_ > 0 || (may_have_it_ > 0 && broken_ + gone_ + may_have_it_ > servers_ / 2);
-    if (broken_ > servers_ / 2 || (broken_ > 0 && !may_be_left)) return end::broken;
+    if (is_by_majority() || (broken_ > 0 && !may_be_left)) return end::broken;
     return broken_ > 0 || is_open_ ? end::not_known : end::not_broken;
   }
+  bool is_by_majority() const { return broken_ > servers_ / 2; }
   // The server has nothing of it any more, or something else.
   static bool is_gone(std::error_code how) { return how == errc::not_held || how == errc::changed_hands; }
 

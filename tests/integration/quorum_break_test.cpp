@@ -4,8 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace holdfast::test {
 namespace {
@@ -58,6 +60,35 @@ TEST_F(with_quorum, a_server_that_does_not_answer_may_have_what_is_left_of_a_bro
   EXPECT_EQ(e->code(), outcome::unknown) << e->what();
   EXPECT_THAT(e->detail().why, HasSubstr("1 of 2 servers that have it, or may, did not break it"));
   EXPECT_THAT(e->detail().why, HasSubstr(node(1).address));
+}
+
+// Who looks while it is being granted sees the first of its votes, and those that come after make it.
+TEST_F(with_quorum, a_vote_that_comes_while_the_others_are_broken_is_broken_too_C5) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
+  EXPECT_TRUE(eventually([&] { return votes() == size(); }, long_enough));
+  const auto token = held.token();
+  const auto vote = value(0);
+  for (const int i : {1, 2}) ask(i, {"DEL", "hf:{x}"});
+  bool is_in_time = false;
+  for (int round = 0; round < 20 && !is_in_time; ++round) {
+    ask(0, {"SET", "hf:{x}", vote.c_str(), "PX", "60000"});
+    std::atomic<bool> is_over = false;
+    std::jthread operating{[&] {
+      EXPECT_EQ(code_of([&] { make().break_lock("x", token, {.why = "test", .mode = break_mode::immediately}); }),
+                std::error_code{});
+      is_over = true;
+    }};
+    EXPECT_TRUE(eventually([&] { return value(0).empty(); }, long_enough));
+    for (const int i : {1, 2}) ask(i, {"SET", "hf:{x}", vote.c_str(), "PX", "60000"});
+    is_in_time = !is_over;  // Else this machine was busy: it was broken before.
+    operating.join();
+    if (is_in_time) {
+      EXPECT_EQ(votes(), 0);
+    }
+    for (const int i : {1, 2}) ask(i, {"DEL", "hf:{x}"});
+  }
+  EXPECT_TRUE(is_in_time);
 }
 
 TEST_F(with_quorum, a_lock_that_all_refuse_to_break_is_not_broken) {
