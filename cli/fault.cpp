@@ -177,6 +177,13 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
   }
 }
 
+// Who was promoted has started long ago.
+const char* why_none_is_forgotten(std::string_view why) {
+  if (why.find("restarted or was promoted") != why.npos) return "it has kept every write";
+  return why.find("was promoted") != why.npos ? "it had every write when it was promoted"
+                                              : "this was the server's first start";
+}
+
 sentences for_trouble(errc cause, const pieces& p) {
   switch (cause) {
     case errc::server_loading:
@@ -201,7 +208,7 @@ sentences for_trouble(errc cause, const pieces& p) {
             "holdfast quorum replace opens it; wait for that (-w); if its servers have lost their data: the same list "
             "once more, holdfast quorum replace --reopen"};
       return {fmt::format("{} was not granted: {} may have forgotten locks", p.lock, p.server), p.why,
-              "wait for it (-w); if this was the server's first start: holdfast init"};
+              fmt::format("wait for it (-w); if {}: holdfast init", why_none_is_forgotten(p.why))};
     case errc::not_replicated:
       return {fmt::format("{} was not granted: too few replicas of {} have it; it was given back", p.lock, p.server),
               p.why, "look at the replicas (holdfast doctor --replicas K), wait for them (-w), or ask for fewer"};

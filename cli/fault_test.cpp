@@ -279,6 +279,16 @@ TEST(E04, names_the_option_and_not_the_librarys_field) {
   EXPECT_THAT(text, AllOf(HasSubstr("or say --trust-every-write-is-synced)"), Not(HasSubstr("quarantine ="))));
 }
 
+TEST(E23, says_when_a_promoted_server_may_be_trusted) {
+  const auto text = [](const char* why) { return shown(errc::quarantined, {.why = why}); };
+  const auto promoted = text("the server was promoted 3 s ago and may have forgotten locks: nothing is granted");
+  EXPECT_THAT(promoted, AllOf(HasSubstr("if it had every write when it was promoted: holdfast init"),
+                              Not(HasSubstr("first start"))));
+  EXPECT_THAT(text("the server started 3 s ago and may have forgotten locks"), HasSubstr("the server's first start"));
+  EXPECT_THAT(text("the server restarted or was promoted and may have forgotten locks"),
+              HasSubstr("it has kept every write"));
+}
+
 TEST(E08, of_a_file_is_not_a_matter_of_a_range) {
   const auto text = shown(errc::invalid_option, {.subject = "cacert 'nosuch'", .why = "No such file or directory"});
   EXPECT_THAT(text, AllOf(HasSubstr("--cacert 'nosuch' cannot be used"), Not(HasSubstr("range"))));
