@@ -30,15 +30,18 @@ resp::value client_state::ask(const script::lock_keys& about, script::command wh
 
 std::vector<std::shared_ptr<node>> client_state::servers() const {
   if (!cluster_) return {node_};
-  if (!cluster_->is_known()) {
-    // Whoever is the first to ask about anything learns who there is; the answer itself is of no use.
+  // Whoever is the first to ask about anything learns who there is; the answer itself is of no use, and while a slot is
+  // served by nobody there is none.
+  const std::chrono::milliseconds brief{300};
+  for (const bool is_last : {false, true}) {
+    if (cluster_->is_known()) break;
     const auto keys = script::keys_of(name_of("holdfast"), options_.prefix);
     const time_point began_at = boottime_now();
     engine::question call{node_->commands()->channel(), script::inspect(keys), engine::question::repeat::allowed,
-                          began_at + options_.timeout};
+                          began_at + (is_last ? options_.timeout : std::min(brief, options_.timeout))};
     call.set_slot(slot_of(keys));
     run(call, keys);
-    (void)reply_of(call, *node_for(keys), began_at);
+    if (is_last && !cluster_->is_known()) (void)reply_of(call, *node_for(keys), began_at);
   }
   std::vector<std::shared_ptr<node>> found;
   for (const auto& one : cluster_->primaries()) found.push_back(one.at);

@@ -102,9 +102,11 @@ void judge_quarantine(client_state& state, diagnosis& result) {
     const auto found = state.ask_quarantine();
     if (!found) return;
     result.quarantine = found->remaining;
-    result.findings.push_back({severity::warning, "E23",
-                               quarantine_sentence(found->is_promotion, found->began_ago, found->remaining),
-                               "wait; or, if it has forgotten none because this was its first start: holdfast init"});
+    result.findings.push_back(
+        {severity::warning, "E23", quarantine_sentence(found->is_promotion, found->began_ago, found->remaining),
+         found->is_promotion ? "wait; or, if it had every write when it was promoted: holdfast init"
+                             : "wait; or, if it has forgotten none because this was its first start: holdfast "
+                               "init"});
   } catch (const error& e) {
     result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
                                "whether the server has forgotten locks cannot be seen: " + std::string{e.what()},
@@ -135,12 +137,20 @@ void judge_clock(client_state& state, diagnosis& result) {
        "run chrony or ntpd on both; a clock that is stepped ends leases early or late"});
 }
 
+void judge_coverage(const client_state& state, diagnosis& result) {
+  std::size_t covered = 0;
+  for (const auto& one : state.cluster()->primaries()) covered += one.slots;
+  if (covered == engine::slot_count) return;
+  result.findings.push_back({severity::error, "E25",
+                             fmt::format("{} of {} slots are served by nobody whom a majority of the primaries names",
+                                         engine::slot_count - covered, engine::slot_count),
+                             "redis-cli --cluster check ANY says what is wrong"});
+}
+
 // Each primary by itself, and what they are together.
 void judge_cluster(client_state& state, diagnosis& result) {
-  std::size_t covered = 0;
   const auto primaries = state.cluster()->primaries();
   for (const auto& one : primaries) {
-    covered += one.slots;
     const std::string where = net::text_of(one.where);
     const std::size_t before = result.findings.size();
     const auto info = read_info(state, one.at, where, result);
@@ -156,12 +166,6 @@ void judge_cluster(client_state& state, diagnosis& result) {
                                  fmt::format("{} has no replica: its {} slots stop with it", where, one.slots),
                                  "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
     }
-  }
-  if (covered < engine::slot_count) {
-    result.findings.push_back({severity::error, "E25",
-                               fmt::format("{} of {} slots are served by nobody whom a majority of the primaries names",
-                                           engine::slot_count - covered, engine::slot_count),
-                               "redis-cli --cluster check ANY says what is wrong"});
   }
   if (primaries.size() < 3) {
     result.findings.push_back(
@@ -189,6 +193,21 @@ void diagnose_servers(client_state& state, diagnosis& result) {
   judge_clock(state, result);
 }
 
+// While a slot is served by nobody the nodes answer nothing about any, unless they were told otherwise.
+void diagnose_nodes(client_state& state, diagnosis& result) {
+  (void)state.servers();
+  judge_coverage(state, result);
+  const bool is_whole = result.findings.empty();
+  try {
+    diagnose_servers(state, result);
+  } catch (const error& e) {
+    if (is_whole) throw;
+    result.findings.push_back({severity::error, "E25", "locks cannot be tried: " + std::string{e.what()},
+                               "redis-cli --cluster fix ANY; CONFIG SET cluster-require-full-coverage no on each node "
+                               "lets the other slots be served"});
+  }
+}
+
 }  // namespace
 
 diagnosis diagnose(client_state& state) {
@@ -198,6 +217,8 @@ diagnosis diagnose(client_state& state) {
   if (state.of_quorum()) {
     diagnose_quorum(state, result);
     try_a_lock(state, result);
+  } else if (state.cluster()) {
+    diagnose_nodes(state, result);
   } else {
     diagnose_servers(state, result);
   }

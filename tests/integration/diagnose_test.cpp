@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What diagnose() and `holdfast doctor` find: what a lock needs is tried, and of a quorum it is said whether the others
 // are enough.
+#include "integration/cluster_fixture.hpp"
 #include "integration/quorum_fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -127,6 +128,27 @@ TEST_F(diagnosis_of_quorum, of_which_one_is_down_and_one_in_quarantine_grants_no
   lab_.restart(node(1), lab_data::dropped);
   EXPECT_THAT(found(), AllOf(Contains(is(severity::warning, "E10", "refused", "until a majority is out of quarantine")),
                              Contains(Field("code", &finding::code, "E23"))));
+}
+
+// ---- a cluster ----
+
+class diagnosis_of_cluster : public on_a_cluster {};
+
+// Then its nodes serve no slot at all, unless they were told to.
+TEST_F(diagnosis_of_cluster, of_which_a_slot_is_served_by_nobody_says_so) {
+  for (const auto& one : lab_.nodes()) ask(one, {"CLUSTER", "DELSLOTS", "0"});
+  for (const auto& one : primaries())
+    EXPECT_TRUE(eventually([&] { return ask(one, {"TYPE", "x"}).starts_with("CLUSTERDOWN"); }, long_enough));
+  const auto all = found_by(make(3s));
+  EXPECT_THAT(all, Contains(is(severity::error, "E25", "1 of 16384 slots are served by nobody", "--cluster check")));
+  EXPECT_THAT(all, Contains(is(severity::error, "E25", "locks cannot be tried: ", "cluster-require-full-coverage no")));
+  // Where they were told otherwise, the other slots are served.
+  for (const auto& one : lab_.nodes()) ask(one, {"CONFIG", "SET", "cluster-require-full-coverage", "no"});
+  for (const auto& one : primaries())
+    EXPECT_TRUE(eventually([&] { return !ask(one, {"TYPE", "x"}).starts_with("CLUSTERDOWN"); }, long_enough));
+  const auto then = found_by(make(3s));
+  EXPECT_THAT(then, Contains(is(severity::error, "E25", "1 of 16384 slots are served by nobody", "--cluster check")));
+  EXPECT_THAT(then, Not(Contains(Field("what", &finding::what, HasSubstr("cannot be tried")))));
 }
 
 }  // namespace
