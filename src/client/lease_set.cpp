@@ -70,9 +70,10 @@ lease_set acquire_all(client_state& state, const std::vector<std::string>& names
     try {
       held.push_back(state.acquire_or_throw(name, left));
     } catch (const error& e) {
-      // It was not the caller who stopped us: then one of those has the reason.
+      // It was not the caller who stopped us: then one of those has the reason. On the callback thread, where nobody
+      // hears of a loss meanwhile, it may have it too when the time is over.
       const bool is_stopped = e.code() == errc::cancelled || e.code() == errc::cancelled_in_flight;
-      if (is_stopped && !options.cancel.stop_requested()) {
+      if ((is_stopped && !options.cancel.stop_requested()) || e.code() == errc::timed_out) {
         for (const auto& one : held) one.check();
       }
       throw;

@@ -153,6 +153,25 @@ TEST_F(all, ends_the_wait_when_one_that_is_held_is_lost) {
   EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{b}:line").number == 0; }));
 }
 
+// It has the callback thread, on which it would hear of the loss.
+TEST_F(all, waited_for_in_a_callback_until_its_time_is_over_says_which_was_lost) {
+  auto other = make_client();
+  const auto in_the_way = other.acquire("b");
+  auto locks = make_client();
+  auto first = locks.acquire("first", {.ttl = 600ms});
+  std::error_code code;
+  std::atomic<bool> is_over = false;
+  const std::stop_callback on_loss{first.lost(), [&] {
+                                     (void)locks.acquire_all({"a", "b"}, {.ttl = 600ms, .wait = 3s}, code);
+                                     is_over = true;
+                                   }};
+  server_("DEL", "hf:{first}");
+  EXPECT_TRUE(eventually([&] { return exists("hf:{a}"); }));
+  server_("DEL", "hf:{a}");
+  EXPECT_TRUE(eventually([&] { return is_over.load(); }, 30s));
+  EXPECT_EQ(code, outcome::lost) << code.message();
+}
+
 TEST_F(all, can_be_cancelled_while_it_waits) {
   auto other = make_client();
   const auto in_the_way = other.acquire("b");
