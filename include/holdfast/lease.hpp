@@ -65,8 +65,8 @@ public:
   // is called: so says the standard.
   std::stop_token lost() const noexcept;
 
-  // As lost(), but earlier: at deadline - ttl/6, when renewals have been failing or max_hold is nearly over. May come
-  // without a loss after it.
+  // As lost(), but earlier: at deadline - ttl/6, when renewals have been failing, nobody has called renew()
+  // (renewal::none), or max_hold is nearly over. May come without a loss after it.
   std::stop_token at_risk() const noexcept;
 
   // Why it was lost, a lease_* code; no error while it is not.

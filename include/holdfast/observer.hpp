@@ -57,6 +57,7 @@ public:
   virtual void on_lost(const std::string& /*name*/, fencing_token, std::error_code /*reason*/,
                        std::chrono::microseconds /*held*/) {}
 
+  // It was given back by release(), or handed on in the process. How a lease ended that was dropped is not told.
   virtual void on_released(const std::string& /*name*/, release_outcome, std::chrono::microseconds /*held*/) {}
 
   // A connection to the server was made or ended.

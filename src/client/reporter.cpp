@@ -17,6 +17,11 @@ std::shared_ptr<lease_record> record_of(const std::shared_ptr<engine::held_lease
   return std::static_pointer_cast<lease_record>(lease);
 }
 
+const char* why_at_risk(const lease_record& what) {
+  if (what.deadline.at() >= what.last) return "max_hold is nearly over";
+  return what.mode == renewal::none ? "it does not renew itself" : "renewals fail";
+}
+
 }  // namespace
 
 reporter::reporter(std::shared_ptr<callback_thread> callbacks, std::string endpoint, log_sink log,
@@ -60,7 +65,7 @@ void reporter::on_clock_step(duration step) {
 void reporter::on_at_risk(const std::shared_ptr<engine::held_lease>& lease) {
   auto record = record_of(lease);
   log(log_level::warning,
-      fmt::format("lease '{}' (token {}) is at risk: renewals fail", record->name, record->token.value()));
+      fmt::format("lease '{}' (token {}) is at risk: {}", record->name, record->token.value(), why_at_risk(*record)));
   callbacks_->post([record = std::move(record)] {
     if (!record->is_let_go) record->at_risk.request_stop();
   });

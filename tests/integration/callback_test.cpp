@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
@@ -231,6 +232,34 @@ TEST_F(callback, observer_is_told_what_happened) {
   EXPECT_TRUE(eventually([&] { return seen->lost == 1 && seen->renewed >= 2; }));
   x.release();
   EXPECT_TRUE(eventually([&] { return seen->acquired == 2 && seen->busy == 1 && seen->released == 1; }));
+}
+
+// Who gets no time between risk and loss is told of the loss alone; so each may be tried again.
+TEST_F(callback, log_sink_is_told_why_a_lease_is_at_risk) {
+  std::mutex guard;
+  std::string said;
+  client_options how;
+  how.log = [&](const log_record& one) {
+    const std::lock_guard held{guard};
+    said += one.text + "\n";
+  };
+  auto locks = make_client(how);
+  const auto is_said = [&](const acquire_options& of, bool is_cut_off, const std::string& why) {
+    for (int round = 0; round < 20; ++round) {
+      auto held = locks.acquire("x", of);
+      if (is_cut_off) server_.pause();
+      EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 20s));
+      if (is_cut_off) server_.resume();
+      held = lease{};
+      const std::lock_guard alone{guard};
+      const auto at_risk = std::exchange(said, {}).find("is at risk: " + why + "\n");
+      if (at_risk != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_said({.ttl = 500ms, .renew = renewal::none}, false, "it does not renew itself"));
+  EXPECT_TRUE(is_said({.ttl = 500ms, .max_hold = 900ms}, false, "max_hold is nearly over"));
+  EXPECT_TRUE(is_said({.ttl = 500ms}, true, "renewals fail"));
 }
 
 }  // namespace
