@@ -225,11 +225,11 @@ TEST_F(callback, observer_is_told_what_happened) {
   client_options how;
   how.observe = seen;
   auto locks = make_client(how);
-  auto x = locks.acquire("x", {.ttl = 300ms});
+  auto x = locks.acquire("x", {.ttl = 1500ms});
   EXPECT_FALSE(locks.try_acquire("x"));
-  auto y = locks.acquire("y", {.ttl = 300ms});
+  auto y = locks.acquire("y", {.ttl = 1500ms});
   server_("DEL", "hf:{y}");
-  EXPECT_TRUE(eventually([&] { return seen->lost == 1 && seen->renewed >= 2; }));
+  EXPECT_TRUE(eventually([&] { return seen->lost == 1 && seen->renewed >= 2; }, 20s));
   x.release();
   EXPECT_TRUE(eventually([&] { return seen->acquired == 2 && seen->busy == 1 && seen->released == 1; }));
 }
