@@ -63,6 +63,14 @@ std::pair<std::string, std::string> about_connect(const pieces& p) {
   return {"nothing listens there, or it is cut off", "start it (redis-server --port PORT)"};
 }
 
+// What keeps them is in `why` (src/engine/quorum_acquire.cpp).
+std::string way_to_votes(const pieces& p) {
+  const auto has = [&](std::string_view part) { return p.why.find(part) != p.why.npos; };
+  return fmt::format("{}start those that are down; {} must be there",
+                     has("its clock is far from") ? "run chrony or ntpd where the clock is off; " : "",
+                     has("; a semaphore of ") ? "as many servers as it takes votes" : "a majority of the servers");
+}
+
 }  // namespace
 
 pieces::pieces(const error& e, const fault_context& context)
@@ -100,8 +108,7 @@ sentences for_connection(errc cause, const pieces& p) {
       return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
               "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
     case errc::no_quorum:
-      return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why,
-              "start those that are down; a majority of the servers must be there"};
+      return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why, way_to_votes(p)};
     case errc::server_silent:
       if (is_local(p))
         return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),

@@ -279,6 +279,18 @@ TEST(E04, names_the_option_and_not_the_librarys_field) {
   EXPECT_THAT(text, AllOf(HasSubstr("or say --trust-every-write-is-synced)"), Not(HasSubstr("quarantine ="))));
 }
 
+TEST(E10, has_the_way_out_of_what_kept_them_from_voting) {
+  const auto fix = [](const char* why) {
+    return describe(holdfast::error{errc::no_quorum, {.endpoint = "redis+quorum://a,b,c", .why = why}}).fix;
+  };
+  EXPECT_EQ(fix("2 of 3 servers gave no vote: a: Connection refused; b: was not waited for"),
+            "start those that are down; a majority of the servers must be there");
+  EXPECT_THAT(fix("1 of 3 servers gave no vote: a: its clock is far from that of the others"),
+              HasSubstr("chrony or ntpd where the clock is off; start"));
+  EXPECT_THAT(fix("1 of 3 servers gave no vote: a: Connection refused; a semaphore of 2 takes 3 votes"),
+              HasSubstr("as many servers as it takes votes must be there"));
+}
+
 TEST(E23, says_when_a_promoted_server_may_be_trusted) {
   const auto text = [](const char* why) { return shown(errc::quarantined, {.why = why}); };
   const auto promoted = text("the server was promoted 3 s ago and may have forgotten locks: nothing is granted");
