@@ -294,14 +294,13 @@ void start_release(lease what, release_receiver to) {
   auto handle = lease_handle::taken_from(what);
   if (auto* quorum = of->of_quorum()) return start_release_of(*quorum, std::move(handle), std::move(to));
   if (const auto deadline = of->let_go(*record)) {
-    std::shared_ptr<async_release> call;
     try {
-      call = std::make_shared<async_release>(std::move(handle), *deadline, std::move(to));
+      const auto call = std::make_shared<async_release>(std::move(handle), *deadline, std::move(to));
+      return of->start(call->at(), call);
     } catch (...) {
       of->conclude(*record, release_outcome::unknown);
       throw;
     }
-    return of->start(call->at(), call);
   }
   of->conclude(*record, release_outcome::already_lost);
   of->callbacks().post([to = std::move(to)] { to(release_outcome::already_lost); });
