@@ -184,6 +184,16 @@ const char* why_none_is_forgotten(std::string_view why) {
                                               : "this was the server's first start";
 }
 
+// Some say what they refuse, and not what for.
+const char* way_out_of_refusal(const pieces& p) {
+  const auto has = [&](std::string_view part) { return p.words.find(part) != p.words.npos; };
+  if (has("CLUSTERDOWN")) return "redis-cli --cluster check HOST:PORT says what is wrong";
+  if (has("NOREPLICAS")) return "start its replicas; or CONFIG SET min-replicas-to-write 0";
+  if (has("MISCONF")) return "look into its log: is the disk full?";
+  if (has("max number of clients")) return "raise maxclients, or look who has so many connections: CLIENT LIST";
+  return "do what the server says";
+}
+
 sentences for_trouble(errc cause, const pieces& p) {
   switch (cause) {
     case errc::server_loading:
@@ -197,7 +207,7 @@ sentences for_trouble(errc cause, const pieces& p) {
               "maxmemory is reached and nothing may be evicted",
               "raise maxmemory, or give locks a server of their own"};
     case errc::server_refused:
-      return {fmt::format("{} refuses to serve{}", p.server, p.colon_words), p.why, "do what the server says"};
+      return {fmt::format("{} refuses to serve{}", p.server, p.colon_words), p.why, way_out_of_refusal(p)};
     case errc::clock_stepped:
       return {fmt::format("the clock of {} moved{}", p.server, p.colon_words), "Redis ends leases by its wall clock",
               "run ntpd or chrony there, slewing and not stepping"};

@@ -291,6 +291,17 @@ TEST(E10, has_the_way_out_of_what_kept_them_from_voting) {
               HasSubstr("as many servers as it takes votes must be there"));
 }
 
+TEST(E15, of_a_server_that_does_not_say_what_to_do_says_it) {
+  const auto fix = [](const char* words) {
+    return describe(holdfast::error{errc::server_refused, {.endpoint = "redis://h:1", .server_text = words}}).fix;
+  };
+  EXPECT_THAT(fix("CLUSTERDOWN Hash slot not served"), HasSubstr("redis-cli --cluster check"));
+  EXPECT_THAT(fix("NOREPLICAS Not enough good replicas to write."), HasSubstr("start its replicas"));
+  EXPECT_THAT(fix("MISCONF Errors writing to the AOF file: No space left on device"), HasSubstr("its log"));
+  EXPECT_THAT(fix("ERR max number of clients reached"), HasSubstr("raise maxclients"));
+  EXPECT_EQ(fix("DENIED Redis is running in protected mode because ..."), "do what the server says");
+}
+
 TEST(E23, says_when_a_promoted_server_may_be_trusted) {
   const auto text = [](const char* why) { return shown(errc::quarantined, {.why = why}); };
   const auto promoted = text("the server was promoted 3 s ago and may have forgotten locks: nothing is granted");
