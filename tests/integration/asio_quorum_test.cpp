@@ -213,6 +213,28 @@ TEST_F(asynchronous_on_quorum, operations_of_a_client_that_ends_are_cancelled) {
   EXPECT_TRUE(nobody_waits());
 }
 
+TEST_F(asynchronous_on_quorum, a_client_may_end_in_its_own_callback_while_an_operation_is_under_way_H47) {
+  auto holder = make();
+  const auto in_the_way = holder.acquire("x", {.ttl = max_ttl});
+  auto locks = std::make_unique<client>(make());
+  auto lost = std::make_unique<lease>(locks->acquire("y", {.ttl = ttl}));
+  const auto kept = locks->acquire("z", {.ttl = max_ttl});
+  auto waiting = begin(*locks, {.ttl = ttl});
+  ASSERT_TRUE(somebody_waits());
+  std::atomic<bool> is_over = false;
+  const std::stop_callback on_loss{lost->lost(), [&] {
+                                     lost.reset();
+                                     locks.reset();
+                                     is_over = true;
+                                   }};
+  for (int i = 0; i < size(); ++i) ask(i, {"DEL", "hf:{y}"});
+  EXPECT_TRUE(eventually([&] { return is_over.load(); }, long_enough));
+  run();
+  EXPECT_TRUE(is_cancelled(code_of_future(waiting)));
+  EXPECT_TRUE(nobody_waits());
+  EXPECT_TRUE(kept.valid());
+}
+
 TEST_F(asynchronous_on_quorum, a_release_goes_on_when_its_client_ends) {
   std::future<release_outcome> giving_back;
   {
