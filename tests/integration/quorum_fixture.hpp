@@ -20,8 +20,9 @@ protected:
   static constexpr auto long_enough = 60s;  // For a quarantine and a busy machine.
   static constexpr auto ttl = 4s;           // Long enough for a renewal on a busy machine.
 
-  explicit with_quorum(int servers = 3)
-      : lab_{lab_kind::quorum, {.count = servers, .ready_within = 120s}}, nodes_{lab_.nodes()} {
+  // `largest`: of all its clients, so that each wait for what may be held somewhere is so long.
+  explicit with_quorum(int servers = 3, std::chrono::milliseconds largest = max_ttl)
+      : largest_ttl_{largest}, lab_{lab_kind::quorum, {.count = servers, .ready_within = 120s}}, nodes_{lab_.nodes()} {
     // Their first start, which nobody has seen.
     make(10s).declare_nothing_forgotten();
   }
@@ -34,10 +35,10 @@ protected:
   }
   // A client of one of them, which knows nothing of a quorum.
   client single(int i) const { return client{"redis://" + node(i).address, options(10s)}; }
-  static client_options options(std::chrono::milliseconds timeout) {
+  client_options options(std::chrono::milliseconds timeout) const {
     client_options how;
     how.timeout = timeout;
-    how.max_ttl = max_ttl;
+    how.max_ttl = largest_ttl_;
     return how;
   }
 
@@ -69,6 +70,7 @@ protected:
     for (int i = 0; i < 2; ++i) renew_everywhere(held, key);  // Once to be heard of, and once to count.
   }
 
+  const std::chrono::milliseconds largest_ttl_;
   lab_topology lab_;
   std::vector<lab_node> nodes_;
 
@@ -89,7 +91,7 @@ private:
 
 class with_five : public with_quorum {
 protected:
-  with_five() : with_quorum{5} {}
+  explicit with_five(std::chrono::milliseconds largest = max_ttl) : with_quorum{5, largest} {}
 };
 
 }  // namespace holdfast::test

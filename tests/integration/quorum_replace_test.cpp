@@ -32,6 +32,11 @@ struct killed : std::runtime_error {
 
 class with_spare_servers : public with_five {
 protected:
+  // Nearly each of these tests waits for so long, some twice.
+  static constexpr auto max_ttl = 5s;
+
+  with_spare_servers() : with_five{max_ttl} {}
+
   std::string list(const std::vector<int>& of, const std::string& query = {}) const {
     std::string uri;
     for (const int i : of) uri += (uri.empty() ? "redis+quorum://" : ",") + node(i).address;
