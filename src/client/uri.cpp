@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/uri.hpp"
 
+#include "client/uri_text.hpp"
 #include "script/quorum_record.hpp"
 
 #include <boost/url/encode.hpp>
@@ -9,15 +10,10 @@
 #include <boost/url/src.hpp>
 #include <boost/url/url_view.hpp>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/un.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <charconv>
 
 namespace holdfast {
 inline namespace v0 {
@@ -32,25 +28,8 @@ struct bad_part {
   std::string why;
 };
 
-std::optional<int> small_number(std::string_view text, int most) {
-  int n = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || n < 0 || n > most) return std::nullopt;
-  return n;
-}
-
 // One spelling of a path that parses again: whatever a path in a URI may not have is percent-encoded.
 std::string encoded(std::string_view path) { return urls::encode(path, urls::pchars + '/'); }
-
-bool is_one_of(char c, std::string_view all) { return all.find(c) != std::string_view::npos; }
-
-bool is_name_byte(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_one_of(c, "0123456789.-_"); }
-
-// A path that the kernel would cut, or that a terminal would obey.
-bool has_control_bytes(std::string_view path) {
-  return std::any_of(path.begin(), path.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-}
 
 int database_of(std::string_view text) {
   if (text.empty()) return 0;
@@ -104,20 +83,6 @@ net::tcp_address read_address(const urls::url_view& url, std::string_view defaul
   if (port.empty()) port = default_port;
   if (const auto n = small_number(port, 65'535); !n || *n == 0) throw bad_part{port, "the port must be 1 to 65535"};
   return {std::move(host), std::move(port)};
-}
-
-// Of several servers: which of them are the same must not hang on how they are spelled.
-net::tcp_address in_one_spelling(net::tcp_address where) {
-  std::transform(where.host.begin(), where.host.end(), where.host.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  in6_addr literal{};
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (inet_pton(AF_INET6, where.host.c_str(), &literal) == 1 &&
-      inet_ntop(AF_INET6, &literal, text.data(), text.size()) != nullptr) {
-    where.host = text.data();
-  }
-  where.port.erase(0, where.port.find_first_not_of('0'));  // It is a number that is not 0.
-  return where;
 }
 
 void read_tcp(const urls::url_view& url, server_uri& out) {
@@ -288,46 +253,6 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
                    "redis+unix:// and local:"};
   }
   return out;
-}
-
-// What RFC 3986 lets stand in a URI, and where. Boost.URL 1.81 asserts on some of the rest (found by fuzz/uri_fuzz).
-bool is_fit_to_parse(std::string_view text) {
-  const auto colon = text.find(':');
-  if (colon != std::string_view::npos && colon + 1 < text.size() && text[colon + 1] != '/') return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const char before = i > 0 ? text[i - 1] : '\0';
-    const std::string_view after = text.substr(i + 1);
-    if (c <= ' ' || c >= '\x7f' || is_one_of(c, "\"<>\\^`{|}")) return false;
-    if (c == '%' && !(after.size() >= 2 && std::isxdigit(after[0]) && std::isxdigit(after[1]))) return false;
-    // Brackets are for an IPv6 address alone.
-    if (c == '[' && !is_one_of(before, "/@")) return false;
-    if (c == ']' && (text.find('[') > i || !(after.empty() || is_one_of(after[0], ":/?#")))) return false;
-  }
-  const bool has_brackets = std::count(text.begin(), text.end(), '[') == 1;
-  return std::count(text.begin(), text.end(), ']') == (has_brackets ? 1 : 0) &&
-         (has_brackets || text.find('[') == std::string_view::npos);
-}
-
-// What stands between the first comma of the hosts and their end: URIs of the same scheme, and `text` without them.
-std::vector<std::string> cut_other_hosts(std::string& text) {
-  const auto colon = std::min(text.find("://"), text.size());
-  const auto scheme = text.substr(0, colon);
-  if (!scheme.ends_with("+sentinel") && !scheme.ends_with("+cluster") && !scheme.ends_with("+quorum")) return {};
-  const auto end = std::min(text.find_first_of("/?#", colon + 3), text.size());
-  const auto at = text.substr(0, end).rfind('@');
-  const auto begin = at != std::string::npos && at > colon ? at + 1 : std::min(colon + 3, text.size());
-  auto comma = text.find(',', begin);
-  if (comma >= end) return {};
-  std::vector<std::string> others;
-  const auto hosts = text.substr(comma, end - comma);
-  text.erase(comma, end - comma);
-  for (std::size_t from = 0; from < hosts.size();) {
-    const auto next = std::min(hosts.find(',', from + 1), hosts.size());
-    others.push_back(scheme + "://" + hosts.substr(from + 1, next - from - 1));
-    from = next;
-  }
-  return others;
 }
 
 }  // namespace
