@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of it. What a server's record says is in list_standing.cpp.
+#include "engine/list_replacement.hpp"
+
+#include "script/field.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::engine {
+
+list_replacement::list_replacement(lists what, const std::vector<std::string>& from, const std::vector<std::string>& to)
+    : what_{std::move(what)}, closed_{what_.to}, open_{what_.to} {
+  open_.generation = closed_.generation = what_.from.generation + 1;
+  closed_.is_open = false;
+  add(from, &member::is_old);
+  add(to, &member::is_new);
+  std::sort(members_.begin(), members_.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+void list_replacement::add(const std::vector<std::string>& names, bool member::*which) {
+  for (const auto& name : names) {
+    auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m.name == name; });
+    if (found == members_.end()) {
+      members_.push_back({.name = name});
+      found = std::prev(members_.end());
+    }
+    (*found).*which = true;
+  }
+}
+
+// ---- what has come of it ----
+
+void list_replacement::on_seen(std::size_t at, seen what) {
+  member& one = members_[at];
+  one.kept = std::move(what.kept);
+  one.run_id = std::move(what.run_id);
+  const auto hold = std::string_view{what.epoch}.substr(std::min(what.epoch.rfind('|') + 1, what.epoch.size()));
+  one.hold = std::chrono::milliseconds{static_cast<std::int64_t>(script::parse_digits(hold, 12).value_or(0))};
+  one.is_away = false;
+}
+
+void list_replacement::on_away(std::size_t at, std::string trouble) {
+  members_[at].is_away = true;
+  members_[at].trouble = std::move(trouble);
+}
+
+void list_replacement::on_written(std::size_t at, const script::quorum_record& record,
+                                  const std::optional<std::string>& instead) {
+  members_[at].kept = instead ? *instead : text_of(record);
+}
+
+// ---- what to do next ----
+
+auto list_replacement::next() -> action {
+  switch (phase_) {
+    case phase::begins: phase_ = phase::looks; return look_at_all{};
+    case phase::looks: {
+      if (auto why = check()) return *std::move(why);
+      is_through_ = is_waited_ = had_waited();  // Who closes now has not waited yet.
+      return enter(phase::tells);
+    }
+    case phase::tells: return tell();
+    case phase::closes: return close();
+    case phase::waits: phase_ = phase::looks_again; return look_at_all{};
+    case phase::looks_again: {
+      // Who lost its data meanwhile would vote for the old list again, so it is closed again, and what it may have
+      // granted is waited for.
+      is_waited_ = is_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened}));
+      return enter(phase::closes);
+    }
+    case phase::opens: return open();
+  }
+  return done{};
+}
+
+auto list_replacement::enter(phase next) -> action {
+  phase_ = next;
+  at_ = 0;
+  has_looked_again_ = false;
+  return this->next();
+}
+
+auto list_replacement::check() const -> std::optional<action> {
+  const auto anything_but_away = {standing::before, standing::closed, standing::opened};
+  constexpr auto missed = "answered, and nothing was changed";
+  auto why = not_apart();
+  if (!why) why = not_known();
+  if (!why) why = no_majority(&member::is_old, count(&member::is_old, anything_but_away), missed);
+  if (!why) why = no_majority(&member::is_new, count(&member::is_new, anything_but_away), missed);
+  if (!why) why = not_in_use();
+  return why;
+}
+
+auto list_replacement::tell() -> action {
+  while (at_ < members_.size()) {
+    const auto one = at_++;
+    if (members_[one].is_away) return tell_away{one};
+  }
+  return enter(phase::closes);
+}
+
+// An earlier call has, if what it closed and what it opened still is so. That something is open says that somebody
+// waited once; old servers that forgot since then that they were closed have voted, and who closed them again may have
+// been killed before he waited. That a majority is open makes nothing of it undone: the new list has granted since.
+bool list_replacement::had_waited() const {
+  return is_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened})) &&
+         is_majority(&member::is_new, count(&member::is_new, {standing::opened}));
+}
+
+// One after the other: of two who begin at the same time with other lists one stops at the first server that both
+// reach.
+auto list_replacement::close() -> action {
+  for (; at_ < members_.size(); ++at_) {
+    const member& one = members_[at_];
+    // Again, where a client of the old list has written its record meanwhile.
+    if (one.is_old && of(one) == standing::before) return write{at_, closed_, one.kept};
+    if (of(one) == standing::other) return fail_for_other(one);
+  }
+  if (auto why = no_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened}),
+                             "are closed; those that are stay so: start the others and call again")) {
+    return *std::move(why);
+  }
+  return wait_or_open();
+}
+
+// By any clock no lease of the old list lives longer than this after a majority was closed: what was renewed last was
+// renewed before.
+auto list_replacement::wait_or_open() -> action {
+  if (is_waited_) {
+    if (!std::exchange(is_through_, false)) return enter(phase::opens);
+    return tell_goes_on{};  // And here again.
+  }
+  auto hold = what_.hold;
+  for (const auto& one : members_) {
+    if (one.is_old) hold = std::max(hold, one.hold);
+  }
+  phase_ = phase::waits;
+  return wait{hold};
+}
+
+auto list_replacement::open() -> action {
+  for (; at_ < members_.size(); ++at_, has_looked_again_ = false) {
+    const member& one = members_[at_];
+    if (!one.is_new) continue;
+    if (one.is_away && !std::exchange(has_looked_again_, true)) return look{at_};
+    if (!one.is_away && of(one) != standing::opened && script::may_open(one.kept, open_)) {
+      return write{at_, open_, one.kept};
+    }
+  }
+  if (auto why = no_majority(&member::is_new, count(&member::is_new, {standing::opened}),
+                             "are open for the new list, so that nobody can have a lock: start the others and call "
+                             "again")) {
+    return *std::move(why);
+  }
+  return done{};
+}
+
+}  // namespace holdfast::engine
