@@ -184,6 +184,8 @@ void quorum_acquire::vote(time_point now) {
     wake_at_ = next.wake_at;
   } else if (round_->outcome() == result::won) {
     win(now);
+  } else if (now < sent_at_ + what_.patience && may_hear_that_it_is_open()) {
+    wake_at_ = sent_at_ + what_.patience;
   } else {
     withdraw(now, round_->outcome());
   }
@@ -256,6 +258,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
       nodes_[node].is_to_leave = true;
       return refuse(node, refusal::other, out_of_step);
     }
+    nodes_[node].keeps_our_list = true;
     round_->on_vote(static_cast<int>(node), token);
   };
   if (const auto* granted = std::get_if<script::granted>(&said->what)) return voted(granted->token);
@@ -264,6 +267,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   if (const auto* busy = std::get_if<script::busy>(&said->what)) {
     const auto left = std::max(busy->remaining, std::chrono::milliseconds{0});
     held_for_ = std::min(held_for_.value_or(left), left);
+    nodes_[node].keeps_our_list = true;
     return refuse(node, refusal::busy, {});
   }
   if (std::holds_alternative<script::late>(said->what)) return on_late(node, now);
@@ -302,14 +306,39 @@ void quorum_acquire::refuse_for_list(std::size_t node, const std::string& kept) 
   refuse(node, refusal::quarantined, why);
 }
 
-void quorum_acquire::win(time_point now) {
+// Where more than a majority must vote, one server where our list is not open yet ends each round, and perhaps before
+// the others have said that it is open there.
+bool quorum_acquire::may_hear_that_it_is_open() const {
+  if (2 * needed() <= size() + 1 || is_open_at_majority()) return false;
+  std::size_t may_be = 0;
+  bool is_wanted = false;
   for (std::size_t i = 0; i < size(); ++i) {
-    // A majority has our list as open, so the one before it is closed: a server that was away when it was opened, or
-    // lost its data since, may know it, too (P26).
-    if (auto& wire = all()[i]->wire(); nodes_[i].unopened && wire.is_ready()) {
-      wire.load(now, script::id::quorum_record);  // Our process may be gone before it is asked for.
-      wire.send_and_forget(now, script::write_record(what_.prefix, what_.record, *nodes_[i].unopened));
-    }
+    is_wanted = is_wanted || nodes_[i].unopened;
+    may_be += nodes_[i].keeps_our_list || of(i).is_open() ? 1 : 0;
+  }
+  return is_wanted && 2 * may_be > size();
+}
+
+bool quorum_acquire::is_open_at_majority() const {
+  const auto open = std::count_if(nodes_.begin(), nodes_.end(), [](const seen& one) { return one.keeps_our_list; });
+  return 2 * static_cast<std::size_t>(open) > size();
+}
+
+// The list before ours is closed then: a server that was away when ours was opened, or lost its data since, may know
+// it, too (P26). Not only from who wins: where all must vote, nobody would.
+void quorum_acquire::open_the_rest(time_point now) {
+  if (!is_open_at_majority()) return;
+  for (std::size_t i = 0; i < size(); ++i) {
+    auto& wire = all()[i]->wire();
+    if (!nodes_[i].unopened || !wire.is_ready()) continue;
+    wire.load(now, script::id::quorum_record);  // Our process may be gone before it is asked for.
+    wire.send_and_forget(now, script::write_record(what_.prefix, what_.record, *nodes_[i].unopened));
+  }
+}
+
+void quorum_acquire::win(time_point now) {
+  open_the_rest(now);
+  for (std::size_t i = 0; i < size(); ++i) {
     const int node = static_cast<int>(i);
     if (round_->has_vote_of(node)) {
       votes_[i] = {round_->token()};
@@ -328,6 +357,7 @@ void quorum_acquire::withdraw(time_point now, result how) {
   phase_ = phase::withdrawing;
   withdrawn_at_ = now;
   outcome_ = how;
+  open_the_rest(now);
   for (std::size_t i = 0; i < size(); ++i) {
     if (!round_->may_have_voted(static_cast<int>(i)) && !nodes_[i].is_to_leave) {
       votes_[i] = {};

@@ -85,6 +85,7 @@ private:
     std::uint64_t told_over = 0;  // As core::quorum_search::leftover.
     std::uint64_t heard_over = 0;
     int lates = 0;
+    bool keeps_our_list = false;            // As open.
     std::optional<std::string> unopened{};  // The record that it keeps, when our list is not open there yet.
     std::string trouble{};
   };
@@ -109,6 +110,9 @@ private:
   void refuse_what_it_is(std::size_t node, errc final, std::string what);
   std::size_t needed() const { return static_cast<std::size_t>(votes_needed(size(), what_.part)); }
   void refuse_for_list(std::size_t node, const std::string& kept);
+  bool may_hear_that_it_is_open() const;
+  bool is_open_at_majority() const;
+  void open_the_rest(time_point now);
   void win(time_point now);
   void withdraw(time_point now, result how);
   void await_withdrawal(time_point now);

@@ -183,6 +183,30 @@ TEST_F(quorum_acquire_trouble, who_wins_opens_the_list_where_it_is_not_P26) {
   EXPECT_FALSE(is_open_at(0));
 }
 
+TEST_F(quorum_acquire_trouble, who_needs_all_servers_opens_the_list_where_it_is_not_when_a_majority_has_it_P26) {
+  wants.record.generation = 2;
+  wants.part = {'p', 1, 2};
+  start_voting();
+  say(1, other_list(servers[1], ""));
+  grant(0);
+  EXPECT_THAT(asked(1), IsEmpty()) << "one server is no majority";
+  say(2, busy(servers[2]));
+  const auto said = servers[1].take();
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(named(said[1]), "quorum_record");
+  EXPECT_EQ(said[1].at(4), text_of(wants.record));
+}
+
+TEST_F(quorum_acquire_trouble, a_minority_that_is_open_opens_nothing_P26) {
+  wants.record.generation = 2;
+  start_voting();
+  grant(2);
+  say(0, other_list(servers[0], text_of(record)));
+  say(1, other_list(servers[1], ""));
+  EXPECT_THAT(asked(0), IsEmpty());
+  EXPECT_THAT(asked(1), IsEmpty());
+}
+
 // ---- clocks ----
 
 TEST_F(quorum_acquire_trouble, who_says_it_was_late_is_asked_again_by_the_clock_that_it_shows_P11) {
