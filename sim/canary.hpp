@@ -38,6 +38,7 @@ enum class canary_switch {
   waits_in_a_line_that_is_gone,
   quarantine_is_silence,
   a_vote_that_is_left_is_forgotten,
+  opens_without_waiting,
   // Of those of replicas.
   any_primary_counts,
   asks_no_replica,

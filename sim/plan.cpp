@@ -49,7 +49,8 @@ constexpr std::array<std::string_view, fault_count> names{"delays",
                                                           "replication_stalls",
                                                           "sentinel_silence",
                                                           "slot_moves",
-                                                          "node_silence"};
+                                                          "node_silence",
+                                                          "replacements"};
 
 // Two clocks this fast and this slow are just within rho = 1 % of each other.
 constexpr std::int64_t most_ppm = 4'975;
@@ -134,6 +135,9 @@ void draw_cluster(plan& made) {
   made.faults[static_cast<std::size_t>(fault::node_silence)] = rng.chance(40);
 }
 
+// Whether a quorum gets another list of servers. Drawn apart, likewise.
+bool draws_replacement(std::uint64_t seed) { return seeded_random::of(seed, 'X').chance(30); }
+
 }  // namespace
 
 std::chrono::milliseconds longest_ttl(std::chrono::milliseconds ttl) {
@@ -175,6 +179,7 @@ plan draw(std::uint64_t seed, const limits& within) {
   }
   draw_hand_overs(made, within);
   draw_sets(made, within);
+  if (within.nodes != 0) made.faults[static_cast<std::size_t>(fault::replacements)] = draws_replacement(seed);
   made.horizon = std::min(made.horizon, within.horizon);
   for (std::size_t i = 0; i < fault_count; ++i) {
     made.faults[i] = within.faults[i] && (made.faults[i] || within.all_of_them);

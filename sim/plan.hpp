@@ -55,8 +55,10 @@ enum class fault {
   // Of a cluster, which has failovers and replication stalls, too.
   slot_moves,
   node_silence,
+  // Of a quorum: of its list of servers, once.
+  replacements,
 };
-inline constexpr std::size_t fault_count = 35;
+inline constexpr std::size_t fault_count = 36;
 inline constexpr std::size_t common_fault_count = 30;  // Of them, those of one server.
 std::string_view to_string(fault what);
 std::optional<fault> fault_of(std::string_view name);

@@ -25,11 +25,12 @@ class quorum_break {
 public:
   struct settings {
     lock of;
-    std::string owner;             // Of the hold that he saw,
-    std::string token;             // and its token.
-    bool at_once;                  // --now
-    duration ttl;                  // A slow server takes as long.
-    int unreachable_percent = 15;  // Each of the servers, for him alone.
+    std::string owner;               // Of the hold that he saw,
+    std::string token;               // and its token.
+    bool at_once;                    // --now
+    duration ttl;                    // A slow server takes as long.
+    std::vector<std::size_t> nodes;  // The list that he goes by.
+    int unreachable_percent = 15;    // Each of the servers, for him alone.
   };
   using end = core::break_count::end;
   using told = std::function<void(end)>;
@@ -39,7 +40,7 @@ public:
 
 private:
   struct vote {
-    std::size_t node;
+    std::size_t node;  // In his list.
     holder seen;
   };
   struct survey {
@@ -49,7 +50,8 @@ private:
 
   bool answers(std::size_t node) const;
   survey look();
-  bool is_majority(std::size_t count) const { return count > servers_->size() / 2; }
+  model_server& at(std::size_t node) const { return (*servers_)[what_.nodes[node]]; }
+  bool is_majority(std::size_t count) const { return count > what_.nodes.size() / 2; }
   void begin();
   void break_next();
   std::error_code ask_to_break(const vote& one);

@@ -30,7 +30,13 @@ engine::channel::settings channel_settings(const quorum_client::settings& what) 
 engine::quorum_keeper::settings keeper_settings(const quorum_client::settings& what, std::size_t nodes) {
   auto s = channel_settings(what);
   s.epoch.may_be_unknown = true;
-  return {std::vector(nodes, s), rho, "hf:", what.record, what.of->max_ttl};
+  return {std::vector(nodes, s), rho, "hf:", what.list.record, what.of->max_ttl};
+}
+
+std::vector<network*> nets_of(const server_list& list, std::deque<network>& all) {
+  std::vector<network*> nets;
+  for (const auto node : list.nodes) nets.push_back(&all[node]);
+  return nets;
 }
 
 }  // namespace
@@ -46,21 +52,22 @@ quorum_client::quorum_client(event_queue& events, std::deque<network>& nets, set
       tell_{std::move(tell)},
       rng_{seeded_random::of(what_.of->seed, 'q', static_cast<std::uint64_t>(what_.number))},
       clock_{time_point{1h * (1 + what_.number)}, what_.how.clock_ppm},
-      node_listeners_(nets.size(), this),
-      keeper_{keeper_settings(what_, nets.size()), rng_, node_listeners_, *this},
-      lines_{events, nets,
+      node_listeners_(what_.list.nodes.size(), this),
+      keeper_{keeper_settings(what_, what_.list.nodes.size()), rng_, node_listeners_, *this},
+      lines_{events, nets_of(what_.list, nets),
              quorum_lines::settings{what_.number, what_.how, what_.of,
                                     seeded_random::of(what_.of->seed, 'l', static_cast<std::uint64_t>(what_.number)),
                                     what_.planted != canary_switch::waits_in_a_line_that_is_gone},
              quorum_lines::hooks{[this](std::size_t server) { on_line_down(server); },
                                  [this](const std::string& spins) { tell_.complain("spin", spins); }}} {
-  for (std::size_t i = 0; i < nets.size(); ++i) {
-    voters_.push_back(std::make_unique<engine::voter>(fmt::format("node {}", i), channel_settings(what_), rng_,
+  const auto& nodes = what_.list.nodes;
+  for (const auto node : nodes) {
+    voters_.push_back(std::make_unique<engine::voter>(fmt::format("node {}", node), channel_settings(what_), rng_,
                                                       engine::voter::hooks{}));
   }
-  for (std::size_t i = 0; i < nets.size(); ++i) {
-    wires_.emplace_back(*this, voters_[i]->wire(), nets[i]);
-    wires_.emplace_back(*this, keeper_.wire(i), nets[i]);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    wires_.emplace_back(*this, voters_[i]->wire(), nets[nodes[i]]);
+    wires_.emplace_back(*this, keeper_.wire(i), nets[nodes[i]]);
   }
 }
 
@@ -125,8 +132,11 @@ missed_news::source quorum_client::source_of(const wire& of) const {
 }
 
 std::vector<int> quorum_client::connections_to(std::size_t node) const {
-  std::vector<int> all = lines_.connections_to(node);
-  for (std::size_t i = 2 * node; i < 2 * node + 2; ++i) {
+  const auto& nodes = what_.list.nodes;
+  const auto place = static_cast<std::size_t>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+  if (place == nodes.size()) return {};
+  std::vector<int> all = lines_.connections_to(place);
+  for (std::size_t i = 2 * place; i < 2 * place + 2; ++i) {
     if (wires_[i].id != 0 && wires_[i].is_open) all.push_back(wires_[i].id);
   }
   return all;

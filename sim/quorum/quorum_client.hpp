@@ -11,6 +11,7 @@
 #include "network.hpp"
 #include "plan.hpp"
 #include "quorum/quorum_lines.hpp"
+#include "quorum/server_list.hpp"
 #include "seeded_random.hpp"
 
 #include "core/quorum_search.hpp"
@@ -40,7 +41,7 @@ public:
     int number;
     const plan* of;
     process_plan how;
-    script::quorum_record record;
+    server_list list;
     guarded_store* store;  // What the exclusive locks protect.
     canary_switch planted = canary_switch::none;
   };
@@ -71,9 +72,11 @@ public:
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
   };
+  // `nets`: to all servers of the world.
   quorum_client(event_queue& events, std::deque<network>& nets, settings what, hooks tell);
 
   int number() const { return what_.number; }
+  const server_list& list() const { return what_.list; }
   time_point now() const { return clock_.read(events_->now() - stood_still_); }
   // Its programs begin: each gets a lock, works, gives it back, and thinks, until nobody is to begin anything new.
   void start(int workers);
@@ -114,7 +117,7 @@ public:
   void die();
   bool is_running() const { return !is_dead_ && !is_paused_; }
   bool is_dead() const { return is_dead_; }
-  // Of the connections to one node.
+  // Of the connections to one node of the world.
   std::vector<int> connections_to(std::size_t node) const;
 
 private:

@@ -68,7 +68,7 @@ void quorum_client::try_once(search& whose) {
       voters_,
       round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl,
                      max_ttl, what.min_fence, rho, patience_of(what.ttl, what_.how.timeout), whose.flow.give_up_at(),
-                     "hf:", what_.record, what.part,
+                     "hf:", what_.list.record, what.part,
                      has_turn(whose) ? script::standing::first_in_line : script::standing::newcomer},
       whose.tried_as.back(), now());
   calls_.push_back(std::move(call));
@@ -120,6 +120,8 @@ void quorum_client::go_on(search& whose, const decider::step& next) {
     const bool is_unknown =
         end->code == errc::reply_lost || end->code == errc::unexpected_reply || end->code == errc::cancelled_in_flight;
     if (!is_unknown) tell_.on_without_effect(whose.what.lock, whose.what.part, whose.tried_as);
+    // It can do nothing but ask again, and its programs would do nothing else.
+    if (reason == errc::other_quorum) return after(500ms, [this, &whose] { finish(whose, nullptr); });
     return finish(whose, nullptr);
   }
   if (const auto* pause = std::get_if<decider::pause>(&next)) return rest(whose, pause->until);

@@ -92,7 +92,7 @@ void quorum_world::strike_client(fault what) {
     ++to_come_;
     events_.after(trouble_.any_size(1ms, 2s), [this, how = client_plans_[static_cast<std::size_t>(who->number())]] {
       --to_come_;
-      start_client(how, record());
+      start_client(how, some_list());
       if (trouble_is_over_) clients_.back()->stop();
     });
     return;
@@ -123,6 +123,7 @@ void quorum_world::stop(quorum_client& who, fault how, duration time) {
 
 void quorum_world::strike_server(fault what, std::size_t node) {
   auto& server = servers_[node];
+  if (retired_.contains(node)) return;
   const duration down = trouble_.any_size(10ms, 2s);
   const instant up_at = events_.now() + down;
   trouble_node(node, what == fault::clock_steps ? end_of_time : events_.now() + 2 * down);
@@ -166,7 +167,9 @@ void quorum_world::strike_server(fault what, std::size_t node) {
 }
 
 void quorum_world::delete_keys(std::size_t node, std::initializer_list<std::string> words) {
+  const bool knew = keeps_new_list(node);
   servers_[node].operate(words);
+  records_deleted_ = records_deleted_ || (knew && !keeps_new_list(node));
   deleted_at_[node] = events_.now();
   disturb(cause::keys_deleted);
 }

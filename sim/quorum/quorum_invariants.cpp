@@ -26,16 +26,23 @@ bool quorum_world::is_excused(int lock, cause& why) const {
 }
 
 void quorum_world::on_hold(int client, const quorum_client::held& one, instant valid_until) {
-  const instant now = events_.now();
   mix(one.token.value());
   if (keeps_trace_) {
     say(fmt::format("c{} holds lock {} ({} {}) with token {}", client, one.lock, one.part.mode, one.part.permits,
                     one.token.value()));
   }
-  const int permits = permits_of(one);
-  let_in(client, one, {valid_until, now, client, one.token.value(), permits, std::string{one.owner.hex()}});
+  const auto seen = view_of(client, one, valid_until);
+  let_in(client, one, seen);
   check_broken(client, one, valid_until);
-  check_token(client, one, permits == lock_of(one.lock).size);
+  check_token(client, one, seen);
+}
+
+auto quorum_world::view_of(int client, const quorum_client::held& one, instant valid_until) const -> view {
+  const bool is_of_old_list = is_replacing() && clients_[static_cast<std::size_t>(client)]->list() == old_list_;
+  return {valid_until,     events_.now(),
+          client,          one.token.value(),
+          permits_of(one), std::string{one.owner.hex()},
+          is_of_old_list,  is_of_old_list && is_left_open()};
 }
 
 int quorum_world::permits_of(const quorum_client::held& one) const {
@@ -45,7 +52,7 @@ int quorum_world::permits_of(const quorum_client::held& one) const {
 void quorum_world::let_in(int client, const quorum_client::held& one, const view& seen) {
   const instant now = events_.now();
   std::erase_if(valid_[one.lock], [&](const auto& other) { return other.second.valid_until <= now; });
-  check_room(client, one, seen.permits);
+  check_room(client, one, seen);
   valid_[one.lock][one.id] = seen;
 }
 
@@ -60,7 +67,7 @@ void quorum_world::on_deadline(int client, const quorum_client::held& one, insta
                                one.lock, one.token.value(), (until - now).count() / 1000));
   }
   if (known == all.end()) {
-    return let_in(client, one, {until, now, client, one.token.value(), permits_of(one), std::string{one.owner.hex()}});
+    return let_in(client, one, view_of(client, one, until));
   }
   if (until > known->second.valid_until) {
     ++statistics_->extensions;
@@ -92,23 +99,25 @@ void quorum_world::note_given_back(std::size_t node, const script_run& run) {
 void quorum_world::check_release(int client, const quorum_client::held& one, release_outcome told) {
   const auto found = given_back_by_.find(one.owner.hex());
   const auto votes = found == given_back_by_.end() ? 0 : static_cast<int>(found->second.size());
-  const bool was_enough = votes >= engine::votes_needed(servers_.size(), one.part);
+  const bool was_enough = votes >= engine::votes_needed(old_list_.nodes.size(), one.part);
   if (told == release_outcome::unknown || was_enough == (told == release_outcome::released)) return;
   complain("C5",
            fmt::format("client {} was told that lock {}, token {}, {}, and gave back {} votes", client, one.lock,
                        one.token.value(), told == release_outcome::released ? "is released" : "had been lost", votes));
 }
 
-void quorum_world::check_room(int client, const quorum_client::held& one, int permits) {
+void quorum_world::check_room(int client, const quorum_client::held& one, const view& seen) {
   const auto& all = valid_.at(one.lock);
-  int taken = permits;
+  int taken = seen.permits;
   for (const auto& [id, other] : all) taken += other.permits;
   if (taken <= lock_of(one.lock).size) return;
-  const std::string owner{one.owner.hex()};
+  cause why{};
   for (const auto& [id, other] : all) {
-    if (is_let_in_by_a_break(owner, other.owner)) taken -= other.permits;
+    const bool is_broken = is_let_in_by_a_break(seen.owner, other.owner);
+    if (!is_broken && !may_overlap(seen, other)) continue;
+    taken -= other.permits;
+    why = is_broken ? cause::broken_at_once : cause::data_lost;
   }
-  cause why = cause::broken_at_once;
   if (taken <= lock_of(one.lock).size || is_excused(one.lock, why)) {
     ++statistics_->attributed[static_cast<std::size_t>(why)];
     return;
@@ -120,18 +129,20 @@ void quorum_world::check_room(int client, const quorum_client::held& one, int pe
                        (other.valid_until - events_.now()).count() / 1000, taken, lock_of(one.lock).size));
 }
 
-void quorum_world::check_token(int client, const quorum_client::held& one, bool is_all) {
+void quorum_world::check_token(int client, const quorum_client::held& one, const view& seen) {
+  const bool is_all = seen.permits == lock_of(one.lock).size;
   auto& last = last_token_[one.lock];
   auto& last_full = last_full_token_[one.lock];
   const auto before = is_all ? last : last_full;
   const bool is_new = tokens_[one.lock].insert(one.token.value()).second;
   cause why{};
-  if (one.token.value() <= before && !is_excused(one.lock, why)) {
+  if (one.token.value() <= before && !seen.is_left_open && !is_excused(one.lock, why)) {
     complain("C2",
              fmt::format("lock {}: client {} got token {} after {}", one.lock, client, one.token.value(), before));
   } else if (!is_new) {
     granted_twice_.insert({{one.lock, one.token.value()}, why});
   }
+  if (seen.is_left_open) return;
   last = std::max(last, one.token.value());
   if (is_all) last_full = std::max(last_full, one.token.value());
 }
@@ -157,11 +168,13 @@ void quorum_world::check_silence(int client, const script::part& what, duration 
   if (const auto own = client_trouble_until_.find(client); own != client_trouble_until_.end() && own->second > since) {
     return;
   }
-  const auto untroubled = static_cast<int>(std::count_if(node_trouble_until_.begin(), node_trouble_until_.end(),
-                                                         [&](instant until) { return until <= since; }));
-  if (untroubled < engine::votes_needed(servers_.size(), what)) return;
+  const auto& list = clients_[static_cast<std::size_t>(client)]->list();
+  if (is_being_replaced(list, since)) return;
+  const auto untroubled = static_cast<int>(std::count_if(
+      list.nodes.begin(), list.nodes.end(), [&](std::size_t node) { return node_trouble_until_[node] <= since; }));
+  if (untroubled < engine::votes_needed(list.nodes.size(), what)) return;
   complain("C5", fmt::format("client {} is told that there is no quorum, and {} of {} servers were there for {} ms",
-                             client, untroubled, servers_.size(), timeout / 1ms));
+                             client, untroubled, list.nodes.size(), timeout / 1ms));
 }
 
 bool quorum_world::has_vote(std::size_t node, int lock, const owner_id& owner) {
@@ -183,7 +196,7 @@ void quorum_world::check_that_it_has_none(int client, int lock, const script::pa
   for (const auto& owner : owners) {
     int votes = 0;
     for (std::size_t i = 0; i < servers_.size(); ++i) votes += has_vote(i, lock, owner) ? 1 : 0;
-    if (votes < engine::votes_needed(servers_.size(), what)) continue;
+    if (votes < engine::votes_needed(old_list_.nodes.size(), what)) continue;
     complain("C5", fmt::format("client {} was told that nothing has come of it, and has {} votes for lock {}", client,
                                votes, lock));
   }
@@ -191,7 +204,7 @@ void quorum_world::check_that_it_has_none(int client, int lock, const script::pa
 
 void quorum_world::check_that_nothing_is_left() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (i == gone_) continue;
+    if (i == gone_ || retired_.contains(i)) continue;
     servers_[i].now();
     for (const auto& one : plan_.locks) {
       if (servers_[i].redis().peek(one.keys.holder)) {
@@ -206,8 +219,9 @@ void quorum_world::check_that_nothing_is_left() {
 
 // With a server gone there may be too few for all of a semaphore (hazards.md, section 0, point 12).
 bool quorum_world::is_to_be_had(const lock& of) const {
-  const auto left = static_cast<int>(servers_.size()) - (gone_ ? 1 : 0);
-  return engine::votes_needed(servers_.size(), all_of(of)) <= left;
+  const auto& list = is_replacing() ? new_list_ : old_list_;
+  const auto left = static_cast<int>(list.nodes.size()) - (gone_ && list.has(*gone_) ? 1 : 0);
+  return engine::votes_needed(list.nodes.size(), all_of(of)) <= left;
 }
 
 // Who waits for as long as it takes. Who does so in the line of a server that is gone goes elsewhere (P25).
@@ -232,7 +246,7 @@ void quorum_world::check_that_all_is_to_be_had() {
   const auto old = std::find_if(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_running(); });
   if (old != clients_.end()) check_that_all_is_to_be_had_by(**old);
   const process_plan somebody = plan_.processes.empty() ? process_plan{0, 1s, 100us, 50us, 0, {}} : plan_.processes[0];
-  check_that_all_is_to_be_had_by(start_client(somebody, record()));
+  check_that_all_is_to_be_had_by(start_client(somebody, some_list()));
   clients_.back()->stop();
 }
 

@@ -8,8 +8,8 @@ namespace holdfast::sim {
 
 using namespace std::chrono_literals;
 
-quorum_lines::quorum_lines(event_queue& events, std::deque<network>& nets, settings what, hooks tell)
-    : events_{&events}, nets_{&nets}, what_{std::move(what)}, tell_{std::move(tell)}, clients_(nets.size()) {
+quorum_lines::quorum_lines(event_queue& events, std::vector<network*> nets, settings what, hooks tell)
+    : events_{&events}, nets_{std::move(nets)}, what_{std::move(what)}, tell_{std::move(tell)}, clients_(nets_.size()) {
   for (const auto& one : what_.of->locks) {
     std::error_code ignored;
     const auto name = script::name_of_holder_key(one.keys.holder, "hf:");
@@ -42,7 +42,7 @@ process& quorum_lines::of(std::size_t node) {
   how.prefix = "hf:turn:";
   how.is_quarantined = false;
   how.has_alternative = what_.has_alternative;
-  made = std::make_unique<process>(*events_, (*nets_)[node], locks_, std::move(how), std::move(h));
+  made = std::make_unique<process>(*events_, *nets_[node], locks_, std::move(how), std::move(h));
   return *made;
 }
 

@@ -8,7 +8,6 @@
 #include "plan.hpp"
 #include "process.hpp"
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,7 +29,8 @@ public:
     std::function<void(std::size_t node)> on_down{};
     std::function<void(const std::string& what)> on_spin{};
   };
-  quorum_lines(event_queue& events, std::deque<network>& nets, settings what, hooks tell);
+  // `nets`: to each of the servers of its client's list, by whose places they are called here.
+  quorum_lines(event_queue& events, std::vector<network*> nets, settings what, hooks tell);
 
   // Who stands in the line of this server, by the number of the lock.
   process& of(std::size_t node);
@@ -44,7 +44,7 @@ public:
 
 private:
   event_queue* events_;
-  std::deque<network>* nets_;
+  std::vector<network*> nets_;
   settings what_;
   hooks tell_;
   std::vector<lock> locks_{};

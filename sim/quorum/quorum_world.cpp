@@ -45,10 +45,13 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
       statistics_{&into},
       store_{planted && planted->what == canary_switch::store_takes_any_token ? guarded_store::fence::takes_any_token
                                                                               : guarded_store::fence::compares},
+      lists_{seeded_random::of(plan_.seed, 'x')},
       trouble_{seeded_random::of(plan_.seed, 'F')} {
   if (seeded_random::of(plan_.seed, 'K').chance(50)) make_exclusive(plan_);
+  draw_lists(nodes);
   auto rng = seeded_random::of(plan_.seed, 'N');
-  for (int i = 0; i < nodes; ++i) {
+  const auto all = old_list_.nodes.size() + spares_;
+  for (std::size_t i = 0; i < all; ++i) {
     // As far apart as their clocks may be, and a little less (P24).
     const auto most = std::chrono::duration_cast<std::chrono::microseconds>(plan_.max_ttl) / 5;
     const auto offset = rng.chance(50) ? std::chrono::microseconds{rng.number(0, static_cast<int>(most.count()))} : 0us;
@@ -56,49 +59,49 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
     const wall_clock clock = plan_.nodes_agree ? wall_clock{server_time{1795212800s}, 0}
                                                : wall_clock{server_time{1795212800s + offset}, ppm};
     clocks_.push_back(clock);
-    model_server::hooks hooks;
-    hooks.find_lock = [this](const std::string& key) -> const lock* {
-      const auto found =
-          std::find_if(plan_.locks.begin(), plan_.locks.end(), [&](const lock& l) { return l.keys.holder == key; });
-      return found == plan_.locks.end() ? nullptr : &*found;
-    };
-    hooks.process_of = [](int host) { return host; };
-    const auto note = [this](const resp::value& reply) {
-      ++statistics_->commands;
-      mix(reply.as_error() ? 1 : 0);
-    };
-    hooks.on_script = [this, note, node = static_cast<std::size_t>(i)](const script_run& run) {
-      note(*run.reply);
-      check_renewal(node, run);
-      note_given_back(node, run);
-      note_vote(node, run);
-      note_break(node, run);
-      check_only_the_owner(run,
-                           [&](const std::string& found) { complain("C9", fmt::format("node {}, {}", node, found)); });
-      check_full_memory(run,
-                        [&](const std::string& found) { complain("H29", fmt::format("node {}, {}", node, found)); });
-    };
-    hooks.on_command = [note](const std::string&, const resp::value& reply) { note(reply); };
-    servers_.emplace_back(events_, clock, scripts, std::move(hooks), i);
-    nets_.emplace_back(events_, servers_.back(), seeded_random::of(plan_.seed, 'n', static_cast<std::uint64_t>(i)));
-    servers_.back().attach(nets_.back());
+    add_server(i, clock, scripts);
   }
   for (const auto kind : faults_of_a_quorum) {
     if (plan_.faults[static_cast<std::size_t>(kind)]) kinds_.push_back(kind);
   }
   node_trouble_until_.resize(servers_.size());
-  for (const auto& one : plan_.processes) start_client(one, record());
+  for (const auto& one : plan_.processes) start_client(one, some_list());
 }
 
 quorum_world::~quorum_world() = default;
 
-script::quorum_record quorum_world::record() const {
-  script::quorum_record made;
-  for (std::size_t i = 0; i < servers_.size(); ++i) made.servers += fmt::format("{}n{}:6379", i == 0 ? "" : ",", i);
-  return made;
+void quorum_world::add_server(std::size_t node, const wall_clock& clock, std::shared_ptr<lua_host> scripts) {
+  model_server::hooks hooks;
+  hooks.find_lock = [this](const std::string& key) -> const lock* {
+    const auto found =
+        std::find_if(plan_.locks.begin(), plan_.locks.end(), [&](const lock& l) { return l.keys.holder == key; });
+    return found == plan_.locks.end() ? nullptr : &*found;
+  };
+  hooks.process_of = [](int host) { return host; };
+  const auto note = [this](const resp::value& reply) {
+    ++statistics_->commands;
+    mix(reply.as_error() ? 1 : 0);
+  };
+  hooks.on_script = [this, note, node](const script_run& run) {
+    note(*run.reply);
+    check_renewal(node, run);
+    note_given_back(node, run);
+    note_vote(node, run);
+    note_break(node, run);
+    check_only_the_owner(run,
+                         [&](const std::string& found) { complain("C9", fmt::format("node {}, {}", node, found)); });
+    check_full_memory(run, [&](const std::string& found) { complain("H29", fmt::format("node {}, {}", node, found)); });
+  };
+  hooks.on_command = [this, note, node](const std::string& name, const resp::value& reply) {
+    note(reply);
+    if (name.starts_with("EVAL")) note_record(node);
+  };
+  servers_.emplace_back(events_, clock, scripts, std::move(hooks), static_cast<int>(node));
+  nets_.emplace_back(events_, servers_.back(), seeded_random::of(plan_.seed, 'n', node));
+  servers_.back().attach(nets_.back());
 }
 
-quorum_client& quorum_world::start_client(const process_plan& what, script::quorum_record record) {
+quorum_client& quorum_world::start_client(const process_plan& what, server_list list) {
   const int number = static_cast<int>(clients_.size());
   client_plans_.push_back(what);
   // Slower than a node is waited for, and no majority would ever come together.
@@ -109,7 +112,7 @@ quorum_client& quorum_world::start_client(const process_plan& what, script::quor
   }
   clients_.push_back(
       std::make_unique<quorum_client>(events_, nets_,
-                                      quorum_client::settings{number, &plan_, what, std::move(record), &store_,
+                                      quorum_client::settings{number, &plan_, what, std::move(list), &store_,
                                                               planted_ ? planted_->what : canary_switch::none},
                                       client_hooks(number)));
   clients_.back()->start(what.workers);
@@ -194,10 +197,12 @@ bool quorum_world::goes_on(instant until) {
 void quorum_world::run() {
   is_drawn_ = true;
   if (!kinds_.empty()) plan_trouble();
+  if (is_replacing()) plan_replacement();
   const instant horizon{plan_.horizon};
   while (goes_on(horizon)) {
   }
   end_trouble();
+  if (is_replacing()) finish_replacement();
   check_that_all_are_served();
   const instant stopped_at = events_.now();
   for (auto& one : clients_) one->stop();

@@ -8,7 +8,7 @@
 //  C1        | two leases of one lock are never both valid, nor more permits than there are, nor a writer and anybody
 //            | else; but for a server's clock that stepped or keys that were deleted while it ran, and then the
 //            | overlap is put down to that; or for a vote that an operator took back at once (`break --now`) and
-//            another | has had since
+//            | another has had since; or for one lease of each of two lists (quorum_lists.cpp)
 //  C2        | the token of who has all of a lock is above all before it, and every later one above that, in the order
 //            | in which they are got, with the same exceptions
 //  C3        | no update of what an exclusive lock protects is lost, if it is guarded as docs/fencing.md says; but of a
@@ -34,6 +34,8 @@
 #include "plan.hpp"
 #include "quorum/quorum_break.hpp"
 #include "quorum/quorum_client.hpp"
+#include "quorum/quorum_replace.hpp"
+#include "quorum/server_list.hpp"
 #include "statistics.hpp"
 #include "world.hpp"
 
@@ -69,8 +71,9 @@ public:
   model_server& server(std::size_t node) { return servers_[node]; }
   network& net(std::size_t node) { return nets_[node]; }
   const lock& lock_of(int number) const { return plan_.locks[static_cast<std::size_t>(number)]; }
-  script::quorum_record record() const;
-  quorum_client& start_client(const process_plan& what, script::quorum_record record);
+  // Before anybody replaces it.
+  const server_list& list() const { return old_list_; }
+  quorum_client& start_client(const process_plan& what, server_list list);
   // Overlaps may be its doing.
   void disturb(cause why) { disturbances_.push_back({why, events_.now()}); }
   void complain(std::string invariant, std::string what);
@@ -84,6 +87,8 @@ private:
     std::uint64_t token;
     int permits;
     std::string owner;
+    bool is_of_old_list;
+    bool is_left_open;  // quorum_lists.cpp
   };
   // Of a hold that operators broke.
   struct broken {
@@ -98,6 +103,7 @@ private:
   void on_deadline(int client, const quorum_client::held& one, instant until);
   // Into valid_.
   void let_in(int client, const quorum_client::held& one, const view& seen);
+  view view_of(int client, const quorum_client::held& one, instant valid_until) const;
   int permits_of(const quorum_client::held& one) const;
   void check_renewal(std::size_t node, const script_run& run);
   void note_given_back(std::size_t node, const script_run& run);
@@ -106,8 +112,8 @@ private:
   void note_break(std::size_t node, const script_run& run);
   bool is_let_in_by_a_break(const std::string& one, const std::string& other) const;
   void check_broken(int client, const quorum_client::held& one, instant until);
-  void check_room(int client, const quorum_client::held& one, int permits);
-  void check_token(int client, const quorum_client::held& one, bool is_all);
+  void check_room(int client, const quorum_client::held& one, const view& seen);
+  void check_token(int client, const quorum_client::held& one, const view& seen);
   void check_silence(int client, const script::part& what, duration silence);
   void check_that_it_has_none(int client, int lock, const script::part& what, const std::vector<owner_id>& owners);
   bool has_vote(std::size_t node, int lock, const owner_id& owner);
@@ -140,6 +146,25 @@ private:
   quorum_client* somebody();
   route& some_route(std::size_t node);
 
+  // ---- another list of servers for it (quorum/quorum_lists.cpp) ----
+  void draw_lists(int nodes);
+  void add_server(std::size_t node, const wall_clock& clock, std::shared_ptr<lua_host> scripts);
+  bool is_replacing() const { return !new_list_.nodes.empty(); }
+  const server_list& some_list();
+  void plan_replacement();
+  void hold_something();
+  void replace();
+  void replace_later(duration wait);
+  void on_replaced(errc how);
+  void finish_replacement();
+  void move_to_new_list(std::size_t client);
+  void retire(std::size_t node);
+  bool keeps_new_list(std::size_t node) const;
+  void note_record(std::size_t node);
+  bool is_left_open() const;
+  bool may_overlap(const view& one, const view& other) const;
+  bool is_being_replaced(const server_list& which, instant since) const;
+
   plan plan_;
   const canary* planted_;
   statistics* statistics_;
@@ -159,6 +184,18 @@ private:
   std::map<int, std::set<std::uint64_t>> tokens_;                            // All that were granted.
   std::map<std::pair<int, std::uint64_t>, cause> granted_twice_;             // By lock and token, and why.
   guarded_store store_;
+  server_list old_list_{};
+  server_list new_list_{};  // Of no servers: there is none.
+  std::size_t spares_ = 0;
+  seeded_random lists_;
+  std::deque<quorum_replace> operators_;  // Who replace the one by the other.
+  instant closed_since_ = end_of_time;    // The first server of the old list.
+  instant opened_at_ = end_of_time;       // Likewise of the new one.
+  instant replaced_at_ = end_of_time;     // An operator was told so.
+  bool must_finish_ = false;
+  std::set<std::size_t> knew_new_list_;  // Or that the old one is closed.
+  bool records_deleted_ = false;         // Of those.
+  std::set<std::size_t> retired_;
   std::vector<disturbance> disturbances_;
   std::map<std::size_t, instant> deleted_at_;  // The last time that keys of this server were.
   std::deque<quorum_break> breaks_;

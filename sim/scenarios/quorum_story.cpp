@@ -23,10 +23,10 @@ plan written_down(const quorum_story::setting& where) {
 }
 
 quorum_client& add(quorum_world& to, std::int64_t clock_ppm, const std::string& list) {
-  auto record = to.record();
-  if (!list.empty()) record.servers = list;
+  auto goes_to = to.list();
+  if (!list.empty()) goes_to.record.servers = list;
   return to.start_client(
-      {.clock_ppm = clock_ppm, .timeout = 5s, .least_delay = 1ms, .jitter = {}, .workers = 0, .max_ttl = {}}, record);
+      {.clock_ppm = clock_ppm, .timeout = 5s, .least_delay = 1ms, .jitter = {}, .workers = 0, .max_ttl = {}}, goes_to);
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ void quorum_story::loses_the_vote(std::size_t node) {
 
 void quorum_story::is_closed(std::size_t node) {
   world_.say(fmt::format("node {} is closed", node));
-  auto next = world_.record();
+  auto next = world_.list().record;
   ++next.generation;
   next.is_open = false;
   server(node).operate({"SET", script::quorum_key("hf:"), script::text_of(next)});
