@@ -5,6 +5,7 @@
 #include "support/scripted_server.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace holdfast::test {
 namespace {
@@ -158,10 +159,15 @@ TEST_P(error_word, is_told_apart) {
   client_options how;
   how.timeout = 1s;  // What passes is tried for so long; under a sanitizer a greeting alone may take 200 ms.
   client locks{fake.uri(), how};
-  const auto began = boottime();
-  const auto failure = error_of([&] { EXPECT_FALSE(locks.try_acquire("x")) << "acquired"; });
-  EXPECT_LT(boottime() - began, 3s);
-  ASSERT_TRUE(failure) << "reported as busy";
+  std::optional<error> failure;
+  // On a busy machine the last request of a try may be unanswered when its time is up, and that is what it says then.
+  for (int tries = 0; tries < 5 && (!failure || failure->code() == errc::reply_lost); ++tries) {
+    const auto began = boottime();
+    failure.reset();
+    if (auto what = error_of([&] { EXPECT_FALSE(locks.try_acquire("x")) << "acquired"; })) failure.emplace(*what);
+    EXPECT_LT(boottime() - began, 3s);
+    ASSERT_TRUE(failure) << "reported as busy";
+  }
   EXPECT_EQ(failure->code(), GetParam().code);
   EXPECT_EQ(failure->code(), GetParam().what);
 }
