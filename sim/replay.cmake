@@ -3,7 +3,7 @@
 # depend on what was played before it, on the address of anything, or on the process.
 foreach(where "" "--replicas;any" "--cluster" "--quorum;any")
   foreach(jobs 1 3)
-    execute_process(COMMAND ${SIM} ${where} --schedules 200 --seed 77 --jobs ${jobs} OUTPUT_VARIABLE said)
+    execute_process(COMMAND ${SIM} ${where} --schedules ${SCHEDULES} --seed 77 --jobs ${jobs} OUTPUT_VARIABLE said)
     string(REGEX MATCH "print      [0-9a-f]+" print_${jobs} "${said}")
     execute_process(COMMAND ${SIM} ${where} --seed 91 --trace OUTPUT_VARIABLE trace_${jobs})
   endforeach()
