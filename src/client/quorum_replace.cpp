@@ -48,7 +48,8 @@ std::string uri_of_next(const settings& from, const settings& to) {
   return to.server.display.substr(0, other_query) + "?generation=" + std::to_string(record_of(from).generation + 1);
 }
 
-engine::list_replacement flow_of(const settings& from, const settings& to, const replace_options& how) {
+engine::list_replacement flow_of(const settings& from, const settings& to, const std::string& uri,
+                                 const replace_options& how) {
   const auto& name = from.server.display;
   if (to.server.database != from.server.database)
     refuse(errc::invalid_uri, to.server.display, "another database has other locks; name the one of " + name);
@@ -64,8 +65,7 @@ engine::list_replacement flow_of(const settings& from, const settings& to, const
         fmt::format("its generation must be {}, one more than that of {}; or leave it out", old.generation + 1, name));
   }
   if (old.generation == script::most_generations) refuse(errc::invalid_uri, name, "no generation can follow it");
-  return {{old, next, name, uri_of_next(from, to), script::quorum_key(from.options.prefix), hold_of(how.client),
-           how.reopen},
+  return {{old, next, name, uri, script::quorum_key(from.options.prefix), hold_of(how.client), how.reopen},
           names_of(from),
           names_of(to)};
 }
@@ -77,7 +77,7 @@ replacement::replacement(const settings& from, const settings& to, const replace
       from_{from.server.display},
       prefix_{from.options.prefix},
       uri_{uri_of_next(from, to)},
-      flow_{flow_of(from, to, how)} {
+      flow_{flow_of(from, to, uri_, how)} {
   for (const auto& one : flow_.members()) {
     const auto& list = one.is_old ? from : to;
     for (std::size_t i = 0; i < list.server.quorum.size(); ++i) {
