@@ -11,9 +11,8 @@
 //   worker URI share NAME ROUNDS WITNESS HOLD_US TTL_MS reader | writer | SIZE
 //                                         as contend, with others: to read, to write, or for one permit of SIZE
 //   worker URI retry NAME HELD SECONDS    one thread each, without a pause: tries HELD, which somebody else holds;
-//   waits
-//                                         a millisecond for HELD; acquires and releases NAME. Then "done TRIES WAITS
-//                                         HOLDS FAILURES"
+//                                         waits a millisecond for HELD; acquires and releases NAME. Then "done TRIES
+//                                         WAITS HOLDS ERROR COUNT ERROR COUNT ..."
 //   worker URI endure NAME:TTL_MS,... DIRECTORY
 //                                         contends for the locks, half of it for the first, until DIRECTORY/stop
 //                                         exists, whatever fails; those named long... are only tried, and held for
@@ -28,9 +27,10 @@
 #include <unistd.h>
 #include <holdfast/holdfast.hpp>
 
-#include <atomic>
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -152,7 +152,12 @@ int contend(holdfast::client& locks, const std::vector<std::string>& words) {
 int retry(holdfast::client& locks, const std::vector<std::string>& words) {
   const auto& held = words.at(3);
   const auto end = holdfast::test::boottime() + std::chrono::seconds{std::stoi(words.at(4))};
-  std::atomic<long> failures{0};  // A server that was slow to answer, for example.
+  std::mutex guards_failures;
+  std::map<std::string, long> failures;  // A server that was slow to answer, for example.
+  const auto count_failure = [&](std::error_code ec) {
+    const std::lock_guard held_by_us{guards_failures};
+    ++failures[to_string(static_cast<holdfast::errc>(ec.value()))];
+  };
   const auto until_end = [end](const auto& what) {
     long count = 0;
     for (; holdfast::test::boottime() < end; ++count) what();
@@ -160,7 +165,7 @@ int retry(holdfast::client& locks, const std::vector<std::string>& words) {
   };
   const auto must_be_held = [&](bool got, std::error_code ec) {
     if (got) std::abort();  // Somebody else's lock.
-    if (ec && ec != holdfast::errc::timed_out) ++failures;
+    if (ec && ec != holdfast::errc::timed_out) count_failure(ec);
   };
   long tries = 0;
   long waits = 0;
@@ -174,11 +179,13 @@ int retry(holdfast::client& locks, const std::vector<std::string>& words) {
   }};
   std::error_code ec;
   const long holds = until_end([&] {
-    if (!locks.acquire(words.at(2), {}, ec)) ++failures;
+    if (!locks.acquire(words.at(2), {}, ec)) count_failure(ec);
   });
   trier.join();
   waiter.join();
-  std::cout << "done " << tries << ' ' << waits << ' ' << holds << ' ' << failures << std::endl;
+  std::cout << "done " << tries << ' ' << waits << ' ' << holds;
+  for (const auto& [what, count] : failures) std::cout << ' ' << what << ' ' << count;
+  std::cout << std::endl;
   return 0;
 }
 
