@@ -57,6 +57,17 @@ function(holdfast_precompile_test_headers)
     <system_error> <thread> <utility> <vector> <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
+# holdfast_precompile_for_sanitizers(<target>): reads once what most files of ours include, in the builds that only
+# script/check makes. In what script/build makes each file names all that it needs, or is not compiled.
+function(holdfast_precompile_for_sanitizers target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER OR NOT HOLDFAST_SANITIZE)
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <array> <atomic> <chrono> <functional> <map> <memory> <mutex> <optional> <stop_token> <string>
+    <string_view> <system_error> <thread> <utility> <variant> <vector>)
+endfunction()
+
 # holdfast_has_coroutines(<target>): clang 14 cannot compile a coroutine with UBSan's check of function types.
 function(holdfast_has_coroutines target)
   if(HOLDFAST_SANITIZE STREQUAL "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
