@@ -220,19 +220,16 @@ std::string sha1_of(std::string_view text) {
 
 void lua_host::close_state::operator()(lua_State* lua) const noexcept { lua_close(lua); }
 
-// What luaconf.h asks for. The pools of libstdc++ 12 do not keep a larger alignment for every size.
-constexpr std::size_t lua_alignment = std::max(alignof(double), alignof(void*));
-
-// Lua says how large what it gives back was, so a pool that keeps no headers serves it best.
-void* lua_host::allocate(void* pool, void* old, std::size_t old_size, std::size_t size) noexcept {
-  auto& from = *static_cast<std::pmr::unsynchronized_pool_resource*>(pool);
-  void* made = size > 0 ? from.allocate(size, lua_alignment) : nullptr;
+void* lua_host::allocate(void* memory, void* old, std::size_t old_size, std::size_t size) noexcept {
+  if (lua_memory::is_same_block(old_size, size)) return old;
+  auto& from = *static_cast<lua_memory*>(memory);
+  void* made = size > 0 ? from.take(size) : nullptr;
   if (old && made) std::memcpy(made, old, std::min(old_size, size));
-  if (old) from.deallocate(old, old_size, lua_alignment);
+  if (old) from.give_back(old, old_size);
   return made;
 }
 
-lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{lua_newstate(allocate, &pool_)} {
+lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{lua_newstate(allocate, &memory_)} {
   HOLDFAST_ASSERT(state_ != nullptr);
   // A heap that fits the processor's cache beats one that is swept less often: 480 schedules a second, with a pause of
   // 800 420, with one of 100, which is always sweeping, 330.

@@ -4,6 +4,7 @@
 // sees Lua.
 #pragma once
 
+#include "lua_memory.hpp"
 #include "model_words.hpp"
 
 #include "resp/value.hpp"
@@ -11,7 +12,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,10 +51,10 @@ private:
     void operator()(lua_State* lua) const noexcept;
   };
 
-  static void* allocate(void* pool, void* old, std::size_t old_size, std::size_t size) noexcept;
+  static void* allocate(void* memory, void* old, std::size_t old_size, std::size_t size) noexcept;
 
   rewriting rewrite_;
-  std::pmr::unsynchronized_pool_resource pool_{};
+  lua_memory memory_{};
   std::unique_ptr<lua_State, close_state> state_;
   const server* by_ = nullptr;  // While a script runs.
   std::vector<std::string> words_{};
