@@ -3,6 +3,8 @@
 // inner function that returns normally, and raises only afterwards.
 #include "lua_host.hpp"
 
+#include "written_number.hpp"
+
 #include "base/assert.hpp"
 
 #include <openssl/evp.h>
@@ -10,10 +12,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -23,20 +22,6 @@ namespace holdfast::sim {
 namespace {
 
 constexpr int deepest = 16;
-
-// As Redis writes it, "%.17g"; a whole number, which is what scripts have most, without printf.
-void write_number(lua_Number number, std::string& out) {
-  constexpr lua_Number exact = 9007199254740992.0;  // 2^53
-  char digits[64];
-  if (number > -exact && number < exact && number == static_cast<lua_Number>(static_cast<std::int64_t>(number)) &&
-      !(number == 0 && std::signbit(number))) {
-    const auto end = std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(number)).ptr;
-    out.assign(digits, end);
-  } else {
-    const int size = std::snprintf(digits, sizeof digits, "%.17g", number);
-    out.assign(digits, static_cast<std::size_t>(size));
-  }
-}
 
 void push(lua_State* lua, const resp::value& value);
 

@@ -3,19 +3,18 @@
 #include "model_redis.hpp"
 
 #include "model_words.hpp"
+#include "written_number.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 namespace holdfast::sim {
 
 namespace {
 
-// As Redis prints a score: whole numbers without an exponent up to 2^53.
 std::string shown(double score) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", score);
+  std::string text;
+  write_number(score, text);
   return text;
 }
 
