@@ -168,6 +168,7 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   check_readable("cacert", server->where.tls.cacert);
   check_readable("cert", server->where.tls.cert);
   check_readable("key", server->where.tls.key);
+  if (server->where.uses_tls) net::tls_session::keep_openssl();  // Before whatever else begins OpenSSL.
   check_not_encrypted(server->where.tls);
   return {std::move(options), std::move(*server)};
 }

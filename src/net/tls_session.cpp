@@ -2,6 +2,7 @@
 #include "net/tls_session.hpp"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -190,6 +191,8 @@ std::string tls_session::why_encrypted(const tls_files& files) try {
 } catch (const boost::system::system_error&) {
   return {};  // Whoever connects finds out.
 }
+
+void tls_session::keep_openssl() noexcept { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
 
 bool tls_session::shake_hands(std::string_view bytes, std::string& why) {
   const std::lock_guard lock{hidden_->mutex};

@@ -24,6 +24,9 @@ public:
   // Does a file want a pass phrase? There is nobody to ask: whoever connects may be a thread of ours. Empty, or why it
   // cannot be used.
   static std::string why_encrypted(const tls_files& files);
+  // OpenSSL ends itself with exit(): before a client that is static, and under the threads of one that is never
+  // destroyed. From here on it does not, unless the program has begun it by itself before.
+  static void keep_openssl() noexcept;
   ~tls_session();
   tls_session(const tls_session&) = delete;
   tls_session& operator=(const tls_session&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS: who is trusted, and what a wrong certificate or a wrong port says (H22, H75).
 #include "integration/fixture.hpp"
+#include "support/child_process.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/scripted_server.hpp"
 #include "support/tls_material.hpp"
@@ -49,6 +50,16 @@ TEST_F(tls, keeps_a_lease_renewed) {
 }
 
 // What the socket did not take of an encrypted burst is written when there is room, without another request behind it.
+// OpenSSL registers its end with exit() when it is first used, so after what is static was made; and what ends last
+// would use it first. The keeper's connection is made then, to give the lease back.
+TEST_F(tls, client_and_lease_that_are_static_end_behind_the_program) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  child_process program{{HOLDFAST_WORKER, uri(server, "localhost", trusting(certificate::good)), "static", "x"}};
+  EXPECT_TRUE(program.read_line().value_or("(nothing)").starts_with("acquired "));
+  EXPECT_EQ(program.wait(), 0) << "a signal is 11";
+  EXPECT_TRUE(eventually([&] { return server("EXISTS", "hf:{x}") == 0; })) << "it was not given back";
+}
+
 TEST_F(tls, a_burst_larger_than_the_socket_takes_is_written_to_its_end) {
 #ifdef HOLDFAST_SANITIZED
   GTEST_SKIP() << "to begin so many takes longer than a server may be silent";

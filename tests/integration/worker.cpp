@@ -13,6 +13,7 @@
 //   worker URI retry NAME HELD SECONDS    one thread each, without a pause: tries HELD, which somebody else holds;
 //                                         waits a millisecond for HELD; acquires and releases NAME. Then "done TRIES
 //                                         WAITS HOLDS ERROR COUNT ERROR COUNT ..."
+//   worker URI static NAME                "acquired TOKEN", and ends: client and lease are static, as many a program's
 //   worker URI endure NAME:TTL_MS,... DIRECTORY
 //                                         contends for the locks, half of it for the first, until DIRECTORY/stop
 //                                         exists, whatever fails; those named long... are only tried, and held for
@@ -34,6 +35,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -69,6 +71,14 @@ int hold(holdfast::client& locks, const std::vector<std::string>& words) {
       break;
     }
   }
+  return 0;
+}
+
+int hold_to_the_end(holdfast::client& begun, const std::vector<std::string>& words) {
+  static holdfast::client locks = std::move(begun);
+  static holdfast::lease held;
+  held = locks.acquire(words.at(2), {.ttl = 60s});
+  std::cout << "acquired " << held.token().value() << std::endl;
   return 0;
 }
 
@@ -202,6 +212,7 @@ int main(int argc, char** argv) {
     if (words.size() > 6 && words.at(6) == "plain") how.names = holdfast::naming::plain;
     holdfast::client locks{words.at(0), how};
     if (words.at(1) == "hold") return hold(locks, words);
+    if (words.at(1) == "static") return hold_to_the_end(locks, words);
     if (words.at(1) == "queue") return queue(locks, words);
     if (words.at(1) == "share") return share(locks, words);
     if (words.at(1) == "retry") return retry(locks, words);
