@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two categories of holdfast/error.hpp and the table that ties them: what each errc is called, says and means.
 // docs/errors.md is the same table for people; a test holds them together.
+#include "client/one_line.hpp"
+
 #include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
 
@@ -140,7 +142,7 @@ std::string one_line(const error_detail& d) {
     if (!text.empty()) text += "; ";
     text += *part;
   }
-  return text;
+  return detail::on_one_line(text);
 }
 
 // Without words before it the message would begin with ": ".

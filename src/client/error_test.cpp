@@ -5,6 +5,7 @@
 #include <holdfast/error.hpp>
 
 #include <set>
+#include <string>
 #include <vector>
 
 namespace holdfast {
@@ -110,6 +111,14 @@ TEST(error, says_message_value_and_words_of_the_server_in_one_line) {
   for (const auto* part : {"redis://db1:6379", "NOPERM", "user app"}) EXPECT_THAT(what, HasSubstr(part));
   EXPECT_THAT(what, HasSubstr(make_error_code(errc::no_permission).message()));
   EXPECT_THAT(what, Not(HasSubstr("\n")));
+}
+
+// Under naming::plain a lock's name may have any bytes; so may a path, or the server's words.
+TEST(error, says_it_in_one_line_to_its_end_whatever_is_in_the_value) {
+  using namespace std::string_literals;
+  const error e{errc::timed_out, {.server_text = "two\r\nlines", .subject = "'a\nb\0\x1b[31m\x7f\xc3\xa4'"s}};
+  EXPECT_EQ(std::string{e.what()}, "'a\\x0Ab\\x00\\x1B[31m\\x7F\xc3\xa4'; two\\x0D\\x0Alines: " + e.code().message());
+  EXPECT_EQ(e.detail().subject, "'a\nb\0\x1b[31m\x7f\xc3\xa4'"s) << "the value itself stays";
 }
 
 TEST(error, without_detail_is_its_message) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/reporter.hpp"
 
+#include "client/one_line.hpp"
 #include "net/clock.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +41,7 @@ reporter::reporter(std::shared_ptr<callback_thread> callbacks, std::string endpo
 void reporter::log(log_level level, std::string text) noexcept {
   if (!log_) return;
   try {
-    callbacks_->post([to = log_, record = log_record{level, std::move(text)}] { to(record); });
+    callbacks_->post([to = log_, record = log_record{level, on_one_line(text)}] { to(record); });
   } catch (...) {
     // As in tell().
   }

@@ -4,6 +4,8 @@
 #include "integration/fixture.hpp"
 
 #include <climits>
+#include <mutex>
+#include <string>
 
 namespace holdfast::test {
 namespace {
@@ -153,6 +155,26 @@ TEST_F(bad_input, plain_names_may_be_any_bytes) {
     EXPECT_TRUE(exists(name));
     EXPECT_EQ(held.release(), release_outcome::released);
   }
+}
+
+// A file of log records is read line by line, and so a name could forge one.
+TEST_F(bad_input, plain_names_are_escaped_in_the_log) {
+  std::mutex mutex;
+  std::string logged;
+  client_options how;
+  how.names = naming::plain;
+  how.log = [&](const log_record& record) {
+    const std::lock_guard held{mutex};
+    logged += record.text;
+  };
+  const auto says = [&](const std::string& what) {
+    const std::lock_guard held{mutex};
+    return logged.find(what) != std::string::npos;
+  };
+  auto locks = make_client(how);
+  const auto held = locks.acquire("a\nb", {.ttl = 100ms, .renew = renewal::none});
+  EXPECT_TRUE(eventually([&] { return says("lost 'a\\x0Ab'"); })) << logged;
+  EXPECT_FALSE(says("\n"));
 }
 
 TEST_F(bad_input, client_options_outside_their_range_are_refused) {
