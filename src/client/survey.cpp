@@ -242,6 +242,10 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
     detail.why = "give the token that you saw: inspect() has it";
     throw error{errc::invalid_option, std::move(detail)};
   }
+  if (seen.value() > fencing_token::max_value) {
+    detail.why = "no grant has the token " + seen.to_string() + ": it must be below 2^53";
+    throw error{errc::invalid_option, std::move(detail)};
+  }
   if (options.why.size() > 256) {
     detail.why = "the reason has more than 256 bytes";
     throw error{errc::invalid_option, std::move(detail)};

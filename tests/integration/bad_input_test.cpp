@@ -4,6 +4,7 @@
 #include "integration/fixture.hpp"
 
 #include <climits>
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -64,6 +65,14 @@ TEST_F(bad_input, token_out_of_range_is_refused) {
   auto locks = make_client();
   refused(errc::invalid_option,
           [&] { (void)locks.try_acquire("x", {.min_fence = fencing_token{fencing_token::max_value + 1}}); });
+}
+
+// What the script says of it is no answer to a break: asked, it would be an unknown outcome.
+TEST_F(bad_input, token_of_a_break_that_no_grant_has_is_refused) {
+  auto locks = make_client();
+  for (const auto token : {std::uint64_t{0}, fencing_token::max_value + 1, UINT64_MAX}) {
+    refused(errc::invalid_option, [&] { locks.break_lock("x", fencing_token{token}); });
+  }
 }
 
 TEST_F(bad_input, why_of_a_break_that_is_too_long_is_refused) {
