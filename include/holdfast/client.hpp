@@ -124,7 +124,8 @@ public:
   [[nodiscard]] lock_info inspect(std::string_view name);
   [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::error_code& ec);
   // The same, but that the server has only `timeout` to answer, where that is shorter than client_options::timeout: for
-  // a look that is not worth waiting for.
+  // a look that is not worth waiting for. Zero or less is no time: errc::server_silent, of a quorum
+  // errc::no_quorum, at once.
   [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::chrono::milliseconds timeout,
                                                  std::error_code& ec);
 

@@ -61,8 +61,9 @@ struct acquire_options {
   // try_acquire ignores it. At most a year.
   std::optional<std::chrono::milliseconds> wait{};
 
-  // Ask this to stop the wait (never the hold). Unanswered requests are cleaned up in the background: no orphan
-  // outlives the request's own deadline plus the ttl.
+  // Ask this to stop the wait (never the hold), a try's for its answer too. One that was asked before the call ends it
+  // with errc::cancelled at once, though the lock be free. Unanswered requests are cleaned up in the background: no
+  // orphan outlives the request's own deadline plus the ttl.
   std::stop_token cancel{};
 
   // Who, for people: shown by `holdfast show` and in busy messages. At most 256 bytes, escaped.
@@ -151,8 +152,8 @@ struct client_options {
   std::string sentinel_user{};
   std::string sentinel_password{};
 
-  // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities. A key that wants a
-  // pass phrase is refused: decrypt it (openssl pkey).
+  // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities. Empty key: it is
+  // in `cert`. Without a cert a key is not used. A key that wants a pass phrase is refused: decrypt it (openssl pkey).
   std::string cacert{};
   std::string cert{};
   std::string key{};

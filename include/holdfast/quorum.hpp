@@ -41,8 +41,9 @@ struct replace_options {
   // servers, and nobody asks whether `from` was open. If it never was, the list before it stays in use beside `to`:
   // false.
   bool reopen = false;
-  std::function<void(const replace_progress&)> tell{};  // Called on the calling thread.
-  std::stop_token cancel{};                             // Ends the wait with errc::cancelled.
+  // Called on the calling thread. What it throws ends the replacement there, and passes.
+  std::function<void(const replace_progress&)> tell{};
+  std::stop_token cancel{};  // Ends the wait with errc::cancelled.
 };
 
 struct quorum_replacement {
