@@ -62,8 +62,9 @@ struct acquire_options {
   std::optional<std::chrono::milliseconds> wait{};
 
   // Ask this to stop the wait (never the hold), a try's for its answer too. One that was asked before the call ends it
-  // with errc::cancelled at once, though the lock be free. Unanswered requests are cleaned up in the background: no
-  // orphan outlives the request's own deadline plus the ttl.
+  // with errc::cancelled at once, though the lock be free. Not in a signal handler, where request_stop() may wait for
+  // the thread that it interrupts (docs/threads.md has another way). Unanswered requests are cleaned up in the
+  // background: no orphan outlives the request's own deadline plus the ttl.
   std::stop_token cancel{};
 
   // Who, for people: shown by `holdfast show` and in busy messages. At most 256 bytes, escaped.
