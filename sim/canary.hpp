@@ -27,6 +27,7 @@ enum class canary_switch {
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,
+  looks_for_a_copy_only_at_the_end,
   release_has_no_deadline,
   cancel_ends_the_connection,
   calls_a_lost_reply_not_applied,

@@ -195,13 +195,15 @@ bool process::settle(engine::acquire& flow) {
     if (!unsettled.was_told && home_of.caller.wire().is_ready())
       home_of.caller.wire().send_and_forget(at, script::leave(keys, unsettled.owner));
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : at + what_.timeout;
+    const bool does_not_look = tell_.is_planted(canary_switch::looks_for_a_copy_only_at_the_end);
     const bool is_naive = tell_.is_planted(canary_switch::believes_any_answer_to_a_clean_up);
     home_of.keeper.release_later(at, {keys,
                                       unsettled.owner,
                                       {},
                                       is_naive ? server_time{} : unsettled.not_after,
                                       by,
-                                      std::max(at, by) + flow.ttl() + after_ttl});
+                                      std::max(at, by) + flow.ttl() + after_ttl,
+                                      does_not_look ? core::route::stands : unsettled.went_by});
   }
   return has_copies;
 }

@@ -136,7 +136,8 @@ void process::forget_copies(const lease_ptr& lease) {
                                  {},
                                  lease->copies_until,
                                  lease->copies_until_local,
-                                 lease->copies_until_local + lease->ttl + after_ttl});
+                                 lease->copies_until_local + lease->ttl + after_ttl,
+                                 core::route::was_cut});
 }
 
 void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {

@@ -79,12 +79,12 @@ TEST(the_line, P5_a_look_that_comes_behind_the_leave_queues_nobody) {
     a_holds(s);
     waits(s, s.b);
     s.passes(4900ms);
-    s.b.requests_are_held_back(2200ms);  // Its heartbeat, which is due in half a second at most.
+    s.b.requests_are_held_back(1900ms);  // Its heartbeat, which is due in half a second at most.
     s.passes(1200ms);                    // It has another connection by now, and has looked again.
     s.b.gives_up();
     s.passes(100ms);
     s.expect(s.line().empty(), "B has left");
-    s.passes(1500ms);
+    s.passes(800ms);  // Its clean-up comes a little later once more.
     s.expect(s.line().empty(), "B is not in line again");
   });
 }
@@ -106,11 +106,12 @@ TEST(the_line, P5_a_ghost_is_let_go_when_the_line_calls_it) {
     s.b.gives_up();
     s.passes(100ms);
     s.expect(s.line().empty(), "B has left");
+    s.passes(200ms);  // And has said so three times.
     s.c.requests_are_held_back(100ms);
     s.c.tries();
     s.passes(50ms);
     s.c.gives_up();  // Its leave takes the place where B's owner id was spent.
-    s.passes(500ms);
+    s.passes(350ms);
     s.expect(s.line() == "B", "B stands in line by its first copy, and nobody waits there");
     waits(s, s.d);
     s.a.releases();

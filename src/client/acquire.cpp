@@ -202,8 +202,13 @@ void client_state::settle(engine::acquire& call) {
     // No request may take effect later than that.
     const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
     if (by > now) at->commands()->listen_until(by);
-    at->keeper().release_later(
-        {keys, unsettled.owner, {}, unsettled.not_after, by, std::max(now, by) + call.ttl() + after_ttl});
+    at->keeper().release_later({keys,
+                                unsettled.owner,
+                                {},
+                                unsettled.not_after,
+                                by,
+                                std::max(now, by) + call.ttl() + after_ttl,
+                                unsettled.went_by});
   }
 }
 

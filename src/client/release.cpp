@@ -280,7 +280,8 @@ void client_state::forget_copies(const lease_record& record) {
                       {},
                       copies.not_after,
                       copies.not_after_local,
-                      copies.not_after_local + record.ttl + after_ttl});
+                      copies.not_after_local + record.ttl + after_ttl,
+                      core::route::was_cut});
 }
 
 std::shared_ptr<lease_record> client_state::hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token) {

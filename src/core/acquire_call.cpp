@@ -115,7 +115,8 @@ void acquire_call::fail_definitely(errc code) { fail(is_unanswered_ || is_given_
 // The present owner id is not used any more. If the server knows it, or may come to, somebody must let it leave.
 void acquire_call::forget_owner() {
   const bool may_have_copies = is_asked_ || is_unanswered_ || has_copies_;
-  if (may_have_copies || place_ == place::in_line) clean_ups_.push_back({owner_, may_have_copies});
+  const auto went_by = has_copies_ ? route::was_cut : route::stands;
+  if (may_have_copies || place_ == place::in_line) clean_ups_.push_back({owner_, may_have_copies, went_by});
   is_asked_ = is_unanswered_ = has_copies_ = false;
   owner_ = owner_id{rng_->bytes16()};
 }

@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "base/time.hpp"
+#include "core/clean_up.hpp"
 #include "core/lease_time.hpp"
 
 #include <holdfast/error.hpp>
@@ -100,6 +101,7 @@ using acquire_action = std::variant<ask, stand, look, give_back, sleep_until, fi
 struct unfinished {
   owner_id owner;
   bool may_have_copies;
+  route went_by;  // One of them at least was cut off; or none.
 };
 
 struct acquire_settings {

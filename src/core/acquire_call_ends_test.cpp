@@ -138,6 +138,20 @@ TEST(acquire_call, an_unexpected_reply_is_cleaned_up_C5) {
   EXPECT_EQ(c.left_behind(), owners{me});
 }
 
+// What is sent behind it by the same connection ends what it did; one that was cut off may come at any time.
+TEST(acquire_call, says_whether_a_copy_was_cut_off_P10) {
+  for (const bool is_cut : {false, true}) {
+    course c{once()};
+    c.asks();
+    if (is_cut) c.is_cut();
+    c.call.on_cancel(c.now);
+    EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
+    const auto left = c.call.take_clean_ups();
+    ASSERT_EQ(left.size(), 1u);
+    EXPECT_EQ(left[0].went_by, is_cut ? route::was_cut : route::stands);
+  }
+}
+
 // Its clock was set back between the grant and the repeated request.
 TEST(acquire_call, no_more_than_the_ttl_is_believed_to_be_left_H5_seed_12294127) {
   course c{waits(1min)};

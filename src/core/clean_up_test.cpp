@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace holdfast::core {
 
 namespace {
@@ -19,6 +22,17 @@ constexpr time_point give_up = t0 + 10s;
 class clean_up_test : public testing::Test {
 protected:
   clean_up of_a_copy() { return {t0, not_after, t0 + 500ms, give_up}; }
+  // When it asks, each time answered at once by a server whose clock runs as ours.
+  std::vector<duration> asks(clean_up c) {
+    std::vector<duration> all;
+    for (time_point now = t0; !c.is_over(now); now = std::max(now, c.wake_at(true))) {
+      if (!c.on_wake(now, true)) continue;
+      all.push_back(now - t0);
+      c.on_definite(now, s0 + std::chrono::duration_cast<server_time::duration>(now - t0), rng);
+      now += 1us;
+    }
+    return all;
+  }
   seeded_random rng;
 };
 
@@ -57,6 +71,23 @@ TEST_F(clean_up_test, the_first_answer_after_not_after_ends_it_P10) {
   c.on_definite(t0 + 600ms, not_after + 1us, rng);
   EXPECT_TRUE(c.is_over(t0 + 600ms));
   EXPECT_FALSE(c.on_wake(t0 + 2s, true));
+}
+
+// P9: the mark that the first one left may be gone. What took the lock for nobody meanwhile is not left until
+// not_after.
+TEST_F(clean_up_test, asks_ever_later_for_a_copy_that_was_cut_off_P10) {
+  const auto asked = asks({t0, s0 + 5s, t0 + 5s + 1ms, t0 + 15s, route::was_cut});
+  ASSERT_EQ(asked.size(), 6u) << testing::PrintToString(asked);
+  EXPECT_EQ(asked.front(), 0s);
+  EXPECT_LE(asked[1], 60ms);
+  for (std::size_t i = 1; i < asked.size(); ++i) {
+    EXPECT_LE(asked[i] - asked[i - 1], 3 * asked[i - 1] + 51ms) << "more than three times what the copy was late";
+  }
+  EXPECT_EQ(asked.back(), 5s + 1ms) << "the last word is that behind not_after";
+}
+
+TEST_F(clean_up_test, asks_twice_when_what_it_sends_comes_behind_the_copy) {
+  EXPECT_EQ(asks({t0, s0 + 5s, t0 + 5s + 1ms, t0 + 15s, route::stands}), (std::vector<duration>{0s, 5s + 1ms}));
 }
 
 // P5: the line called somebody whom nobody knows any more. The last not_after still decides when it is over.

@@ -4,6 +4,7 @@
 
 #include "base/random.hpp"
 #include "core/acquire_call.hpp"
+#include "core/clean_up.hpp"
 #include "engine/call.hpp"
 #include "engine/hints.hpp"
 #include "script/command.hpp"
@@ -28,6 +29,7 @@ namespace holdfast::engine {
 struct unsettled {
   owner_id owner;
   server_time not_after;
+  core::route went_by;
   bool was_told;  // A first `leave` is sent already.
 };
 

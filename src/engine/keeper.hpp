@@ -129,6 +129,7 @@ public:
     server_time not_after;       // The epoch: no copy of the acquire is outstanding.
     time_point not_after_local;  // Our estimate of the same instant.
     time_point give_up_at;       // When it has expired by itself.
+    core::route went_by = core::route::stands;
   };
   void release_later(time_point now, background_release what);
   // The line called `owner`, 32 hex digits, whom nobody waits as: if it is one that is released in the background, it

@@ -261,6 +261,25 @@ TEST_F(keeper_test, repeats_a_background_release_until_after_not_after_P10_H12) 
   EXPECT_LE(asked.size(), 4u);
 }
 
+// P10: somebody else's release has taken the mark that the first one left, and a copy whose connection was cut locks.
+TEST_F(keeper_test, lets_go_soon_what_a_copy_took_that_was_cut_off_P10) {
+  auto what = a_release();
+  what.not_after = server.clock + 5s;
+  what.not_after_local = server.now + 5s;
+  what.went_by = core::route::was_cut;
+  keeps.release_later(server.now, what);
+  const auto comes_at = server.now + 300ms;
+  std::vector<duration> held_for;
+  drive_until(server.now + 10s, true, [&](const request&) {
+    if (server.now < comes_at || !held_for.empty()) return not_mine();
+    held_for.push_back(server.now - comes_at);
+    return done();
+  });
+  EXPECT_TRUE(keeps.is_idle());
+  ASSERT_EQ(held_for.size(), 1u);
+  EXPECT_LE(held_for[0], 1s) << "for nobody";
+}
+
 // P5: a copy was queued after we left, and now it is its turn.
 TEST_F(keeper_test, leaves_at_once_when_the_line_calls_one_who_left_P5) {
   auto what = a_release();

@@ -25,8 +25,8 @@ TEST_F(scarce_async, memory_for_an_acquire_throws_or_completes_and_never_both) {
   int failures = 0;
   for (bool is_enough = false; !is_enough; ++failures) {
     ASSERT_LT(failures, 5000) << "it never has enough";
-    // A failure may have cost the connection, with the last try under way: what that was granted is there until its
-    // not_after, the client's timeout of 5 s (P10).
+    // A failure may have cost the connection, with the last try under way: what that was granted is there until a
+    // clean-up finds it (P10).
     ASSERT_TRUE(eventually(works, 15s));
     std::stop_source stop;
     const acquire_options how{.wait = 200ms, .cancel = stop.get_token()};
