@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+
 namespace holdfast::cli {
 namespace {
 
@@ -269,6 +271,15 @@ fault describe(const error& e, const fault_context& context) {
 }
 
 fault describe(const std::exception& e) {
+  const auto* failed = dynamic_cast<const std::system_error*>(&e);
+  // For a thread, of ours or of the library, or for the command that was to run: a limit, and no defect.
+  if (failed && failed->code() == std::errc::resource_unavailable_try_again) {
+    return {.code = "E21",
+            .text = "the system gives this process no more threads or processes",
+            .why = "a limit of the user, the service or the container is reached, or a thread's stack finds no room",
+            .fix = "raise it: ulimit -u, TasksMax= of a systemd unit, pids.max of a container; or lower ulimit -s",
+            .exit = exit_code::defect};
+  }
   return {.code = "E21",
           .text = visible(e.what()),
           .why = "this is a defect of holdfast, or this machine is out of something",

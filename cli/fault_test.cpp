@@ -359,4 +359,16 @@ TEST(what_is_no_fault_of_the_library, is_a_defect_of_ours) {
   EXPECT_EQ(what.exit, exit_code::defect);
 }
 
+// A thread of the library's is refused with the one type, one of the command's own with the other.
+TEST(what_is_no_fault_of_the_library, names_the_limit_when_there_are_no_more_threads) {
+  const auto code = std::make_error_code(std::errc::resource_unavailable_try_again);
+  for (const auto& what : {describe(std::system_error{code}), describe(holdfast::error{code, {}})}) {
+    EXPECT_EQ(what.code, "E21");
+    EXPECT_EQ(what.exit, exit_code::defect);
+    EXPECT_THAT(what.text, HasSubstr("no more threads"));
+    EXPECT_THAT(what.why, Not(HasSubstr("defect")));
+    EXPECT_THAT(what.fix, HasSubstr("ulimit -u"));
+  }
+}
+
 }  // namespace

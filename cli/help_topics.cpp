@@ -141,9 +141,10 @@ constexpr std::array codes{
     help_text{"E20",
               "nobody knows whether the server did it: the request left and no answer came.\nIt is not retried "
               "blindly; the message says for how long the lock may be left taken. Exit status 69.\n"},
-    help_text{"E21",
-              "a defect of holdfast, or this machine is out of memory, descriptors or processes.\nPlease report it. "
-              "Exit status 70.\n"},
+    help_text{
+        "E21",
+        "a defect of holdfast, or this machine is out of memory, descriptors, threads or processes.\nPlease report "
+        "it, unless the message names a limit to raise. Exit status 70.\n"},
     help_text{"E22",
               "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
               "`holdfast show NAME` says which it has. Exit status 78.\n"},

@@ -35,7 +35,8 @@ class client_state;
 // and one for each once list, break_lock or diagnose is called. Every member is safe from any thread (docs/threads.md).
 //
 // Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
-// std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown.
+// std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown. Where the system gives this process no
+// more threads it is not an errc but the system's std::errc::resource_unavailable_try_again (docs/errors.md).
 //
 // Destroying a client while leases are out is allowed: they keep what they need and go on renewing. Destroy it in
 // the process that made it: after fork() the child's calls fail with errc::used_after_fork, and its destructor leaks.

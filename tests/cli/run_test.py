@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from fixture import COMMAND, CommandTest, content, now, state_of, until
+from fixture import COMMAND, IS_SANITIZED, CommandTest, content, now, state_of, until
 
 
 class Status(CommandTest):
@@ -27,6 +27,18 @@ class Status(CommandTest):
         self.assertEqual(missing.status, 127)
         self.assertIn("cannot run '/no/such/command': No such file", missing.err)
         self.assertTrue(self.is_free())
+
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer makes threads of its own kind")
+    def test_is_70_without_a_thread_and_names_the_limit_and_the_lock_was_not_asked_for(self):
+        # A new thread's stack would be larger than the address space: EAGAIN.
+        none = ("prlimit", f"--stack={1 << 47}:")
+        for words in (("run", self.lock, "true"), ("hold", self.lock)):
+            refused = self.finish(*words, prefix=none)
+            self.assertEqual((refused.status, refused.out), (70, ""), refused.err)
+            self.assertIn("error[E21]: the system gives this process no more threads or processes\n", refused.err)
+            self.assertRegex(refused.err, r"\n  fix: raise it: ulimit -u, ")
+            self.assertNotIn("defect", refused.err)
+        self.assertIsNone(self.server.ask("GET", f"hf:{{{self.lock}}}:fence"), "never granted")
 
     def test_is_126_for_a_command_that_is_no_program(self):
         with open(self.path("data"), "w", encoding="utf-8") as file:
