@@ -67,7 +67,7 @@ auto list_replacement::next() -> action {
     case phase::looks_again: {
       // Who lost its data meanwhile would vote for the old list again, so it is closed again, and what it may have
       // granted is waited for.
-      is_waited_ = is_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened}));
+      is_waited_ = is_majority(&member::is_old, closed_for_us());
       return enter(phase::closes);
     }
     case phase::opens: return open();
@@ -83,7 +83,7 @@ auto list_replacement::enter(phase next) -> action {
 }
 
 auto list_replacement::check() const -> std::optional<action> {
-  const auto anything_but_away = {standing::before, standing::closed, standing::opened};
+  const auto anything_but_away = {standing::before, standing::closed, standing::opened, standing::rival};
   constexpr auto missed = "answered, and nothing was changed";
   auto why = not_apart();
   if (!why) why = not_known();
@@ -105,20 +105,24 @@ auto list_replacement::tell() -> action {
 // waited once; old servers that forgot since then that they were closed have voted, and who closed them again may have
 // been killed before he waited. That a majority is open makes nothing of it undone: the new list has granted since.
 bool list_replacement::had_waited() const {
-  return is_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened})) &&
+  return is_majority(&member::is_old, closed_for_us()) &&
          is_majority(&member::is_new, count(&member::is_new, {standing::opened}));
 }
 
 // One after the other: of two who begin at the same time with other lists one stops at the first server that both
-// reach.
+// reach. Who meets the other one's servers behind some of his own goes on: they grant nothing either, and who has a
+// majority is through. Nobody closes again what is closed for the other, so only one of them can have it.
 auto list_replacement::close() -> action {
   for (; at_ < members_.size(); ++at_) {
     const member& one = members_[at_];
     // Again, where a client of the old list has written its record meanwhile.
     if (one.is_old && of(one) == standing::before) return write{at_, closed_, one.kept};
     if (of(one) == standing::other) return fail_for_other(one);
+    if (of(one) == standing::rival && is_outdone()) return fail_for_rival();
   }
-  if (auto why = no_majority(&member::is_old, count(&member::is_old, {standing::closed, standing::opened}),
+  if (!is_majority(&member::is_old, closed_for_us()) && count(&member::is_old, {standing::rival}) != 0)
+    return fail_for_rival();
+  if (auto why = no_majority(&member::is_old, closed_for_us(),
                              "are closed; those that are stay so: start the others and call again")) {
     return *std::move(why);
   }

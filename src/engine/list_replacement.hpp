@@ -99,7 +99,8 @@ private:
     before,  // It has not heard of the new list.
     closed,  // For the old list, and not open for the new one.
     opened,  // For the new list.
-    other,   // It belongs to neither.
+    rival,   // Closed for another new list of the same generation, which somebody else has in mind.
+    other,   // It belongs to none of these.
   };
 
   void add(const std::vector<std::string>& names, bool member::*which);
@@ -110,6 +111,7 @@ private:
   action wait_or_open();
   action open();
   standing of(const member& at) const;
+  bool is_closed_by_now(const script::quorum_record& list) const;
   bool had_waited() const;
   std::optional<failure> not_apart() const;
   std::optional<failure> not_known() const;
@@ -124,6 +126,9 @@ private:
   std::vector<std::string> names(bool member::*list, std::initializer_list<standing> which) const;
   const member& most_telling(const member& first) const;
   failure fail_for_other(const member& first) const;
+  std::size_t closed_for_us() const { return count(&member::is_old, {standing::closed, standing::opened}); }
+  bool is_outdone() const;
+  failure fail_for_rival() const;
 
   lists what_;
   script::quorum_record closed_;

@@ -45,8 +45,9 @@ protected:
         said += "away, ";
       } else if (std::holds_alternative<flow::tell_goes_on>(next)) {
         said += "goes on, ";
-      } else if (const auto* why = std::get_if<flow::failure>(&next)) {
-        return said + make_error_code(why->code).message();
+      } else if (const auto* failed = std::get_if<flow::failure>(&next)) {
+        why = failed->why.why;
+        return said + make_error_code(failed->code).message();
       } else {
         return said + "done";
       }
@@ -55,11 +56,25 @@ protected:
 
   static constexpr const char* closed = "v1|2|closed|a:1,b:1,d:1";
   static constexpr const char* open = "v1|2|open|a:1,b:1,d:1";
+  static constexpr const char* others = "v1|2|closed|a:1,b:1,e:1";
   std::string away{};
+  std::string why{};  // It failed.
   std::vector<std::string> records{"v1|1|open|a:1,b:1,c:1", "", "v1|1|open|a:1,b:1,c:1", ""};
   flow replaces{{{.servers = "a:1,b:1,c:1"}, {.servers = "a:1,b:1,d:1"}, "old", "new", "hf:quorum", 5s},
                 {"a:1", "b:1", "c:1"},
                 {"a:1", "b:1", "d:1"}};
+};
+
+// Then a, b and d by a, b and c again.
+class next_replacement_test : public list_replacement_test {
+protected:
+  next_replacement_test() {
+    records = {open, open, "v1|2|closed|a:1,b:1,d:1", open};
+    replaces =
+        flow{{{.generation = 2, .servers = "a:1,b:1,d:1"}, {.servers = "a:1,b:1,c:1"}, "old", "new", "hf:quorum", 5s},
+             {"a:1", "b:1", "d:1"},
+             {"a:1", "b:1", "c:1"}};
+  }
 };
 
 TEST_F(list_replacement_test, closes_the_old_list_waits_for_its_longest_lease_and_opens_the_new_one_P26) {
@@ -91,8 +106,64 @@ TEST_F(list_replacement_test, leaves_out_who_is_away_and_looks_again_before_it_o
   EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
 }
 
+// Two people, each of whom did not reach the server that the other one closed first.
+TEST_F(list_replacement_test, goes_on_with_a_majority_where_a_server_is_closed_for_another_list_P26) {
+  records = {closed, others, closed, ""};
+  EXPECT_EQ(go_on(), "wait 7000");
+  EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
+}
+
+TEST_F(list_replacement_test, goes_on_past_a_server_of_another_list_to_a_majority_P26) {
+  records = {closed, others, "", ""};
+  EXPECT_EQ(go_on(), "close c:1, wait 7000");
+}
+
+TEST_F(list_replacement_test, leaves_it_to_who_has_a_majority_P26) {
+  records = {closed, others, others, ""};
+  EXPECT_EQ(go_on(), make_error_code(errc::other_quorum).message());
+  EXPECT_EQ(why,
+            "another replacement is under way: finish that replacement, with redis+quorum://a:1,b:1,e:1 as the "
+            "new list");
+}
+
+TEST_F(list_replacement_test, says_how_to_go_on_where_no_list_can_have_a_majority_any_more_P26) {
+  records = {closed, others, "v1|2|closed|a:1,b:1,f:1", ""};
+  EXPECT_EQ(go_on(), make_error_code(errc::other_quorum).message());
+  EXPECT_EQ(why,
+            "several replacements are under way, and none of them can close a majority any more: stop them, "
+            "redis-cli DEL hf:quorum where it names another new list than the one that you choose, and replace "
+            "the list by that");
+}
+
+TEST_F(list_replacement_test, says_how_to_go_on_where_the_last_server_is_away_P26) {
+  records = {closed, others, "", ""};
+  away = "c:1";
+  EXPECT_EQ(go_on(), "away, " + make_error_code(errc::other_quorum).message());
+  EXPECT_EQ(why,
+            "1 are closed for yours, and another replacement is under way: start the others and call again; if "
+            "they are gone for good, stop the other one and redis-cli DEL hf:quorum where it names its list");
+}
+
+// It was closed for a list of the same generation that lost.
+TEST_F(next_replacement_test, takes_what_was_left_closed_for_the_old_list_P26) {
+  records = {"v1|2|open|a:1,b:1,d:1", "v1|2|closed|a:1,b:1,e:1", "", "v1|2|open|a:1,b:1,d:1"};
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close d:1, wait 7000");
+}
+
+// c was away when it was replaced, and is to be back on the list.
+TEST_F(next_replacement_test, takes_a_server_back_that_has_not_heard_that_its_list_was_replaced_P26) {
+  records[2] = "v1|1|open|a:1,b:1,c:1";
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close d:1, wait 7000");
+  EXPECT_EQ(go_on(), "open a:1, open b:1, open c:1, done");
+}
+
+TEST_F(next_replacement_test, leaves_a_server_alone_whose_list_may_be_in_use_P26) {
+  records[2] = "v1|1|open|a:1,c:1,g:1";
+  EXPECT_EQ(go_on(), make_error_code(errc::other_quorum).message());
+}
+
 TEST_F(list_replacement_test, changes_nothing_where_another_replacement_is_under_way_P26) {
-  records[1] = "v1|2|closed|a:1,b:1,e:1";
+  records[1] = others;
   EXPECT_EQ(go_on(), make_error_code(errc::other_quorum).message());
 }
 

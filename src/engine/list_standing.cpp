@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 namespace holdfast::engine {
@@ -14,13 +15,27 @@ auto list_replacement::of(const member& at) const -> standing {
   if (at.kept == text_of(closed_)) return standing::closed;
   if (at.kept.empty()) return standing::before;
   const auto found = script::parse_quorum_record(at.kept);
-  if (!found || found->generation >= open_.generation) return standing::other;
+  if (!found || found->generation > open_.generation) return standing::other;
+  if (found->generation == open_.generation) return at.is_old && !found->is_open ? standing::rival : standing::other;
   if (at.is_old) {
-    const bool is_of_old = found->generation < what_.from.generation || found->servers == what_.from.servers;
+    // Or somebody closed it for a list of the same generation, and the old list came first.
+    const bool is_of_old =
+        found->generation < what_.from.generation || !found->is_open || found->servers == what_.from.servers;
     return is_of_old ? standing::before : standing::other;
   }
   // A list that nobody has closed may be in use.
-  return found->is_open ? standing::other : standing::before;
+  return found->is_open && !is_closed_by_now(*found) ? standing::other : standing::before;
+}
+
+// Who was away when it was replaced does not know. Most of its servers do, and we see them.
+bool list_replacement::is_closed_by_now(const script::quorum_record& list) const {
+  const auto size = 1 + std::count(list.servers.begin(), list.servers.end(), ',');
+  const auto are_later = std::count_if(members_.begin(), members_.end(), [&](const member& one) {
+    const auto kept = script::parse_quorum_record(one.kept);
+    const bool is_its = ("," + list.servers + ",").find("," + one.name + ",") != std::string::npos;
+    return is_its && !one.is_away && kept && kept->generation > list.generation;
+  });
+  return 2 * are_later > size;
 }
 
 std::size_t list_replacement::count(bool member::*list, std::initializer_list<standing> which) const {
@@ -86,7 +101,47 @@ auto list_replacement::not_known() const -> std::optional<failure> {
   for (const auto& one : members_) {
     if (of(one) == standing::other) return fail_for_other(one);
   }
+  if (count(&member::is_old, {standing::rival}) != 0 && is_outdone()) return fail_for_rival();
   return std::nullopt;
+}
+
+// Who has changed nothing leaves it to who came first, and so does who cannot have a majority any more.
+bool list_replacement::is_outdone() const {
+  const auto rivals = count(&member::is_old, {standing::rival});
+  return closed_for_us() == 0 || !is_majority(&member::is_old, size_of(&member::is_old) - rivals);
+}
+
+auto list_replacement::fail_for_rival() const -> failure {
+  std::map<std::string, std::size_t> closed;  // For whom.
+  for (const auto& one : members_) {
+    if (one.is_old && of(one) == standing::rival) ++closed[one.kept];
+  }
+  const auto most =
+      std::max_element(closed.begin(), closed.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto ours = closed_for_us();
+  const auto open_to_all = count(&member::is_old, {standing::before, standing::away});
+  const auto theirs = script::parse_quorum_record(most->first)->servers;
+  error_detail detail;
+  detail.endpoint = what_.from_name;
+  detail.server_text =
+      fmt::format("{} of {} servers are closed for {}", most->second, size_of(&member::is_old), theirs);
+  if (!is_majority(&member::is_old, std::max(ours, most->second) + open_to_all)) {
+    detail.why = fmt::format(
+        "several replacements are under way, and none of them can close a majority any more: stop them, redis-cli DEL "
+        "{} where it names another new list than the one that you choose, and replace the list by that",
+        what_.record_key);
+  } else if (most->second > ours) {
+    detail.why = fmt::format(
+        "another replacement is under way: finish that replacement, with redis+quorum://{} as the "
+        "new list",
+        theirs);
+  } else {
+    detail.why = fmt::format(
+        "{} are closed for yours, and another replacement is under way: start the others and call again; if they are "
+        "gone for good, stop the other one and redis-cli DEL {} where it names its list",
+        ours, what_.record_key);
+  }
+  return failure{errc::other_quorum, std::move(detail)};
 }
 
 auto list_replacement::no_majority(bool member::*list, std::size_t found, const std::string& missed) const

@@ -30,7 +30,7 @@ bool may_open(std::string_view stored, const quorum_record& wanted) {
   const auto found = parse_quorum_record(stored);
   if (!found || found->generation > wanted.generation) return false;
   if (found->generation < wanted.generation) return true;
-  return !found->is_open && found->servers == wanted.servers;
+  return !found->is_open;
 }
 
 std::string why_it_does_not_count(std::string_view stored, const quorum_record& ours) {

@@ -14,7 +14,7 @@ namespace holdfast::script {
 //  ---------------------------+------------------------------------------------------------------------------
 //  none                       | counts if it is of generation 1, and a vote writes it; else it is not open yet
 //  the caller's own           | counts
-//  the caller's own, closed   | is not open yet
+//  closed, of his generation  | is not open yet, for whichever list it was closed: one of them comes to be open
 //  of an earlier generation   | is not open yet; a renewal counts
 //  any other                  | is refused, with what is stored
 struct quorum_record {
@@ -31,8 +31,8 @@ std::string text_of(const quorum_record& record);
 // Empty: it is none of ours.
 std::optional<quorum_record> parse_quorum_record(std::string_view text);
 
-// May a server that keeps `stored`, which may be empty, be opened for `wanted`, once the list before it is closed? Then
-// it says "not open yet" above, and no more.
+// May a server that keeps `stored`, which may be empty, be opened for `wanted`, once the list before it is closed by a
+// majority for `wanted`, or a majority is open for it? Then it says "not open yet" above, and no more.
 bool may_open(std::string_view stored, const quorum_record& wanted);
 
 // For people: why nothing of `ours` counts on a server that keeps `stored`, which may be empty.
