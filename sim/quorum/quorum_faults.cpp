@@ -134,7 +134,7 @@ void quorum_world::strike_server(fault what, std::size_t node) {
   };
   switch (what) {
     case fault::server_restarts: return server.restart(up_at, server.redis().all());
-    case fault::data_losses: return server.restart(up_at, {});
+    case fault::data_losses: server.restart(up_at, {}); return note_record(node);
     case fault::server_stalls: return server.be_stuck_until(up_at);
     case fault::full_memory:
       server.redis().set_memory_full(true);
@@ -167,9 +167,10 @@ void quorum_world::strike_server(fault what, std::size_t node) {
 }
 
 void quorum_world::delete_keys(std::size_t node, std::initializer_list<std::string> words) {
-  const bool knew = keeps_new_list(node);
+  const auto knew = generation_at(node);
   servers_[node].operate(words);
-  records_deleted_ = records_deleted_ || (knew && !keeps_new_list(node));
+  note_record(node);
+  if (knew > 1 && generation_at(node) == 0) history_.note_records_deleted();
   deleted_at_[node] = events_.now();
   disturb(cause::keys_deleted);
 }

@@ -37,12 +37,17 @@ void quorum_world::on_hold(int client, const quorum_client::held& one, instant v
   check_token(client, one, seen);
 }
 
-auto quorum_world::view_of(int client, const quorum_client::held& one, instant valid_until) const -> view {
-  const bool is_of_old_list = is_replacing() && clients_[static_cast<std::size_t>(client)]->list() == old_list_;
-  return {valid_until,     events_.now(),
-          client,          one.token.value(),
-          permits_of(one), std::string{one.owner.hex()},
-          is_of_old_list,  is_of_old_list && is_left_open()};
+auto quorum_world::view_of(int client, const quorum_client::held& one, instant valid_until) -> view {
+  const auto list = history_.find(clients_[static_cast<std::size_t>(client)]->list());
+  for (const auto node : history_.list(0).nodes) note_record(node);
+  return {valid_until,
+          events_.now(),
+          client,
+          one.token.value(),
+          permits_of(one),
+          std::string{one.owner.hex()},
+          list,
+          list == 0 && is_replacing() && history_.is_first_left_open(events_.now())};
 }
 
 int quorum_world::permits_of(const quorum_client::held& one) const {
@@ -99,7 +104,7 @@ void quorum_world::note_given_back(std::size_t node, const script_run& run) {
 void quorum_world::check_release(int client, const quorum_client::held& one, release_outcome told) {
   const auto found = given_back_by_.find(one.owner.hex());
   const auto votes = found == given_back_by_.end() ? 0 : static_cast<int>(found->second.size());
-  const bool was_enough = votes >= engine::votes_needed(old_list_.nodes.size(), one.part);
+  const bool was_enough = votes >= engine::votes_needed(list().nodes.size(), one.part);
   if (told == release_outcome::unknown || was_enough == (told == release_outcome::released)) return;
   complain("C5",
            fmt::format("client {} was told that lock {}, token {}, {}, and gave back {} votes", client, one.lock,
@@ -114,7 +119,8 @@ void quorum_world::check_room(int client, const quorum_client::held& one, const 
   cause why{};
   for (const auto& [id, other] : all) {
     const bool is_broken = is_let_in_by_a_break(seen.owner, other.owner);
-    if (!is_broken && !may_overlap(seen, other)) continue;
+    const bool is_left_open = seen.is_left_open || other.is_left_open;
+    if (!is_broken && !history_.may_overlap(seen.list, other.list, is_left_open, events_.now())) continue;
     taken -= other.permits;
     why = is_broken ? cause::broken_at_once : cause::data_lost;
   }
@@ -169,7 +175,7 @@ void quorum_world::check_silence(int client, const script::part& what, duration 
     return;
   }
   const auto& list = clients_[static_cast<std::size_t>(client)]->list();
-  if (is_being_replaced(list, since)) return;
+  if ((must_finish_ && !is_finished_) || history_.is_being_replaced(list, since)) return;
   const auto untroubled = static_cast<int>(std::count_if(
       list.nodes.begin(), list.nodes.end(), [&](std::size_t node) { return node_trouble_until_[node] <= since; }));
   if (untroubled < engine::votes_needed(list.nodes.size(), what)) return;
@@ -196,7 +202,7 @@ void quorum_world::check_that_it_has_none(int client, int lock, const script::pa
   for (const auto& owner : owners) {
     int votes = 0;
     for (std::size_t i = 0; i < servers_.size(); ++i) votes += has_vote(i, lock, owner) ? 1 : 0;
-    if (votes < engine::votes_needed(old_list_.nodes.size(), what)) continue;
+    if (votes < engine::votes_needed(list().nodes.size(), what)) continue;
     complain("C5", fmt::format("client {} was told that nothing has come of it, and has {} votes for lock {}", client,
                                votes, lock));
   }
@@ -219,7 +225,7 @@ void quorum_world::check_that_nothing_is_left() {
 
 // With a server gone there may be too few for all of a semaphore (hazards.md, section 0, point 12).
 bool quorum_world::is_to_be_had(const lock& of) const {
-  const auto& list = is_replacing() ? new_list_ : old_list_;
+  const auto& list = current_list();
   const auto left = static_cast<int>(list.nodes.size()) - (gone_ && list.has(*gone_) ? 1 : 0);
   return engine::votes_needed(list.nodes.size(), all_of(of)) <= left;
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace holdfast::sim {
@@ -30,21 +31,39 @@ server_list made_of(std::vector<std::size_t> nodes, std::uint32_t generation) {
 void quorum_world::draw_lists(int nodes) {
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < static_cast<std::size_t>(nodes); ++i) all.push_back(i);
-  old_list_ = made_of(all, 1);
+  history_.add(made_of(all, 1));
   if (!plan_.faults[static_cast<std::size_t>(fault::replacements)]) return;
-  spares_ = lists_.chance(60) ? 1 : static_cast<std::size_t>(lists_.number(1, nodes));
-  for (std::size_t i = 0; i < spares_; ++i) {
-    all.erase(all.begin() + static_cast<std::ptrdiff_t>(lists_.below(old_list_.nodes.size() - i)));
+  history_.add(with_spares(2, lists_));
+  if (later_lists_.chance(30)) rival_ = history_.add(with_spares(2, later_lists_));
+  if (later_lists_.chance(50)) return;
+  static constexpr std::array kinds{next_list::other, next_list::first_servers, next_list::same_servers};
+  third_kind_ = kinds[later_lists_.below(kinds.size())];
+  if (third_kind_ == next_list::other) third_list_ = with_spares(3, later_lists_);
+  if (third_kind_ == next_list::first_servers) third_list_ = made_of(all, 3);
+}
+
+// The first list, with others for some of its servers.
+server_list quorum_world::with_spares(std::uint32_t generation, seeded_random& rng) {
+  auto all = list().nodes;
+  std::sort(all.begin(), all.end());
+  const auto size = all.size();
+  const auto count = rng.chance(60) ? 1 : static_cast<std::size_t>(rng.number(1, static_cast<int>(size)));
+  for (std::size_t i = 0; i < count; ++i) {
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(rng.below(size - i)));
   }
-  for (std::size_t i = 0; i < spares_; ++i) all.push_back(old_list_.nodes.size() + i);
-  new_list_ = made_of(all, 2);
+  for (std::size_t i = 0; i < count; ++i) all.push_back(size + spares_++);
+  return made_of(all, generation);
 }
 
 // Who begins now may have been given the next list before it is open, and the last one long after.
 const server_list& quorum_world::some_list() {
-  if (!is_replacing()) return old_list_;
-  if (must_finish_) return new_list_;
-  return lists_.chance(replaced_at_ == end_of_time ? 30 : 80) ? new_list_ : old_list_;
+  if (!is_replacing() || must_finish_) return current_list();
+  const auto now = history_.current();
+  const bool is_new = lists_.chance(now == 0 ? 30 : 80);
+  if (now == 0) return history_.list(!is_new ? 0 : rival_ && later_lists_.chance(50) ? *rival_ : 1);
+  if (!third_) return is_new ? current_list() : list();
+  if (now == third_) return is_new ? current_list() : history_.list(later_lists_.chance(50) ? third_from_ : 0);
+  return is_new ? history_.list(later_lists_.chance(30) ? *third_ : now) : list();
 }
 
 // ---- what its operators do ----
@@ -52,18 +71,39 @@ const server_list& quorum_world::some_list() {
 void quorum_world::plan_replacement() {
   events_.after(lists_.span(duration{0}, plan_.horizon), [this] {
     if (must_finish_) return;
-    for (const auto node : new_list_.nodes) {
-      if (!old_list_.has(node) && lists_.chance(50)) servers_[node].restart(events_.now(), {});  // It is started now.
-    }
+    start_spares(1);
     if (lists_.chance(50)) hold_something();
-    replace();
+    if (rival_) return plan_rival();
+    replace({0, 1});
   });
+  if (third_kind_ == next_list::none || third_kind_ == next_list::same_servers || !later_lists_.chance(20)) return;
+  // Before he knows that there is a list to be replaced, or which one.
+  events_.after(later_lists_.span(duration{0}, plan_.horizon), [this] {
+    if (!trouble_is_over_) begin_third(rival_ && later_lists_.chance(50) ? *rival_ : 1);
+  });
+}
+
+// Two who do not know of each other.
+void quorum_world::plan_rival() {
+  start_spares(*rival_);
+  const bool is_first = later_lists_.chance(50);
+  replace({0, is_first ? *rival_ : 1});
+  replace_later({0, is_first ? 1 : *rival_}, later_lists_.any_size(1ms, 2 * duration{plan_.max_ttl}));
+}
+
+// Some of them only now.
+void quorum_world::start_spares(std::size_t which) {
+  auto& rng = which == 1 ? lists_ : later_lists_;
+  for (const auto node : history_.list(which).nodes) {
+    if (list().has(node) || !rng.chance(50)) continue;
+    servers_[node].restart(events_.now(), {});
+  }
 }
 
 // For longer than whoever replaces the list waits, if its servers let him.
 void quorum_world::hold_something() {
   auto* who = clients_[lists_.below(clients_.size())].get();
-  if (!who->is_running() || who->list() == new_list_) return;
+  if (!who->is_running() || who->list() != list()) return;
   const auto& of = plan_.locks[lists_.below(plan_.locks.size())];
   quorum_client::wish wish{.lock = of.number, .ttl = plan_.ttl};
   wish.part = all_of(of);
@@ -75,139 +115,107 @@ void quorum_world::hold_something() {
   });
 }
 
-void quorum_world::replace() {
+void quorum_world::replace(const replacement& what) {
   ++statistics_->faults[static_cast<std::size_t>(fault::replacements)];
+  const auto who = operators_.size();
+  if (keeps_trace_) {
+    say(fmt::format("operator {}: {} by {}{}", who, text_of(history_.list(what.from).record),
+                    text_of(history_.list(what.to).record), what.reopen ? ", reopened" : ""));
+  }
   quorum_replace::hooks h;
-  h.on_written = [this, who = operators_.size()](std::size_t node, const script::quorum_record& record) {
+  h.on_written = [this, who, what](std::size_t node, const script::quorum_record& record) {
     if (keeps_trace_) say(fmt::format("operator {}: node {} keeps {}", who, node, text_of(record)));
-    auto& since = record.is_open ? opened_at_ : closed_since_;
-    since = std::min(since, events_.now());
+    if (what.to == third_) third_from_ = what.from;
+    if (!history_.note_written(what.to, record, events_.now()))
+      complain("lists", "two lists of one generation are open");
     note_record(node);
   };
-  h.on_wait = [this, who = operators_.size()](std::chrono::milliseconds time) {
+  h.on_wait = [this, who](std::chrono::milliseconds time) {
     if (keeps_trace_) say(fmt::format("operator {} waits for {} ms", who, time.count()));
   };
-  h.on_end = [this](errc how) { on_replaced(how); };
-  operators_.emplace_back(events_, servers_,
-                          quorum_replace::settings{old_list_, new_list_, plan_.max_ttl, lists_.number(-4975, 4975),
-                                                   must_finish_ ? 2ms : duration{plan_.ttl}, must_finish_ ? 0 : 10,
-                                                   planted_ ? planted_->what : canary_switch::none},
-                          seeded_random{lists_.next()}, std::move(h));
+  h.on_end = [this, what](errc how, const std::string& why) { on_replaced(what, how, why); };
+  operators_.emplace_back(
+      events_, servers_,
+      quorum_replace::settings{history_.list(what.from), history_.list(what.to), plan_.max_ttl,
+                               lists_.number(-4975, 4975), must_finish_ ? 2ms : duration{plan_.ttl},
+                               must_finish_ ? 0 : 10, planted_ ? planted_->what : canary_switch::none, what.reopen},
+      seeded_random{lists_.next()}, std::move(h));
   auto& made = operators_.back();
   made.begin();
   if (must_finish_) return;
   if (lists_.chance(30)) {
-    events_.after(lists_.any_size(1ms, 2 * duration{plan_.max_ttl}), [this, &made] {
+    events_.after(lists_.any_size(1ms, 2 * duration{plan_.max_ttl}), [this, what, &made] {
       if (made.is_over()) return;
       made.kill();
       if (keeps_trace_) say("an operator is killed");
-      replace_later(lists_.any_size(1ms, 2 * duration{plan_.ttl}));
+      replace_later(what, lists_.any_size(1ms, 2 * duration{plan_.ttl}));
     });
   }
-  if (lists_.chance(10)) replace_later(lists_.any_size(1ms, duration{plan_.max_ttl}));
+  if (lists_.chance(10)) replace_later(what, lists_.any_size(1ms, duration{plan_.max_ttl}));
 }
 
-void quorum_world::replace_later(duration wait) {
-  events_.after(wait, [this] {
-    if (!trouble_is_over_) replace();
+void quorum_world::replace_later(const replacement& what, duration wait) {
+  events_.after(wait, [this, what] {
+    if (!trouble_is_over_) replace(what);
   });
 }
 
-void quorum_world::on_replaced(errc how) {
+void quorum_world::on_replaced(const replacement& what, errc how, const std::string& why) {
   mix(static_cast<std::uint64_t>(how) + 50);
-  if (keeps_trace_)
-    say(fmt::format("an operator is told: {}", how == errc{} ? "done" : make_error_code(how).message()));
-  if (how != errc{}) {
-    if (must_finish_) {
-      events_.after(100ms, [this] { replace(); });
-    } else {
-      replace_later(lists_.any_size(1ms, 2 * duration{plan_.ttl}));
-    }
-    return;
+  if (keeps_trace_) {
+    say(fmt::format("an operator is told: {} {}", how == errc{} ? "done" : make_error_code(how).message(), why));
   }
-  replaced_at_ = events_.now();
+  if (how != errc{}) return on_not_replaced(what, how, why);
+  history_.note_told(what.to, events_.now());
+  is_finished_ = true;
   if (must_finish_) return;
-  const auto later = [this](std::function<void()> what) {
-    events_.after(lists_.any_size(1ms, 4 * duration{plan_.max_ttl}), [this, what = std::move(what)] {
-      if (!trouble_is_over_) what();
+  const auto later = [this](std::function<void()> then) {
+    events_.after(lists_.any_size(1ms, 4 * duration{plan_.max_ttl}), [this, then = std::move(then)] {
+      if (!trouble_is_over_) then();
     });
   };
-  for (std::size_t i = 0; i < clients_.size(); ++i) later([this, i] { move_to_new_list(i); });
-  for (const auto node : old_list_.nodes) {
-    if (!new_list_.has(node)) later([this, node] { retire(node); });
+  for (std::size_t i = 0; i < clients_.size(); ++i) later([this, i] { move_to_current_list(i); });
+  for (const auto node : history_.list(what.from).nodes) {
+    if (!history_.list(what.to).has(node)) later([this, node] { retire(node); });
   }
+  if (third_kind_ == next_list::none || history_.list(what.to).record.generation != 2) return;
+  events_.after(later_lists_.any_size(1ms, 4 * duration{plan_.max_ttl}), [this, from = what.to] {
+    if (!trouble_is_over_) begin_third(from);
+  });
 }
 
 // Its process is started again with what the operator was told to give it.
-void quorum_world::move_to_new_list(std::size_t client) {
+void quorum_world::move_to_current_list(std::size_t client) {
   auto& who = *clients_[client];
-  if (who.is_dead() || who.list() == new_list_) return;
+  const bool is_early = !must_finish_ && who.list().record.generation > current_list().record.generation;
+  if (who.is_dead() || who.list() == current_list() || is_early) return;
   if (keeps_trace_) say(fmt::format("c{} is started again with the new list", client));
   who.die();
   const auto how = client_plans_[client];
-  start_client(how, new_list_);
+  start_client(how, current_list());
+}
+
+bool quorum_world::is_wanted(std::size_t node) const {
+  return current_list().has(node) || (third_ && history_.list(*third_).has(node));
 }
 
 // It belongs to no list any more, and is stopped.
 void quorum_world::retire(std::size_t node) {
-  if (!retired_.insert(node).second) return;
+  if (is_wanted(node) || !retired_.insert(node).second) return;
   if (keeps_trace_) say(fmt::format("node {} is stopped", node));
   servers_[node].restart(events_.now() + 24h, servers_[node].redis().all());
 }
 
-// Once more, whatever became of it: servers may have forgotten what was written. For that a majority of the old ones
-// must be there. Then everybody has the new list.
-void quorum_world::finish_replacement() {
-  must_finish_ = true;
-  for (auto& one : operators_) one.kill();
-  for (const auto node : std::exchange(retired_, {})) {
-    if (node != gone_) servers_[node].restart(events_.now(), servers_[node].redis().all());
-  }
-  replaced_at_ = end_of_time;
-  replace();
-  const instant until = events_.now() + 30s + 3 * duration{plan_.max_ttl};
-  while (replaced_at_ == end_of_time && goes_on(until)) {
-  }
-  if (!violations_.empty()) return;
-  if (replaced_at_ == end_of_time) return complain("replace", "the list is not replaced long after all trouble");
-  for (std::size_t i = 0, all = clients_.size(); i < all; ++i) move_to_new_list(i);
-  for (const auto node : old_list_.nodes) {
-    if (!new_list_.has(node)) retire(node);
-  }
-}
+// ---- what its servers keep ----
 
-// ---- what it excuses ----
-
-bool quorum_world::keeps_new_list(std::size_t node) const {
+std::uint32_t quorum_world::generation_at(std::size_t node) const {
   const auto* text = servers_[node].redis().peek_as<std::string>(script::quorum_key("hf:"));
   const auto kept = text ? script::parse_quorum_record(*text) : std::nullopt;
-  return kept && kept->generation > 1;
+  return kept ? kept->generation : 0;
 }
 
 void quorum_world::note_record(std::size_t node) {
-  if (is_replacing() && keeps_new_list(node)) knew_new_list_.insert(node);
-}
-
-// Servers of the old list that have forgotten that it was closed vote for it again. Before the new one is open that is
-// waited for; later it is what decision 19 leaves open, and why clients are to be given the new list and servers that
-// were replaced are to be stopped.
-bool quorum_world::is_left_open() const {
-  const auto forgot = std::count_if(old_list_.nodes.begin(), old_list_.nodes.end(), [this](std::size_t node) {
-    return knew_new_list_.contains(node) && !keeps_new_list(node);
-  });
-  const bool is_open = opened_at_ <= events_.now() || records_deleted_;
-  return is_open && 2 * static_cast<std::size_t>(forgot) > old_list_.nodes.size();
-}
-
-bool quorum_world::may_overlap(const view& one, const view& other) const {
-  if (one.is_of_old_list == other.is_of_old_list) return false;
-  return one.is_left_open || other.is_left_open || (records_deleted_ && is_left_open());
-}
-
-// Some servers are its, and some are not: was that so since then?
-bool quorum_world::is_being_replaced(const server_list& which, instant since) const {
-  if (!is_replacing()) return false;
-  return which == old_list_ ? closed_since_ != end_of_time : replaced_at_ > since;
+  if (is_replacing()) history_.note_kept(node, generation_at(node));
 }
 
 }  // namespace holdfast::sim

@@ -33,7 +33,7 @@ void quorum_world::break_something() {
   if (all.empty()) return;
   const auto& seen = std::next(all.begin(), static_cast<std::ptrdiff_t>(trouble_.below(all.size())))->second;
   const auto& list = clients_[static_cast<std::size_t>(seen.client)]->list();
-  if (is_being_replaced(list, events_.now())) return;  // He would be refused.
+  if (history_.is_being_replaced(list, events_.now())) return;  // He would be refused.
   const quorum_break::settings how{of,        seen.owner, fmt::format("{:016}", seen.token), trouble_.chance(40),
                                    plan_.ttl, list.nodes};
   ++to_come_;

@@ -28,7 +28,8 @@ std::vector<std::string> names_of(const server_list& list) {
 
 engine::list_replacement::lists lists_of(const quorum_replace::settings& what) {
   const auto hold = what.max_ttl + what.max_ttl / 100 + 3ms;  // As hold_of() of src/client/settings.cpp.
-  return {what.from.record, what.to.record, "the old list", "the new list", script::quorum_key(prefix), hold};
+  return {what.from.record,           what.to.record, "the old list", "the new list",
+          script::quorum_key(prefix), hold,           what.reopen};
 }
 
 }  // namespace
@@ -51,9 +52,9 @@ void quorum_replace::go_on() {
   std::visit([this](const auto& what) { act(what); }, next);
 }
 
-void quorum_replace::end(errc how) {
+void quorum_replace::end(errc how, const std::string& why) {
   is_over_ = true;
-  tell_.on_end(how);
+  tell_.on_end(how, why);
 }
 
 void quorum_replace::later(duration wait, std::function<void()> what) {

@@ -34,13 +34,14 @@ public:
     duration slowest;         // What he asks takes as long.
     int unreachable_percent;  // Each of the servers, for him alone.
     canary_switch planted = canary_switch::none;
+    bool reopen = false;  // `--reopen`.
   };
   struct hooks {
     // A server keeps this record now, which he has written.
     std::function<void(std::size_t node, const script::quorum_record&)> on_written{};
     std::function<void(std::chrono::milliseconds)> on_wait{};
-    // None: it is done. Once, and not behind kill().
-    std::function<void(errc)> on_end{};
+    // None: it is done; else the words with it. Once, and not behind kill().
+    std::function<void(errc, const std::string& why)> on_end{};
   };
   // It must outlive what it has begun.
   quorum_replace(event_queue& events, std::deque<model_server>& servers, settings what, seeded_random rng, hooks tell);
@@ -66,9 +67,9 @@ private:
   void act(const flow::wait& what);
   void act(const flow::tell_away&) { go_on(); }
   void act(const flow::tell_goes_on&) { go_on(); }
-  void act(const flow::failure& what) { end(what.code); }
-  void act(const flow::done&) { end({}); }
-  void end(errc how);
+  void act(const flow::failure& what) { end(what.code, what.why.why); }
+  void act(const flow::done&) { end({}, {}); }
+  void end(errc how, const std::string& why);
 
   event_queue* events_;
   std::deque<model_server>* servers_;

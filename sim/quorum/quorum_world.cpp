@@ -46,11 +46,12 @@ quorum_world::quorum_world(plan what, int nodes, std::shared_ptr<lua_host> scrip
       store_{planted && planted->what == canary_switch::store_takes_any_token ? guarded_store::fence::takes_any_token
                                                                               : guarded_store::fence::compares},
       lists_{seeded_random::of(plan_.seed, 'x')},
+      later_lists_{seeded_random::of(plan_.seed, 'y')},
       trouble_{seeded_random::of(plan_.seed, 'F')} {
   if (seeded_random::of(plan_.seed, 'K').chance(50)) make_exclusive(plan_);
   draw_lists(nodes);
   auto rng = seeded_random::of(plan_.seed, 'N');
-  const auto all = old_list_.nodes.size() + spares_;
+  const auto all = list().nodes.size() + spares_;
   for (std::size_t i = 0; i < all; ++i) {
     // As far apart as their clocks may be, and a little less (P24).
     const auto most = std::chrono::duration_cast<std::chrono::microseconds>(plan_.max_ttl) / 5;

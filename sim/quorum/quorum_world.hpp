@@ -32,6 +32,7 @@
 #include "model_server.hpp"
 #include "network.hpp"
 #include "plan.hpp"
+#include "quorum/list_history.hpp"
 #include "quorum/quorum_break.hpp"
 #include "quorum/quorum_client.hpp"
 #include "quorum/quorum_replace.hpp"
@@ -72,7 +73,7 @@ public:
   network& net(std::size_t node) { return nets_[node]; }
   const lock& lock_of(int number) const { return plan_.locks[static_cast<std::size_t>(number)]; }
   // Before anybody replaces it.
-  const server_list& list() const { return old_list_; }
+  const server_list& list() const { return history_.list(0); }
   quorum_client& start_client(const process_plan& what, server_list list);
   // Overlaps may be its doing.
   void disturb(cause why) { disturbances_.push_back({why, events_.now()}); }
@@ -87,8 +88,8 @@ private:
     std::uint64_t token;
     int permits;
     std::string owner;
-    bool is_of_old_list;
-    bool is_left_open;  // quorum_lists.cpp
+    std::size_t list;   // Which one.
+    bool is_left_open;  // list_history.hpp
   };
   // Of a hold that operators broke.
   struct broken {
@@ -103,7 +104,7 @@ private:
   void on_deadline(int client, const quorum_client::held& one, instant until);
   // Into valid_.
   void let_in(int client, const quorum_client::held& one, const view& seen);
-  view view_of(int client, const quorum_client::held& one, instant valid_until) const;
+  view view_of(int client, const quorum_client::held& one, instant valid_until);
   int permits_of(const quorum_client::held& one) const;
   void check_renewal(std::size_t node, const script_run& run);
   void note_given_back(std::size_t node, const script_run& run);
@@ -146,24 +147,38 @@ private:
   quorum_client* somebody();
   route& some_route(std::size_t node);
 
-  // ---- another list of servers for it (quorum/quorum_lists.cpp) ----
+  // ---- another list of servers for it (quorum/quorum_lists.cpp, quorum_last_list.cpp) ----
+  struct replacement {  // Which list by which.
+    std::size_t from;
+    std::size_t to;
+    bool reopen = false;
+  };
+  enum class next_list { none, other, first_servers, same_servers };
   void draw_lists(int nodes);
+  server_list with_spares(std::uint32_t generation, seeded_random& rng);
   void add_server(std::size_t node, const wall_clock& clock, std::shared_ptr<lua_host> scripts);
-  bool is_replacing() const { return !new_list_.nodes.empty(); }
+  bool is_replacing() const { return history_.is_replacing(); }
+  const server_list& current_list() const { return history_.list(history_.current()); }
   const server_list& some_list();
   void plan_replacement();
+  void plan_rival();
   void hold_something();
-  void replace();
-  void replace_later(duration wait);
-  void on_replaced(errc how);
+  void replace(const replacement& what);
+  void replace_later(const replacement& what, duration wait);
+  void on_replaced(const replacement& what, errc how, const std::string& why);
+  void on_not_replaced(const replacement& what, errc how, const std::string& why);
+  void begin_third(std::size_t from);
+  replacement third_from(std::size_t from);
+  replacement told_to(const replacement& what, errc how, const std::string& why);
+  void clear_records(const replacement& what);
   void finish_replacement();
-  void move_to_new_list(std::size_t client);
+  void finish(const replacement& what);
+  void move_to_current_list(std::size_t client);
+  void start_spares(std::size_t list);
+  bool is_wanted(std::size_t node) const;
   void retire(std::size_t node);
-  bool keeps_new_list(std::size_t node) const;
+  std::uint32_t generation_at(std::size_t node) const;
   void note_record(std::size_t node);
-  bool is_left_open() const;
-  bool may_overlap(const view& one, const view& other) const;
-  bool is_being_replaced(const server_list& which, instant since) const;
 
   plan plan_;
   const canary* planted_;
@@ -184,17 +199,19 @@ private:
   std::map<int, std::set<std::uint64_t>> tokens_;                            // All that were granted.
   std::map<std::pair<int, std::uint64_t>, cause> granted_twice_;             // By lock and token, and why.
   guarded_store store_;
-  server_list old_list_{};
-  server_list new_list_{};  // Of no servers: there is none.
-  std::size_t spares_ = 0;
+  list_history history_;
+  std::size_t spares_ = 0;  // Servers that are not on the first list.
   seeded_random lists_;
+  seeded_random later_lists_;               // What there is of them beside one replacement.
+  std::optional<std::size_t> rival_{};      // Which somebody else has in mind for the first one.
+  next_list third_kind_ = next_list::none;  // What comes behind the second.
+  server_list third_list_{};                // Unless its servers are those of the second.
+  std::optional<std::size_t> third_{};      // Once somebody has begun it.
+  std::size_t third_from_ = 0;
   std::deque<quorum_replace> operators_;  // Who replace the one by the other.
-  instant closed_since_ = end_of_time;    // The first server of the old list.
-  instant opened_at_ = end_of_time;       // Likewise of the new one.
-  instant replaced_at_ = end_of_time;     // An operator was told so.
   bool must_finish_ = false;
-  std::set<std::size_t> knew_new_list_;  // Or that the old one is closed.
-  bool records_deleted_ = false;         // Of those.
+  bool is_finished_ = false;
+  int refusals_ = 0;  // In the end.
   std::set<std::size_t> retired_;
   std::vector<disturbance> disturbances_;
   std::map<std::size_t, instant> deleted_at_;  // The last time that keys of this server were.
