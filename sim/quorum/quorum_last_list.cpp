@@ -82,7 +82,10 @@ void quorum_world::clear_records(const replacement& what) {
   for (std::size_t node = 0; node < servers_.size(); ++node) {
     const auto* text = servers_[node].redis().peek_as<std::string>(key);
     const auto kept = text ? script::parse_quorum_record(*text) : std::nullopt;
-    if (!kept || kept->servers == to.servers || kept->servers == history_.list(what.from).record.servers) continue;
+    const auto is_of = [&](const script::quorum_record& list) {
+      return kept->generation == list.generation && kept->servers == list.servers;
+    };
+    if (!kept || is_of(to) || is_of(history_.list(what.from).record)) continue;
     if (!servers_[node].is_up()) continue;
     if (kept->is_open && kept->generation >= to.generation && !history_.has_forgotten())
       complain("lists", fmt::format("an operator is told to delete {}, which is in use", *text));
