@@ -302,6 +302,9 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
     is_open_ = is_raising_ = true;
     asked_at_ = sent_at;
     wire.send(now, script::raise(lease.keys, lease.owner, lease.token, whole_->part_), *this);
+  } else if (std::holds_alternative<script::broken>(said->what)) {
+    whole_->broken_[index_] = lease.token;
+    whole_->reason_ = errc::lease_broken;
   } else if (std::holds_alternative<script::spent>(said->what)) {
     // The vote has expired there, or the key was deleted, and the server remembers who had it last. Another's leave is
     // remembered instead, and the next vote is not refused for ours.

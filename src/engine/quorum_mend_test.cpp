@@ -140,8 +140,8 @@ TEST_F(quorum_mend_test, nobody_looks_for_a_server_that_is_away_between_the_rene
 // C2: whoever comes next must find our token or a larger one on any majority.
 TEST_F(quorum_mend_test, a_vote_is_asked_for_under_no_smaller_token_C2_P23) {
   const auto lease = mending();
-  EXPECT_EQ(vote.at(7), somebody.hex());
-  EXPECT_EQ(vote.at(12), fencing_token{token.value() - 1}.to_string());
+  EXPECT_EQ(vote.at(8), somebody.hex());
+  EXPECT_EQ(vote.at(13), fencing_token{token.value() - 1}.to_string());
   EXPECT_EQ(proposal_of(vote), token);
   EXPECT_EQ(not_after_of(vote), servers[2].clock + 1s);
 }
@@ -283,6 +283,15 @@ TEST_F(quorum_mend_test, a_vote_that_somebody_broke_is_not_asked_for_again) {
   EXPECT_THAT(listens.take(), Contains("lost lease_broken"));
 }
 
+// Its server says so also to who did not know that he had lost it.
+TEST_F(quorum_mend_test, a_vote_of_which_its_server_says_that_it_was_broken_is_not_asked_for_again_P13d_seed_60001835) {
+  const auto lease = mending();
+  say(2, broken(servers[2]));
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), IsEmpty());
+  EXPECT_TRUE(keeps.is_kept(*lease)) << "the others are enough";
+}
+
 // Broken at its expiry it is there still, and nobody else could have it.
 TEST_F(quorum_mend_test, a_vote_that_somebody_broke_is_given_back_with_the_others_P13d_C5) {
   const auto lease = renewing({0, 1, 2});
@@ -370,9 +379,9 @@ TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place)
   const auto said = servers[2].take();
   ASSERT_EQ(said.size(), 1u);
   ASSERT_EQ(named(said[0]), "vote_counted");
-  EXPECT_EQ(said[0].at(18), "r");
-  EXPECT_EQ(said[0].at(19), "1");
-  EXPECT_EQ(said[0].at(21), "k") << "it goes before whoever is first in line";
+  EXPECT_EQ(said[0].at(19), "r");
+  EXPECT_EQ(said[0].at(20), "1");
+  EXPECT_EQ(said[0].at(22), "k") << "it goes before whoever is first in line";
 }
 
 // Its downgrade was refused by all: as a reader's the vote would let others read beside the writer.
@@ -389,8 +398,8 @@ TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
   wake();
   const auto said = servers[2].take();
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_EQ(said[0].at(18), "w");
-  EXPECT_EQ(said[0].at(19), "100");
+  EXPECT_EQ(said[0].at(19), "w");
+  EXPECT_EQ(said[0].at(20), "100");
 }
 
 // A vote that came behind its round, or was given again, has a token of its own.

@@ -156,21 +156,18 @@ command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_sta
 command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
              std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
              std::string_view prefix, const quorum_record& record, const part& what, standing who) {
-  const std::string stands{static_cast<char>(who)};
   command out{id::vote,
               {keys.holder, keys.fence(), quorum_key(prefix), keys.wanted()},
               {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label),
                min_fence ? token_field(min_fence) : "0", token_field(proposal), text_of(record)}};
-  if (!keys.is_counted) {
-    out.args.push_back(stands);
-    return out;
+  if (keys.is_counted) {
+    out = with_line(id::vote, id::vote_counted, keys, std::move(out.args));
+    out.keys.push_back(quorum_key(prefix));
+    out.keys.push_back(keys.wanted());
+    for (auto& one : {std::string{what.mode}, std::to_string(what.permits), kind_field(what)}) out.args.push_back(one);
   }
-  out = with_line(id::vote, id::vote_counted, keys, std::move(out.args));
-  out.keys.push_back(quorum_key(prefix));
-  out.keys.push_back(keys.wanted());
-  for (auto& one : {std::string{what.mode}, std::to_string(what.permits), kind_field(what), stands}) {
-    out.args.push_back(one);
-  }
+  out.args.emplace_back(1, static_cast<char>(who));
+  if (who == standing::keeper) out.keys.push_back(keys.broken());
   return out;
 }
 

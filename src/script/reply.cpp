@@ -161,6 +161,7 @@ std::optional<vote_reply> parse_vote(const resp::value& reply) {
   if (a && a->what == code::other_quorum && a->has(1) && a->text(0)) {
     return vote_reply{a->now, other_quorum{*a->text(0)}};
   }
+  if (a && a->what == code::broken && a->has(0)) return vote_reply{a->now, broken{}};
   const auto said = parse_acquire(reply);
   if (!said) return std::nullopt;
   return std::visit(

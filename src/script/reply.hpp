@@ -31,7 +31,7 @@ enum class code : int {
   late = 3,            // acquire: not_after has passed. This copy had no effect, nothing more (P10).
   spent = 4,           // acquire: this owner id was granted before and has ended (P9).
   not_mine = 5,        // renew, release: no such lease, or it is another's.
-  broken = 6,          // renew: broken on purpose; not renewed.
+  broken = 6,          // renew: broken on purpose; not renewed. vote: not given again.
   queued = 7,          // wait, look: in line.
   quarantine = 8,      // epoch: the server may have forgotten locks.
   wrong_kind = 9,      // The key holds another type or kind.
@@ -108,9 +108,11 @@ std::optional<acquire_reply> parse_acquire(const resp::value&);
 struct other_quorum {
   std::string record;  // What the server keeps; perhaps none of ours (script/quorum_record.hpp).
 };
+struct broken {};  // Somebody broke the vote that is asked for again.
 struct vote_reply {
   server_time now;
-  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, other_size, other_quorum>
+  std::variant<granted, mine, busy, late, spent, wrong_kind, bad_argument, fence_too_far, other_size, other_quorum,
+               broken>
       what;
 };
 std::optional<vote_reply> parse_vote(const resp::value&);

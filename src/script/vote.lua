@@ -5,6 +5,7 @@
 -- KEYS[2]  fence key: the last stamp and the owner id that got it, `stamp|owner id`
 -- KEYS[3]  quorum record: to which list of servers this one belongs, `v1|generation|open|A:1,B:2,C:3`; or `|closed|`
 -- KEYS[4]  wanted key: there for a second while whoever is first in line found it busy
+-- KEYS[5]  break record key, with `k`
 -- ARGV[1]  owner id, 32 hex digits, fresh for every round
 -- ARGV[2]  ttl in milliseconds, a whole number above 0
 -- ARGV[3]  not_after: server time in microseconds, 16 digits, or 0 for none
@@ -22,6 +23,7 @@
 --                                      empty and -2: free, but whoever is first in line wants it
 --          {3, now}                    late: not_after has passed. This copy had no effect, nothing more (P10)
 --          {4, now}                    spent: this owner id was granted before and has ended (P9)
+--          {6, now}                    broken: somebody broke the vote that is asked for again
 --          {9, now, type}              wrong kind: a key holds this type, or the name is used as this kind
 --          {10, now, what}             bad argument
 --          {11, now}                   fence too far: min_fence or the proposal is more than a year ahead of the clock
@@ -93,6 +95,9 @@ if value then
     pcall('SET', KEYS[4], '1', 'PX', '1000')
   end
   return {2, now, sub(value, 1, 1024), pttl}
+end
+if standing == 'k' and was_broken(call('MGET', KEYS[5])[1]) then
+  return {6, now}
 end
 if last and sub(last, 18, 49) == owner then
   return {4, now}

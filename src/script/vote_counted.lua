@@ -8,6 +8,7 @@
 -- KEYS[5]  holders key
 -- KEYS[6]  quorum record, as in vote.lua
 -- KEYS[7]  wanted key: there for a second while whoever is first in line found no room
+-- KEYS[8]  break record key, with `k`
 -- ARGV[1]  to ARGV[8] as in vote.lua
 -- ARGV[9]  mode: `r` to read, `w` to write, `p` for permits
 -- ARGV[10] permits: how much of the room it takes; of a reader 1, of a writer all
@@ -67,6 +68,9 @@ end
 local held = held_token(owner)
 if held then
   return {1, now, held, math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)}
+end
+if standing == 'k' and was_broken(call('MGET', KEYS[8])[1]) then
+  return {6, now}
 end
 if last and sub(last, 18, 49) == owner then
   return {4, now}

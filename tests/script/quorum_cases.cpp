@@ -19,6 +19,7 @@ constexpr auto long_ms = 34'560'000'000;  // 400 days.
 const shape late = list({number(3), now()});
 const shape spent = list({number(4), now()});
 const shape not_mine = list({number(5), now()});
+const shape was_broken = list({number(6), now()});
 
 shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
 shape granted(const std::string& token) { return list({number(0), now(), text(token)}); }
@@ -26,13 +27,19 @@ shape other_quorum(const std::string& record) { return list({number(17), now(), 
 
 step vote_with(std::vector<std::string> args, shape expected, const std::string& standing = "-") {
   args.push_back(standing);
-  return run(id::vote, {holder, fence, quorum, wanted}, std::move(args), std::move(expected));
+  std::vector<std::string> keys{holder, fence, quorum, wanted};
+  if (standing == "k") keys.push_back(broken);
+  return run(id::vote, keys, std::move(args), std::move(expected));
 }
 step vote(const std::string& who, const std::string& proposal, shape expected, const std::string& record = ours) {
   return vote_with({who, "10000", "0", "60000", "ann", "0", proposal, record}, std::move(expected));
 }
 step vote_as(const std::string& standing, const std::string& who, shape expected) {
   return vote_with({who, "10000", "0", "60000", "ann", "0", past, ours}, std::move(expected), standing);
+}
+// Of the holder of a lease with this token.
+step again(const std::string& who, const std::string& token, shape expected) {
+  return vote_with({who, "10000", "0", "60000", "ann", "0", token, ours}, std::move(expected), "k");
 }
 step raise(const std::string& who, const std::string& token, shape expected) {
   return run(id::raise, {holder, fence}, {who, token}, std::move(expected));
@@ -162,6 +169,15 @@ std::vector<script_case> standing_cases() {
       {"a_holder_of_a_lock_that_lost_its_vote_gets_it_again_whoever_waits_R18",
        {vote_as("-", "<A>", now()), vote_as("h", "<B>", busy), send({"DEL", holder, fence}, number(2)),
         vote_as("k", "<A>", now()), is_there(wanted)}},
+      {"a_vote_that_somebody_broke_is_not_given_again_whoever_had_it_since_P13d_seed_60001835",
+       {look_at_the_clock(), again("<A>", "<t>", now("ta")), break_lock("<ta>", "now", now()),
+        vote("<B>", past, now("tb")), release("<B>", "<tb>", now()), again("<A>", "<ta>", was_broken),
+        again("<A>", "<t>", was_broken), vote("<C>", past, now("tc")), release("<C>", "<tc>", now()),
+        again("<D>", "<tc>", now())}},
+      {"a_vote_that_somebody_broke_at_its_expiry_is_there_until_then_P13d",
+       {vote("<A>", past, now("ta")), break_lock("<ta>", "expiry", now()),
+        again("<A>", "<ta>", list({number(1), now(), text("<ta>"), number(1, 10000)})),
+        send({"PEXPIRE", holder, "50"}, number(1)), until_gone(holder), again("<A>", "<ta>", was_broken)}},
       {"who_finds_a_lock_busy_and_is_not_first_wants_nothing",
        {vote_as("-", "<A>", now()), vote_as("-", "<B>", busy), vote_as("k", "<B>", busy), is_absent(wanted)}},
       {"who_may_not_say_that_it_is_first_is_told_that_it_is_busy_H35",

@@ -50,6 +50,7 @@ step vote(const std::string& who, shape expected, const ballot& b = {}) {
   auto all = keys;
   all.push_back(quorum);
   all.push_back(wanted);
+  if (b.standing == "k") all.push_back(broken);
   return run(id::vote_counted, all,
              {who, b.ttl, b.not_after, "60000", "ann", b.min_fence, b.proposal, b.record, b.mode, b.permits, b.kind,
               b.standing},
@@ -64,6 +65,9 @@ step renew_vote(const std::string& who, const std::string& token, shape expected
 }
 step release_part(const std::string& who, const std::string& token, shape expected = now()) {
   return run(id::release_counted, keys, {who, token}, std::move(expected));
+}
+step break_part(const std::string& token) {
+  return run(id::break_counted, {holder, fence, line, waiters, holders, broken}, {token, "now", "op", "why"}, now());
 }
 step leave_part(const std::string& who, shape expected = now()) {
   return run(id::leave_counted, keys, {who}, std::move(expected));
@@ -210,6 +214,10 @@ std::vector<script_case> standing_cases() {
       {"a_holder_that_lost_its_vote_gets_it_again_whoever_waits_R18",
        {vote("<A>", now(), reader), vote("<B>", busy, as(writer, "h")), vote("<C>", now(), as(reader, "k")),
         is_there(wanted)}},
+      {"what_somebody_broke_is_not_given_again_whoever_came_since_P13d_seed_60001835",
+       {vote("<A>", now("ta")), break_part("<ta>"), vote("<B>", now()),
+        vote("<A>", list({number(6), now()}), as(proposing("<ta>"), "k")),
+        vote("<C>", granted("<ta+60000000>"), as(proposing("<ta+60000000>"), "k"))}},
       {"who_finds_no_room_and_is_not_first_wants_nothing",
        {vote("<A>", now(), writer), vote("<B>", busy, reader), vote("<B>", busy, as(reader, "k")), is_absent(wanted)}},
   };
