@@ -220,14 +220,20 @@ TEST_F(lost_reply, requests_late_by_any_time_leave_nothing) {
 }
 
 // P10: a request is late, on a connection that its client has given up for silent, and the clean-up goes ahead of it.
-// Others come and go all the time, and each takes the mark that the clean-up left (P9): so it locks, for nobody.
-void expect_that_a_copy_locks_not_for_long(client& others) {
+// Others come and go all the time, and each takes the mark that the clean-up left (P9): so it locks, for nobody. On a
+// busy machine it may come ahead of the clean-up, and lock nothing: then once more.
+template <class Send>
+void expect_that_a_copy_locks_not_for_long(client& others, const Send& send_late) {
   const auto is_busy = [&] {
     auto held = others.try_acquire("x");
     if (held) held->release();
     return !held;
   };
-  ASSERT_TRUE(eventually(is_busy, 5s)) << "or this tests nothing";
+  int times = 0;
+  do {
+    ASSERT_LT(times++, 6) << "this tests nothing";
+    send_late();
+  } while (!eventually(is_busy, 3s));
   const auto from = boottime();
   EXPECT_TRUE(eventually([&] { return !is_busy(); }, 10s));
   EXPECT_LT(boottime() - from, 2500ms) << "its not_after is more than 4 s later";
@@ -236,26 +242,31 @@ void expect_that_a_copy_locks_not_for_long(client& others) {
 TEST_F(lost_reply, request_that_locks_for_nobody_is_found_before_its_not_after_P10) {
   auto locks = warm_client(6s);
   auto others = make_client();
-  proxy_.set_existing(direction::to_server, {.delay = 1500ms});
-  proxy_.refuse_connections(true);
-  std::stop_source stop;
-  std::jthread later{[&] {
-    let_pass(800ms);  // The client has closed its silent connection.
-    stop.request_stop();
-  }};
-  EXPECT_EQ(code_of([&] { (void)locks.acquire("x", {.ttl = 30s, .wait = 5s, .cancel = stop.get_token()}); }),
-            errc::cancelled_in_flight);
-  proxy_.refuse_connections(false);
-  EXPECT_TRUE(eventually([&] { return exists("hf:{x}:fence"); })) << "the clean-up's mark";
-  expect_that_a_copy_locks_not_for_long(others);
+  expect_that_a_copy_locks_not_for_long(others, [&] {
+    warm_up(locks, "warm");
+    server_("DEL", "hf:{x}:fence");
+    proxy_.set_existing(direction::to_server, {.delay = 1500ms});
+    proxy_.refuse_connections(true);
+    std::stop_source stop;
+    std::jthread later{[&] {
+      let_pass(800ms);  // The client has closed its silent connection.
+      stop.request_stop();
+    }};
+    EXPECT_EQ(code_of([&] { (void)locks.acquire("x", {.ttl = 30s, .wait = 5s, .cancel = stop.get_token()}); }),
+              errc::cancelled_in_flight);
+    proxy_.refuse_connections(false);
+    EXPECT_TRUE(eventually([&] { return exists("hf:{x}:fence"); })) << "the clean-up's mark";
+  });
 }
 
 TEST_F(lost_reply, request_that_locks_behind_its_lease_s_release_is_found_before_its_not_after_P10) {
   auto locks = warm_client(6s);
   auto others = make_client();
-  proxy_.set_existing(direction::to_server, {.delay = 1500ms});
-  EXPECT_EQ(locks.acquire("x", {.ttl = 30s}).release(), release_outcome::released) << "by its second copy";
-  expect_that_a_copy_locks_not_for_long(others);
+  expect_that_a_copy_locks_not_for_long(others, [&] {
+    warm_up(locks, "warm");
+    proxy_.set_existing(direction::to_server, {.delay = 1500ms});
+    EXPECT_EQ(locks.acquire("x", {.ttl = 30s}).release(), release_outcome::released) << "by its second copy";
+  });
 }
 
 // P9: a copy of an acquire that was granted, used and released must not lock again.
