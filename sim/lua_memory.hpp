@@ -30,7 +30,7 @@ public:
   }
   // `size`: as it was taken.
   void give_back(void* what, std::size_t size) {
-    if (size > largest) return ::operator delete(what, size);
+    if (size > largest) return ::operator delete(what);
     block*& first = free_[index_of(size)];
     first = new (what) block{first};
   }
