@@ -38,7 +38,7 @@ reporter::reporter(std::shared_ptr<callback_thread> callbacks, std::string endpo
   });
 }
 
-void reporter::log(log_level level, std::string text) noexcept {
+void reporter::log(log_level level, std::string_view text) noexcept {
   if (!log_) return;
   try {
     callbacks_->post([to = log_, record = log_record{level, on_one_line(text)}] { to(record); });

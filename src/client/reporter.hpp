@@ -14,6 +14,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace holdfast {
@@ -83,7 +84,7 @@ public:
   callback_thread& callbacks() { return *callbacks_; }
   const std::string& endpoint() const { return endpoint_; }
 
-  void log(log_level level, std::string text) noexcept;
+  void log(log_level level, std::string_view text) noexcept;
 
   // Posts `call(observer&)` if there is an observer.
   template <class Call>
