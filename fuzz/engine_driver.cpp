@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t hearing = 2;  // The connection that messages come on.
 constexpr int most_rounds = 300;
 
-std::string greeting_of(server_time at, std::string_view run, bool loads_scripts) {
+std::string greeting_of(server_time at, std::string_view run, bool needs_scripts) {
   const auto us = at.time_since_epoch().count();
   const auto bulk = [](std::string_view text) { return fmt::format("${}\r\n{}\r\n", text.size(), text); };
   std::string all =
@@ -22,8 +22,9 @@ std::string greeting_of(server_time at, std::string_view run, bool loads_scripts
       "master\r\n$7\r\nmodules\r\n*0\r\n";
   all += "*2\r\n" + bulk(std::to_string(us / 1'000'000)) + bulk(std::to_string(us % 1'000'000));
   all += bulk(fmt::format("# Server\r\nrun_id:{}\r\n", run));
-  if (!loads_scripts) return all;
-  for (const auto& source : script::usual()) all += bulk(source.sha1);
+  if (!needs_scripts) return all;
+  all += fmt::format("*{}\r\n", script::count);
+  for (std::size_t i = 0; i < script::count; ++i) all += ":1\r\n";
   return all;
 }
 
@@ -124,7 +125,7 @@ void session::connect(std::size_t which) {
   of.replies = resp::reader{};
   of.channel->on_connected(now_);
   of.channel->output().clear();
-  of.channel->on_bytes(now_, greeting_of(server_now(), run_, loads_scripts_ && which != hearing));
+  of.channel->on_bytes(now_, greeting_of(server_now(), run_, needs_scripts_ && which != hearing));
 }
 
 void session::write(std::size_t which) {

@@ -21,9 +21,9 @@ constexpr std::chrono::milliseconds max_ttl = 60s;
 
 }  // namespace
 
-session::session(bool loads_scripts)
-    : loads_scripts_{loads_scripts},
-      caller_{{.loads_scripts = loads_scripts},
+session::session(bool needs_scripts)
+    : needs_scripts_{needs_scripts},
+      caller_{{.needs_scripts = needs_scripts},
               rng_,
               {[this](time_point at) { ear_.compare(at); },
                {},
@@ -37,7 +37,7 @@ session::session(bool loads_scripts)
               caller_.on_hint(at, owner, said_at, look_in);
             },
             [this](time_point at) { caller_.on_hearing_changed(at); }}},
-      keeper_{{.loads_scripts = loads_scripts}, rho, rng_, *this},
+      keeper_{{.needs_scripts = needs_scripts}, rho, rng_, *this},
       unattended_{caller_},
       wires_{end_of_line{&caller_.wire()}, end_of_line{&keeper_.wire()}, end_of_line{&ear_.wire()}} {}
 

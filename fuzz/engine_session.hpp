@@ -40,8 +40,8 @@ struct wish {
 
 class session final : engine::keeper_listener {
 public:
-  // `loads_scripts`: with each connection, as a client does; without, a session is several times faster.
-  explicit session(bool loads_scripts);
+  // `needs_scripts`: with each connection, as a client does; without, a session is several times faster.
+  explicit session(bool needs_scripts);
   ~session() override;
 
   // ---- what its callers do ----
@@ -120,7 +120,7 @@ private:
   ledger ledger_{};
   time_point now_{std::chrono::hours{1}};
   std::chrono::microseconds server_step_{0};
-  const bool loads_scripts_;
+  const bool needs_scripts_;
   const char* run_ = "a run";
   std::string last_owner_{};
   engine::caller caller_;

@@ -264,6 +264,11 @@ resp::value model_redis::script(words_t words) {
     scripts_[known.sha1] = &known;
     return known.sha1;
   }
+  if (what == "EXISTS" && words.size() > 2) {
+    resp::value::array found;
+    for (const auto& digest : words.subspan(2)) found.emplace_back(std::int64_t{scripts_.contains(digest)});
+    return found;
+  }
   if (what == "FLUSH") {
     forget_scripts();
     return resp::status{"OK"};

@@ -13,10 +13,11 @@ namespace holdfast::sim {
 
 namespace {
 
-// As a word of a request. A search for it stops at each `$` only, which is rare also in the texts of scripts that a
-// connection loads; one for the bare digest stops at every place that looks like its first digit.
-std::string digest_word(script::id which) {
+// The first words of a call, as they are written: a greeting has digests, too. A search for them stops at each `$`
+// only, which is rare also in the texts of scripts.
+std::string call_of(script::id which) {
   std::string word;
+  resp::append_word(word, "EVALSHA");
   resp::append_word(word, script::find(which).sha1);
   return word;
 }
@@ -24,7 +25,7 @@ std::string digest_word(script::id which) {
 }  // namespace
 
 bool has_renewal(std::string_view requests) {
-  static const std::array words{digest_word(script::id::renew), digest_word(script::id::renew_counted)};
+  static const std::array words{call_of(script::id::renew), call_of(script::id::renew_counted)};
   return std::any_of(words.begin(), words.end(),
                      [&](const auto& word) { return requests.find(word) != requests.npos; });
 }

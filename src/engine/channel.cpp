@@ -52,7 +52,7 @@ void channel::on_connected(time_point now, named_primary::term_number term) {
   reader_ = resp::reader{};
   epoch_.begin();
   greeting_.begin(output_,
-                  {settings_.who, settings_.database, settings_.loads_scripts,
+                  {settings_.who, settings_.database, settings_.needs_scripts,
                    settings_.durable.replicas > 0 && !epoch_.may_be_unknown(), settings_.node_id},
                   &epoch_, now);
   state_ = state::greeting;  // Not before: without memory it has not begun.
@@ -76,19 +76,19 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
 }
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {
-  if (auto failure = greeting_.on_reply(now, reply)) {
+  if (auto failure = greeting_.on_reply(now, reply, output_)) {
     // Who names it has not heard yet of a failover, or named it before the replica was told.
     if (settings_.primary && failure->code == errc::not_a_primary) failure->is_final = false;
     return fail(now, *failure);
   }
   if (!greeting_.is_done()) return;
   state_ = state::ready;
-  note_round_trip(now - state_since_);  // All of the greeting is one write.
+  note_round_trip(greeting_.heard_at() - state_since_);
   was_ever_ready_ = true;
   connect_attempts_ = 0;
   if (useless_in_a_row_++ == 0) reconnect_.reset();
-  // TIME travelled in the middle of the greeting: at the latest it was true when the last byte came.
-  observe_clock(greeting_.now(), state_since_, now);
+  // TIME travelled in the middle of the first write: at the latest it was true when the last byte of its answers came.
+  observe_clock(greeting_.now(), state_since_, greeting_.heard_at());
   listener_->on_ready(now);
 }
 
@@ -327,7 +327,7 @@ void channel::send_raw(time_point now, std::string_view encoded, reply_sink& fro
 void channel::load(time_point now, script::id what) {
   HOLDFAST_ASSERT(is_ready());
   auto& text_sent = text_sent_[static_cast<std::size_t>(what)];
-  if (text_sent != 0) return;
+  if (text_sent != 0 || greeting_.has_script(what)) return;
   const auto& source = script::find(what);
   resp::append_request(output_, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
   push(nullptr, now, std::nullopt);

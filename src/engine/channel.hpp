@@ -99,7 +99,7 @@ public:
     int database = 0;
     duration connect_timeout = std::chrono::seconds{2};  // For each of look-up, TCP, TLS and greeting.
     duration least_silence = std::chrono::milliseconds{500};
-    bool loads_scripts = true;
+    bool needs_scripts = true;
     bool hears_pushes = false;
     epoch_watch::settings epoch{};
     durability durable{};  // One over which nothing is granted (epoch.may_be_unknown) comes up without WAIT, too.

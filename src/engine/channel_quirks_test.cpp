@@ -123,7 +123,39 @@ TEST_F(channel_test, short_leases_may_shorten_the_patience) {
   EXPECT_EQ(wire.wake_at(), server.now + 50ms);
 }
 
-// ---- NOSCRIPT ----
+// ---- Scripts, and NOSCRIPT ----
+
+// A server that was started anew: the first of its connections has two round trips to go.
+TEST_F(channel_test, the_usual_scripts_that_the_server_lacks_are_loaded_before_it_is_ready_H28) {
+  wire.set_demand(true);
+  wire.on_connecting(server.now);
+  wire.on_connected(server.now);
+  server.take();
+  auto replies = greeting_replies(server.clock);
+  replies.back() = scripts_there(1);
+  for (const auto& reply : replies) server.say(reply);
+  EXPECT_FALSE(wire.is_ready());
+  EXPECT_THAT(server.take_names(), ElementsAre("SCRIPT", "SCRIPT"));
+  server.say(bulk(script::find(script::id::renew).sha1));
+  EXPECT_FALSE(wire.is_ready());
+  server.say(bulk(script::find(script::id::release).sha1));
+  EXPECT_TRUE(wire.is_ready());
+  EXPECT_THAT(server.take(), IsEmpty());
+}
+
+TEST_F(channel_test, is_told_to_load_only_what_is_not_there) {
+  wire.set_demand(true);
+  wire.on_connecting(server.now);
+  wire.on_connected(server.now);
+  server.take();
+  auto replies = greeting_replies(server.clock);
+  replies.back() = scripts_there(3, {script::id::wait});
+  for (const auto& reply : replies) server.say(reply);
+  for (const auto which : {script::id::wait, script::id::look, script::id::look}) wire.load(server.now, which);
+  const auto said = server.take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0][2], script::find(script::id::look).text);
+}
 
 TEST_F(channel_test, a_lost_script_is_sent_by_text_H28) {
   connect();

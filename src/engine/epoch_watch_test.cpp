@@ -59,7 +59,7 @@ protected:
 
 TEST_F(epoch_test, is_asked_for_in_the_greeting_by_text) {
   greet(nothing());
-  ASSERT_EQ(greeting.size(), 7u);
+  ASSERT_EQ(greeting.size(), 5u);
   EXPECT_EQ(named(greeting[3]), "epoch by text");
   EXPECT_THAT(request(greeting[3].begin() + 2, greeting[3].end()), ElementsAre("1", "hf:epoch", "60602"));
   EXPECT_TRUE(wire.is_ready());

@@ -6,8 +6,8 @@
 #include "resp/info.hpp"
 #include "resp/writer.hpp"
 #include "script/server_error.hpp"
-#include "script/source.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -63,7 +63,7 @@ void greeting::begin(std::string& out, const settings& how, epoch_watch* epoch, 
   begun_at_ = now;
   if (epoch && epoch->is_on()) epoch_ = epoch;
   database_ = how.database;
-  loads_scripts_ = how.loads_scripts;
+  needs_scripts_ = how.needs_scripts;
   needs_wait_ = how.needs_wait;
   node_id_ = how.node_id;
 
@@ -79,49 +79,48 @@ void greeting::begin(std::string& out, const settings& how, epoch_watch* epoch, 
   if (!node_id_.empty()) resp::append_request(out, std::array<std::string_view, 2>{"CLUSTER", "MYID"});
   if (epoch_) epoch_->ask(out, now);
   if (needs_wait_) append_wait(out, 0, std::chrono::milliseconds{1});  // For none: it answers at once.
-  if (!loads_scripts_) return;
-  for (const auto& source : script::usual()) {
-    resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
-  }
+  if (!needs_scripts_) return;
+  std::vector<std::string_view> exists{"SCRIPT", "EXISTS"};
+  for (const auto& source : script::all()) exists.push_back(source.sha1);
+  resp::append_request(out, exists);
 }
 
-std::optional<connection_failure> greeting::on_reply(time_point now, const resp::value& reply) {
+std::optional<connection_failure> greeting::on_reply(time_point now, const resp::value& reply, std::string& out) {
   HOLDFAST_ASSERT(!is_done());
-  if (step_ == step::epoch) {
-    auto failure = on_epoch(now, reply);
-    if (!failure) advance();
-    return failure;
-  }
-  if (step_ == step::node) {
-    auto failure = on_node(reply);
-    if (!failure) advance();
-    return failure;
-  }
+  if (step_ != step::loads) heard_at_ = now;
+  auto failure = judge(now, reply, out);
+  if (!failure) advance();
+  return failure;
+}
+
+std::optional<connection_failure> greeting::judge(time_point now, const resp::value& reply, std::string& out) {
+  if (step_ == step::epoch) return on_epoch(now, reply);
+  if (step_ == step::node) return on_node(reply);
+  if (step_ == step::scripts) return on_scripts(reply, out);
   if (const auto* error = reply.as_error()) {
     auto failure = step_ == step::wait ? no_wait(*error) : refused(error->text);
     // Nothing here depends on INFO but the comparison of run ids.
-    if (step_ != step::info || failure.code != errc::no_permission) return failure;
-    advance();
-    return std::nullopt;
+    if (step_ == step::info && failure.code == errc::no_permission) return std::nullopt;
+    return failure;
   }
-  std::optional<connection_failure> failure;
   switch (step_) {
-    case step::hello: failure = on_hello(reply); break;
-    case step::select:
-      if (!reply.as_status()) failure = nonsense("SELECT");
-      break;
-    case step::time: failure = on_time(reply); break;
-    case step::info: failure = on_info(reply); break;
-    case step::wait:
-      if (!reply.as_integer()) failure = nonsense("WAIT");
-      break;
-    case step::scripts: failure = on_script(reply); break;
+    case step::hello: return on_hello(reply);
+    case step::select: return reply.as_status() ? std::nullopt : std::optional{nonsense("SELECT")};
+    case step::time: return on_time(reply);
+    case step::info: return on_info(reply);
+    case step::wait: return reply.as_integer() ? std::nullopt : std::optional{nonsense("WAIT")};
+    case step::loads: return on_load(reply);
+    case step::scripts:
     case step::node:
     case step::epoch:
     case step::done: break;
   }
-  if (!failure) advance();
-  return failure;
+  return std::nullopt;
+}
+
+std::span<const script::source>::iterator greeting::missing() const {
+  const auto usual = script::usual();
+  return std::find_if(usual.begin(), usual.end(), [this](const auto& source) { return !has_script(source.which); });
 }
 
 void greeting::advance() {
@@ -134,8 +133,7 @@ void greeting::advance() {
     case step::epoch: step_ = after_epoch(); break;
     case step::wait: step_ = after_wait(); break;
     case step::scripts:
-      if (++scripts_seen_ == script::usual().size()) step_ = step::done;
-      break;
+    case step::loads: step_ = missing() == script::usual().end() ? step::done : step::loads; break;
     case step::done: break;
   }
 }
@@ -208,12 +206,36 @@ std::optional<connection_failure> greeting::on_epoch(time_point now, const resp:
   return no_epoch(reply, run_id_);
 }
 
+// Where it may not be asked, as by an older ACL rule, none is known to be there.
+std::optional<connection_failure> greeting::on_scripts(const resp::value& reply, std::string& out) {
+  if (const auto* error = reply.as_error()) {
+    auto failure = refused(error->text);
+    if (failure.code != errc::no_permission) return failure;
+  } else {
+    const auto* answers = reply.as_array();
+    if (!answers || answers->size() != has_.size()) return nonsense("SCRIPT EXISTS");
+    for (std::size_t i = 0; i < has_.size(); ++i) {
+      const auto is_there = (*answers)[i].as_integer();
+      if (!is_there) return nonsense("SCRIPT EXISTS");
+      has_[i] = *is_there != 0;
+    }
+  }
+  for (const auto& source : script::usual()) {
+    if (has_script(source.which)) continue;
+    resp::append_request(out, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
+  }
+  return std::nullopt;
+}
+
 // B58: a digest that differs means that every call would be NOSCRIPT, or worse, another script.
-std::optional<connection_failure> greeting::on_script(const resp::value& reply) {
+std::optional<connection_failure> greeting::on_load(const resp::value& reply) {
   const auto* digest = reply.as_bulk();
   if (!digest) return nonsense("SCRIPT LOAD");
-  const auto& source = script::usual()[scripts_seen_];
-  if (*digest == source.sha1) return std::nullopt;
+  const auto& source = *missing();
+  if (*digest == source.sha1) {
+    has_[static_cast<std::size_t>(source.which)] = true;
+    return std::nullopt;
+  }
   return connection_failure{
       errc::script_mismatch,
       std::string{source.name} + ".lua is " + std::string{source.sha1} + " here and " + *digest + " there", true,

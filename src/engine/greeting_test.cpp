@@ -20,23 +20,25 @@ constexpr server_time s0{500'000h + 42us};
 // Says the usual replies, but `instead` at step `at`. What came of it.
 struct outcome_of {
   outcome_of(int database, std::size_t at, const std::string& instead) {
-    std::string out;
     g.begin(out, {.database = database});
+    out.clear();
     auto replies = greeting_replies(s0, database != 0);
     if (at < replies.size()) replies[at] = instead;
     for (; steps < replies.size(); ++steps) {
-      failure = g.on_reply({}, parsed(replies[steps]));
+      failure = g.on_reply({}, parsed(replies[steps]), out);
       if (failure) return;
     }
   }
   greeting g;
+  std::string out;  // Without the first write.
   std::size_t steps = 0;
   std::optional<connection_failure> failure;
 };
 
 constexpr std::size_t nowhere = 100;
-constexpr std::size_t steps_with_select = 4 + 3;
+constexpr std::size_t steps_with_select = 5;
 constexpr std::size_t info_with_select = 3;
+constexpr std::size_t scripts_with_select = 4;
 
 TEST(greeting, says_everything_in_one_write) {
   std::string out;
@@ -47,22 +49,90 @@ TEST(greeting, says_everything_in_one_write) {
   EXPECT_EQ(said[1], (words{"SELECT", "15"}));
   EXPECT_EQ(said[2], (words{"TIME"}));
   EXPECT_EQ(said[3], (words{"INFO", "server"}));
-  for (std::size_t i = 0; i < script::usual().size(); ++i) {
-    EXPECT_EQ(said[4 + i], (words{"SCRIPT", "LOAD", std::string{script::usual()[i].text}}));
-  }
+  words exists{"SCRIPT", "EXISTS"};
+  for (const auto& source : script::all()) exists.emplace_back(source.sha1);
+  EXPECT_EQ(said[4], exists);
+  EXPECT_LT(out.size(), 1'500u) << "more than a packet";
 }
 
 // A connection that only listens needs no scripts.
-TEST(greeting, loads_no_scripts_when_told_so) {
+TEST(greeting, asks_for_no_scripts_when_told_so) {
   std::string out;
   greeting g;
-  g.begin(out, {.loads_scripts = false});
+  g.begin(out, {.needs_scripts = false});
   EXPECT_EQ(requests_in(out).size(), 3u);
-  EXPECT_FALSE(g.on_reply({}, parsed(hello("master", "standalone", "7.0.15"))));
+  EXPECT_FALSE(g.on_reply({}, parsed(hello("master", "standalone", "7.0.15")), out));
   EXPECT_FALSE(g.is_done());
-  EXPECT_FALSE(g.on_reply({}, parsed(time_of_day(server_time{std::chrono::hours{500'000}}))));
-  EXPECT_FALSE(g.on_reply({}, parsed(info("a run"))));
+  EXPECT_FALSE(g.on_reply({}, parsed(time_of_day(server_time{std::chrono::hours{500'000}})), out));
+  EXPECT_FALSE(g.on_reply({}, parsed(info("a run")), out));
   EXPECT_TRUE(g.is_done());
+  EXPECT_FALSE(g.has_script(script::id::acquire));
+}
+
+// ---- The scripts ----
+
+TEST(greeting, loads_nothing_where_the_usual_scripts_are) {
+  const outcome_of all_there{0, nowhere, ""};
+  EXPECT_TRUE(all_there.g.is_done());
+  EXPECT_EQ(all_there.out, "");
+  EXPECT_TRUE(all_there.g.has_script(script::id::release));
+  EXPECT_FALSE(all_there.g.has_script(script::id::vote)) << "the server said that it is not there";
+}
+
+// After a restart, SCRIPT FLUSH, or with another version of ours.
+TEST(greeting, loads_those_of_the_usual_ones_that_are_missing_and_checks_each_H28) {
+  for (std::size_t there = 0; there < script::usual().size(); ++there) {
+    outcome_of some{0, 3, scripts_there(there)};
+    const auto said = requests_in(some.out);
+    const auto missing = script::usual().subspan(there);
+    ASSERT_EQ(said.size(), missing.size());
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      EXPECT_EQ(said[i], (words{"SCRIPT", "LOAD", std::string{missing[i].text}}));
+      EXPECT_FALSE(some.g.is_done());
+      EXPECT_FALSE(some.g.has_script(missing[i].which));
+      EXPECT_FALSE(some.g.on_reply({}, parsed(bulk(missing[i].sha1)), some.out));
+      EXPECT_TRUE(some.g.has_script(missing[i].which));
+    }
+    EXPECT_TRUE(some.g.is_done());
+  }
+}
+
+// One that was made for a version before this one.
+TEST(greeting, loads_all_of_the_usual_scripts_under_an_ACL_rule_that_does_not_let_it_ask) {
+  outcome_of denied{0, 3, refusal("NOPERM this user has no permissions to run the 'script|exists' command")};
+  EXPECT_FALSE(denied.failure);
+  EXPECT_EQ(requests_in(denied.out).size(), script::usual().size());
+  for (const auto& source : script::usual()) EXPECT_FALSE(denied.g.on_reply({}, parsed(bulk(source.sha1)), denied.out));
+  EXPECT_TRUE(denied.g.is_done());
+}
+
+// Who has no right to load any cannot work either; each other word is its own error there, too.
+TEST(greeting, ends_when_a_script_is_not_taken) {
+  for (const auto& [text, code] :
+       {std::pair{"NOPERM this user has no permissions to run the 'script|load' command", errc::no_permission},
+        std::pair{"OOM command not allowed when used memory > 'maxmemory'.", errc::out_of_memory},
+        std::pair{"BUSY Redis is busy running a script.", errc::server_busy}}) {
+    outcome_of none{0, 3, scripts_there(0)};
+    const auto failure = none.g.on_reply({}, parsed(refusal(text)), none.out);
+    ASSERT_TRUE(failure) << text;
+    EXPECT_EQ(failure->code, code);
+  }
+  outcome_of none{0, 3, scripts_there(0)};
+  EXPECT_EQ(none.g.on_reply({}, parsed(integer(1)), none.out)->code, errc::unexpected_reply);
+}
+
+// The way back of the second write says nothing about the first.
+TEST(greeting, was_heard_when_the_first_write_was_answered) {
+  greeting g;
+  std::string out;
+  g.begin(out, {});
+  auto replies = greeting_replies(s0);
+  replies.back() = scripts_there(0);
+  const time_point answered{5ms};
+  for (const auto& reply : replies) EXPECT_FALSE(g.on_reply(answered, parsed(reply), out));
+  for (const auto& source : script::usual()) EXPECT_FALSE(g.on_reply(time_point{9ms}, parsed(bulk(source.sha1)), out));
+  EXPECT_TRUE(g.is_done());
+  EXPECT_EQ(g.heard_at(), answered);
 }
 
 TEST(greeting, selects_nothing_for_database_0) {
@@ -115,7 +185,7 @@ TEST(greeting, begins_anew_on_each_connection) {
     std::string out;
     g.begin(out, {});
     EXPECT_FALSE(g.is_done());
-    for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply({}, parsed(reply)));
+    for (const auto& reply : greeting_replies(s0)) EXPECT_FALSE(g.on_reply({}, parsed(reply), out));
     EXPECT_TRUE(g.is_done());
   }
 }
@@ -141,7 +211,8 @@ TEST(greeting, every_error_word_at_every_step_ends_it_as_itself) {
   };
   for (const auto& row : table) {
     for (std::size_t at = 0; at < steps_with_select; ++at) {
-      if (at == info_with_select && row.code == errc::no_permission) continue;  // It may be denied.
+      const bool may_be_denied = at == info_with_select || at == scripts_with_select;
+      if (may_be_denied && row.code == errc::no_permission) continue;
       const outcome_of failed{15, at, refusal(row.text)};
       ASSERT_TRUE(failed.failure) << row.text << " at step " << at;
       EXPECT_EQ(failed.steps, at);
@@ -223,7 +294,7 @@ struct node_outcome {
     auto replies = greeting_replies(s0);
     replies.insert(replies.begin() + 3, answer);
     for (const auto& reply : replies) {
-      failure = g.on_reply({}, parsed(reply));
+      failure = g.on_reply({}, parsed(reply), out);
       if (failure) return;
     }
   }
@@ -263,10 +334,11 @@ TEST(greeting, of_a_node_that_does_not_say_which_it_is_goes_on) {
 // B58: redsync hashed with SHA-256 for a while, and every call was NOSCRIPT.
 TEST(greeting, a_digest_that_differs_ends_it_at_each_script_B58) {
   for (std::size_t i = 0; i < script::usual().size(); ++i) {
-    const outcome_of failed{0, 3 + i, bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")};
-    ASSERT_TRUE(failed.failure);
-    EXPECT_EQ(failed.failure->code, errc::script_mismatch);
-    EXPECT_NE(failed.failure->text.find(script::usual()[i].name), std::string::npos);
+    outcome_of some{0, 3, scripts_there(i)};
+    const auto failure = some.g.on_reply({}, parsed(bulk("da39a3ee5e6b4b0d3255bfef95601890afd80709")), some.out);
+    ASSERT_TRUE(failure);
+    EXPECT_EQ(failure->code, errc::script_mismatch);
+    EXPECT_NE(failure->text.find(script::usual()[i].name), std::string::npos);
   }
 }
 

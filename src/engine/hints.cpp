@@ -16,7 +16,7 @@ namespace holdfast::engine {
 namespace {
 
 channel::settings for_listening(channel::settings s) {
-  s.loads_scripts = false;
+  s.needs_scripts = false;
   s.hears_pushes = true;
   s.epoch = {};    // Nothing is granted over it,
   s.durable = {};  // or renewed.

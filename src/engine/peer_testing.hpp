@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -44,14 +45,27 @@ inline std::string info(std::string_view run_id) {
   return bulk(fmt::format("# Server\r\nredis_version:7.0.15\r\nrun_id:{}\r\ntcp_port:6379\r\n", run_id));
 }
 
-// One reply for each request of the greeting.
+// The answer to SCRIPT EXISTS of a server that has the first of the usual ones, and `others`.
+inline std::string scripts_there(std::size_t usual, const std::vector<script::id>& others = {}) {
+  std::string all = fmt::format("*{}\r\n", script::count);
+  for (const auto& source : script::all()) {
+    const auto is_it = [&](const auto& s) { return s.which == source.which; };
+    const auto first = script::usual().first(usual);
+    const bool is_there = std::any_of(first.begin(), first.end(), is_it) ||
+                          std::find(others.begin(), others.end(), source.which) != others.end();
+    all += integer(is_there ? 1 : 0);
+  }
+  return all;
+}
+
+// One reply for each request of the greeting, by a server that has the usual scripts.
 inline std::vector<std::string> greeting_replies(server_time at, bool with_select = false,
                                                  std::string_view run_id = "a run") {
   std::vector<std::string> all{hello("master", "standalone", "7.0.15")};
   if (with_select) all.push_back(simple("OK"));
   all.push_back(time_of_day(at));
   all.push_back(info(run_id));
-  for (const auto& source : script::usual()) all.push_back(bulk(source.sha1));
+  all.push_back(scripts_there(script::usual().size()));
   return all;
 }
 

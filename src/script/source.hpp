@@ -49,7 +49,7 @@ struct source {
 
 const source& find(id which);
 std::span<const source> all();
-// Those that every client needs: loaded with each connection. The others go by text when the server lacks them.
+// Those that every client needs: loaded with a connection if the server lacks them. The others go by text then.
 std::span<const source> usual();
 
 }  // namespace holdfast::script

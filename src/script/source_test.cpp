@@ -57,7 +57,8 @@ TEST(source, every_script_has_its_contract_on_top) {
   }
 }
 
-// Every connection carries three of them, and they fit into what TCP sends before it has heard anything: ten segments.
+// The first connection to a server carries three of them, and they fit into what TCP sends before it has heard
+// anything: ten segments.
 TEST(source, only_code_travels) {
   for (const auto& s : all()) {
     std::istringstream lines{std::string{s.text}};

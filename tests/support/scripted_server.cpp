@@ -145,6 +145,11 @@ scripted_server::script scripted_server::greets_and_answers_scripts_with(std::st
              "5\r\n"
              "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
     }
+    if (command == "script" && lower(words.at(1)) == "exists") {
+      std::string none = "*" + std::to_string(words.size() - 2) + "\r\n";
+      for (std::size_t i = 2; i < words.size(); ++i) none += ":0\r\n";
+      return none;
+    }
     if (command == "script") return "$40\r\n" + sha1_hex(words.at(2)) + "\r\n";
     if (command == "time") return "*2\r\n$10\r\n1795217602\r\n$6\r\n501759\r\n";
     if (command == "info") return "$15\r\nrun_id:nobody\r\n\r\n";
