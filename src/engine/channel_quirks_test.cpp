@@ -128,12 +128,8 @@ TEST_F(channel_test, short_leases_may_shorten_the_patience) {
 // A server that was started anew: the first of its connections has two round trips to go.
 TEST_F(channel_test, the_usual_scripts_that_the_server_lacks_are_loaded_before_it_is_ready_H28) {
   wire.set_demand(true);
-  wire.on_connecting(server.now);
-  wire.on_connected(server.now);
-  server.take();
-  auto replies = greeting_replies(server.clock);
-  replies.back() = scripts_there(1);
-  for (const auto& reply : replies) server.say(reply);
+  server.scripts = scripts_there(1);
+  server.greet();
   EXPECT_FALSE(wire.is_ready());
   EXPECT_THAT(server.take_names(), ElementsAre("SCRIPT", "SCRIPT"));
   server.say(bulk(script::find(script::id::renew).sha1));
@@ -145,12 +141,8 @@ TEST_F(channel_test, the_usual_scripts_that_the_server_lacks_are_loaded_before_i
 
 TEST_F(channel_test, is_told_to_load_only_what_is_not_there) {
   wire.set_demand(true);
-  wire.on_connecting(server.now);
-  wire.on_connected(server.now);
-  server.take();
-  auto replies = greeting_replies(server.clock);
-  replies.back() = scripts_there(3, {script::id::wait});
-  for (const auto& reply : replies) server.say(reply);
+  server.scripts = scripts_there(3, {script::id::wait});
+  server.greet();
   for (const auto which : {script::id::wait, script::id::look, script::id::look}) wire.load(server.now, which);
   const auto said = server.take();
   ASSERT_EQ(said.size(), 1u);

@@ -122,6 +122,7 @@ public:
   }
 
   std::string run_id = "a run";
+  std::string scripts{};                // Which it has, where that is not the usual ones.
   std::string epoch{};                  // What it says of its own, in the greeting of a channel that asks.
   bool is_asked_for_wait = false;       // In the greeting of a durable channel; it has it.
   named_primary::term_number term = 0;  // Of the primary that we are, where primaries are named.
@@ -136,6 +137,7 @@ public:
     wire_->on_connected(now, term);
     wire_->output().clear();
     auto replies = greeting_replies(clock, false, run_id);
+    if (!scripts.empty()) replies.back() = scripts;
     if (is_asked_for_wait) replies.insert(replies.begin() + 3, integer(0));
     if (!epoch.empty()) replies.insert(replies.begin() + 3, epoch);
     for (const auto& reply : replies) say(reply);
