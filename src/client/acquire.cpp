@@ -80,7 +80,7 @@ namespace {
 // Says how it ended to those who wait behind it, also if it ends by an exception.
 class asking {
 public:
-  asking(local_line& line, const std::string& key) : line_{line}, key_{key} {}
+  asking(local_line& line, std::string&& key) noexcept : line_{line}, key_{std::move(key)} {}
   ~asking() {
     if (!is_told_) line_.failed(key_, true);
   }
@@ -123,7 +123,8 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic, options.max_hold,
                                   *wanted.label};
   const time_point until = rules.wait ? started_at + *rules.wait : never;
-  auto turn = line_.enter(wanted.keys.holder, wish, until, options.cancel);
+  std::string key = wanted.keys.holder;  // From the turn on nothing may fail before `ours` is there.
+  auto turn = line_.enter(key, wish, until, options.cancel);
   if (turn.what == local_line::turn::given) {
     auto given = handle_of(turn.given);
     report_end(name, acquire_result::acquired, started_at, 0);
@@ -131,7 +132,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   }
   if (turn.what != local_line::turn::ask) fail_behind_others(what, turn, started_at);
 
-  asking ours{line_, wanted.keys.holder};
+  asking ours{line_, std::move(key)};
   node_for(wanted.keys)->keeper().stand_by();
   time_point now = boottime_now();
   if (rules.wait) {

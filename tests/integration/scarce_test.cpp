@@ -306,6 +306,19 @@ TEST_F(scarce, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
       locks, [&](const std::string& name) { (void)locks.acquire(name, {.ttl = 1s}); }, keys);
 }
 
+// Whoever asks for all of a process and fails tells those who wait behind. The names are too long to need no memory.
+TEST_F(scarce, memory_for_an_acquire_leaves_nobody_in_front_who_does_not_ask) {
+  client_options how;
+  how.timeout = 500ms;
+  auto locks = make_client(how);
+  const auto name = [](int i) { return "a name that is longer than most, number " + std::to_string(i); };
+  with_ever_more_memory(
+      locks, [&](int i) { (void)locks.acquire(name(i), {.ttl = 300ms}); },
+      [&](int i) {
+        EXPECT_FALSE(code_of([&] { locks.acquire(name(i), {.ttl = 300ms, .wait = 3s}).release(); })) << i;
+      });
+}
+
 TEST_F(scarce, memory_for_a_set_leaves_no_lease_that_nobody_has) {
   client_options how;
   how.timeout = 500ms;
