@@ -21,11 +21,15 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// How long round trips take is the test machine's affair.
+// How long round trips take is the test machine's affair. Where nothing else was found, that all is well was not said
+// because of it: asked again.
 std::vector<finding> found_by(client locks) {
-  auto all = locks.diagnose().findings;
-  std::erase_if(all, [](const finding& f) { return f.what.find("round trips take") != std::string::npos; });
-  return all;
+  const auto is_slow = [](const finding& f) { return f.what.find("round trips take") != std::string::npos; };
+  for (int left = 20;; --left) {
+    auto all = locks.diagnose().findings;
+    const bool was_slow = std::erase_if(all, is_slow) > 0;
+    if (!was_slow || !all.empty() || left == 0) return all;
+  }
 }
 
 auto is(severity level, const std::string& code, const std::string& what, const std::string& fix) {
