@@ -60,7 +60,8 @@ public:
       next = of->node_for(about());
       next->stand_by();
     } catch (...) {
-      give_up(boottime_now());  // Without a thread nobody would drive it there.
+      has_no_driver_ = true;  // Without a thread nobody would drive it there.
+      give_up(boottime_now());
       return false;
     }
     try {
@@ -84,6 +85,7 @@ protected:
   virtual const script::lock_keys& about() const = 0;
   // The flow, which nobody drives, is over.
   virtual void give_up(time_point /*now*/) noexcept { flow().step(never); }
+  bool has_no_driver() const { return has_no_driver_; }
   // Wherever it is, also on its way.
   void cancel_anywhere() {
     is_cancelled_ = true;
@@ -92,8 +94,10 @@ protected:
 
 private:
   std::shared_ptr<node> at_;
+  // The single bytes side by side: apart, each costs eight of every call.
   mutable byte_mutex placing_{};
   std::atomic<bool> is_cancelled_{false};
+  bool has_no_driver_ = false;
 };
 
 }  // namespace
@@ -142,19 +146,16 @@ public:
     try {
       auto end = of->conclude(flow_, of->name_of(flow_.wanted().keys), how_, started_at_);
       // wait = 0: somebody held it for the whole of no time.
-      if (!end.got) code_ = end.code == errc{} ? errc::timed_out : end.code;
-      if (has_no_driver_ && code_ == errc::cancelled_in_flight) code_ = errc::reply_lost;
-      if (has_no_driver_ && code_ == errc::cancelled)
-        code_ = make_error_code(std::errc::resource_unavailable_try_again);
+      if (!end.got) why_ = end.code == errc{} ? errc::timed_out : end.code;
       if (end.got) got_ = std::move(*end.got);
     } catch (...) {
-      code_ = std::make_error_code(std::errc::not_enough_memory);
+      has_no_memory_ = true;
     }
     return of;
   }
   void tell() noexcept override {
     try {
-      std::exchange(to_, nullptr)->on_acquired(code_, std::move(got_));
+      std::exchange(to_, nullptr)->on_acquired(code(), std::move(got_));
     } catch (...) {
       // As on_acquire's, say: an exception of the receiver is dropped.
     }
@@ -163,9 +164,14 @@ public:
 private:
   std::shared_ptr<client_state> client() const override { return of_; }
   const script::lock_keys& about() const override { return flow_.wanted().keys; }
-  void give_up(time_point now) noexcept override {
-    has_no_driver_ = true;
-    flow_.cancel(now);
+  void give_up(time_point now) noexcept override { flow_.cancel(now); }
+  std::error_code code() const {
+    if (has_no_memory_) return std::make_error_code(std::errc::not_enough_memory);
+    if (has_no_driver() && why_ == errc::cancelled_in_flight) return errc::reply_lost;
+    if (has_no_driver() && why_ == errc::cancelled) {
+      return std::make_error_code(std::errc::resource_unavailable_try_again);
+    }
+    return why_ == errc{} ? std::error_code{} : make_error_code(why_);
   }
 
   struct canceller {
@@ -180,8 +186,8 @@ private:
   const time_point started_at_;
   engine::acquire flow_;
   std::shared_ptr<acquire_receiver> to_;
-  std::error_code code_{};
-  bool has_no_driver_ = false;
+  errc why_{};  // And no std::error_code, which takes four times the room.
+  bool has_no_memory_ = false;
   lease got_{};
   // The last: its end waits for a canceller under way. Apart: few have one.
   std::unique_ptr<stop_listener> on_stop_{};
