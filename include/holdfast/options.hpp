@@ -155,6 +155,7 @@ struct client_options {
 
   // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities. Empty key: it is
   // in `cert`. Without a cert a key is not used. A key that wants a pass phrase is refused: decrypt it (openssl pkey).
+  // Refused with a URI of another scheme than rediss: and its kin, whose traffic anybody can read.
   std::string cacert{};
   std::string cert{};
   std::string key{};

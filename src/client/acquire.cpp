@@ -54,17 +54,23 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
   throw error{errc::timed_out, std::move(detail)};
 }
 
+// Whoever renews the lease and tells of its loss is there before the server grants it.
+void client_state::stand_by(const script::lock_keys& keys) {
+  node_for(keys)->keeper().stand_by();
+  callbacks_->stand_by();
+}
+
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
   const uncancelled until_done;
   if (quorum_) return acquire_of_quorum(plan_on_quorum(text, what, how, part));
-  auto intent = plan(text, what, how, part);
   const time_point started_at = boottime_now();
+  auto intent = plan(text, what, how, part);
   if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {
     return acquire_in_turn(intent, what, started_at);
   }
   auto& [name, wanted, rules] = intent;
-  node_for(wanted.keys)->keeper().stand_by();
+  stand_by(wanted.keys);
   const auto& at = node_for(wanted.keys)->commands();
   const int slot = slot_of(wanted.keys);
   engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, started_at, net::system_random()};
@@ -133,7 +139,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   if (turn.what != local_line::turn::ask) fail_behind_others(what, turn, started_at);
 
   asking ours{line_, std::move(key)};
-  node_for(wanted.keys)->keeper().stand_by();
+  stand_by(wanted.keys);
   time_point now = boottime_now();
   if (rules.wait) {
     rules.wait = std::max(duration{1}, until - now);

@@ -39,6 +39,7 @@ quorum_wish client_state::plan_on_quorum(std::string_view text, const acquire_op
 
 std::optional<lease> client_state::acquire_of_quorum(const quorum_wish& what) {
   const time_point started_at = boottime_now();
+  callbacks_->stand_by();
   auto end = quorum_->acquire(what);
   std::optional<lease> got;
   if (end.got) got = handle_of(end.got);

@@ -13,9 +13,16 @@ namespace detail {
 
 // Under the mutex.
 void callback_thread::start() {
-  if (is_closed_ || thread_.joinable()) return;
+  if (is_closed_ || is_started_) return;
   // The thread keeps its own queue alive: the last handle may go away inside a callback.
   thread_ = net::start_quietly([self = shared_from_this()] { self->run(); });
+  is_started_ = true;
+}
+
+void callback_thread::stand_by() {
+  if (is_started_) return;
+  const std::lock_guard held{mutex_};
+  start();
 }
 
 void callback_thread::post(std::function<void()> what) noexcept {

@@ -5,6 +5,7 @@
 
 #include "base/time.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -25,7 +26,11 @@ public:
   void on_slow(std::function<void(duration)> tell) { tell_slow_ = std::move(tell); }
   static constexpr std::chrono::milliseconds longest{5};
 
-  // In order; the first one starts the thread. Exceptions that leave `what` are dropped. Never blocks on user code.
+  // The thread is there from now on, or it throws: before there is anything that must be told (C4).
+  void stand_by();
+
+  // In order; the first one starts the thread, if it is not there. Exceptions that leave `what` are dropped. Never
+  // blocks on user code.
   void post(std::function<void()> what) noexcept;
 
   // Runs what was posted, then ends. `wait`: until it has, unless called on the thread itself. Later posts are dropped.
@@ -43,6 +48,7 @@ private:
   std::function<void(duration)> tell_slow_{};
   time_point told_at_{};  // The thread's own.
   std::thread thread_{};
+  std::atomic<bool> is_started_{false};
 };
 
 }  // namespace detail

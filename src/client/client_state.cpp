@@ -2,6 +2,7 @@
 #include "client/client_state.hpp"
 
 #include "client/fork_guard.hpp"
+#include "client/owner_label.hpp"
 #include "client/quorum.hpp"
 #include "local/starts.hpp"
 #include "net/clock.hpp"

@@ -163,7 +163,10 @@ public:
   bool is_of_quorum() const { return quorum_ != nullptr; }
 
   // For calls that no thread waits for: somebody must be there to drive them.
-  void start(const std::shared_ptr<node>& at, const std::shared_ptr<async_call>& what) { at->start(what); }
+  void start(const std::shared_ptr<node>& at, const std::shared_ptr<async_call>& what) {
+    callbacks_->stand_by();
+    at->start(what);
+  }
   void cancel_async() noexcept;
 
   // Several leases of ours as one, under new records. The records given are no longer kept, and their handles are to be
@@ -204,6 +207,7 @@ private:
   release_outcome release_all_of_quorum(const records& several);
   [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
+  void stand_by(const script::lock_keys& keys);
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
   // Its time was over, or it was cancelled, before it was its turn to ask.
   [[noreturn]] void fail_behind_others(const planned& what, const local_line::outcome& turn, time_point started_at);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 #include <utility>
 
 namespace holdfast {
@@ -82,10 +83,16 @@ void keeper_thread::cancel(const engine::held_lease& lease, const engine::renewa
   keeper_.cancel(lease, whose);
 }
 
+// Of whoever gives back, which does not fail for that: when there is no thread now, the next one that starts it takes
+// it along, or the ttl ends it.
 void keeper_thread::release_later(engine::keeper::background_release what) {
   const std::lock_guard held{line_.mutex()};
-  start();
   keeper_.release_later(boottime_now(), std::move(what));
+  try {
+    start();
+  } catch (const std::system_error&) {
+    return;
+  }
   wake_if_sooner();
 }
 

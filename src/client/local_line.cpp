@@ -58,7 +58,8 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
               .news = &q.news(),
               .silent_since = me.silent_since};
     }
-    const duration left = std::min<duration>(q.wake_at(me, now, until) - now, std::chrono::hours{1});
+    // A condition variable's clock does not count a suspend, behind which `until` is to be seen soon (H2).
+    const duration left = std::min<duration>(q.wake_at(me, now, until) - now, std::chrono::seconds{5});
     me.news.wait_for(held, left);
   }
 }

@@ -4,8 +4,6 @@
 #include "net/tls_session.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <sys/types.h>
 #include <unistd.h>
 #include <holdfast/detail/longest_wait.hpp>
 
@@ -82,6 +80,18 @@ void check_fits_quorum(const client_options& options) {
   }
 }
 
+// Whoever names them believes that he speaks TLS, and a password would go out for all to read.
+void check_speaks_tls(const client_options& options) {
+  const auto check = [](const char* field, const std::string& path) {
+    if (path.empty()) return;
+    refuse(errc::invalid_option, fmt::format("{} '{}'", field, path),
+           "it is for TLS, and the URI's scheme is one without: write rediss: for redis:");
+  };
+  check("cacert", options.cacert);
+  check("cert", options.cert);
+  check("key", options.key);
+}
+
 // Before connecting, so that a typing error is not reported as trouble with the server.
 void check_readable(const char* field, const std::string& path) {
   if (path.empty() || access(path.c_str(), R_OK) == 0) return;
@@ -100,21 +110,7 @@ std::string from_environment(const char* name) {
   return text ? text : "";
 }
 
-std::string user_name() {
-  std::array<char, 4096> buffer;
-  passwd entry{};
-  passwd* found = nullptr;
-  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found) return found->pw_name;
-  return "uid" + std::to_string(geteuid());
-}
-
 }  // namespace
-
-std::string default_owner_label() {
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  return fmt::format("{}@{}:{} {}", user_name(), host.data(), getpid(), program_invocation_short_name);
-}
 
 // By the server's clock, which may run so much faster than the holder's.
 std::chrono::milliseconds hold_of(const client_options& options) {
@@ -148,6 +144,7 @@ settings resolve(std::optional<std::string_view> uri, client_options options) {
   if (!options.user.empty()) server->who.user = options.user;
   if (!options.password.empty()) server->who.password = options.password;
   if (server->who.password.empty() && !server->is_local) server->who.password = from_environment("REDISCLI_AUTH");
+  if (!server->where.uses_tls) check_speaks_tls(options);
   if (!options.cacert.empty()) server->where.tls.cacert = options.cacert;
   if (!options.cert.empty()) server->where.tls.cert = options.cert;
   if (!options.key.empty()) server->where.tls.key = options.key;

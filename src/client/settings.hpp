@@ -31,8 +31,6 @@ void check(const acquire_options& what, const client_options& within);
 // Permits are for semaphores.
 void check_no_permits(const acquire_options& what);
 
-// user@host:pid program. Never the arguments: they hold secrets.
-std::string default_owner_label();
 // How long a lease of such a client may live on that a server has forgotten.
 std::chrono::milliseconds hold_of(const client_options& options);
 

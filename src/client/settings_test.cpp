@@ -120,6 +120,20 @@ TEST_F(settings_of, tls_files_prefer_option_to_uri) {
   EXPECT_EQ(resolve("rediss://db1?cacert=/no/such/ca.pem", options).server.where.tls.cacert, "/dev/null");
 }
 
+TEST_F(settings_of, tls_files_for_a_server_without_TLS_are_refused) {
+  for (const auto& [field, options] : {std::pair<std::string, client_options>{"cacert", {.cacert = "/dev/null"}},
+                                       {"cert", {.cert = "/dev/null"}},
+                                       {"key", {.key = "/dev/null"}}}) {
+    for (const char* uri : {"redis://db1", "redis+unix:///run/redis.sock", "redis+cluster://a,b,c",
+                            "redis+quorum://a,b,c", "redis+sentinel://s/main", "local:"}) {
+      const auto seen = refusal_of([&, &how = options] { resolve(uri, how); });
+      EXPECT_EQ(seen.code, errc::invalid_option) << uri;
+      EXPECT_EQ(seen.detail.subject, field + " '/dev/null'") << uri;
+      EXPECT_THAT(seen.detail.why, HasSubstr("rediss:")) << uri;
+    }
+  }
+}
+
 TEST_F(settings_of, unreadable_tls_files_are_named) {
   for (const std::string field : {"cacert", "cert", "key"}) {
     const auto seen = refusal_of([&] { resolve("rediss://db1?" + field + "=/no/such.pem", {}); });
@@ -315,10 +329,6 @@ TEST_F(settings_of, a_quorum_refuses_what_would_undo_its_majority_P24) {
     EXPECT_THAT(seen.detail.subject, HasSubstr("quorum"));
     EXPECT_NE(seen.detail.why, "");
   }
-}
-
-TEST(default_owner_label, says_which_process) {
-  EXPECT_THAT(default_owner_label(), HasSubstr(":" + std::to_string(getpid()) + " "));
 }
 
 }  // namespace

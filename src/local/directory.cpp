@@ -33,11 +33,23 @@ struct closer {
   }
 };
 
+std::string default_directory() { return "/var/tmp/holdfast-" + std::to_string(::geteuid()); }
+
+// A service with PrivateTmp= would have a server that only it knows, and locks that are nobody else's.
+void check_is_the_machines(const std::string& directory) {
+  std::ostringstream mounts;
+  mounts << std::ifstream{"/proc/self/mountinfo"}.rdbuf();
+  if (!is_private_to_a_unit(mounts.str(), directory)) return;
+  fail(directory,
+       "This service has a /var/tmp of its own (systemd's PrivateTmp=), so its locks would be no others'; name a "
+       "directory that all of them see with HOLDFAST_LOCAL_DIR, as others who want the same locks do.");
+}
+
 std::string path_of(std::string_view argument) {
   std::string path{argument};
   if (path.empty()) {
     const char* named = std::getenv("HOLDFAST_LOCAL_DIR");
-    path = named != nullptr && *named != '\0' ? named : "/var/tmp/holdfast-" + std::to_string(::geteuid());
+    path = named != nullptr && *named != '\0' ? named : default_directory();
   }
   if (path.find('\0') != std::string::npos) fail(argument, "A directory name cannot contain a zero byte.");
   return absolute(path);
@@ -111,6 +123,7 @@ place look(std::string_view argument) {
   place where;
   where.directory = path_of(argument);
   check_length(where);
+  if (argument.empty() && where.directory == default_directory()) check_is_the_machines(where.directory);
   const closer directory{::open(where.directory.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
   if (directory.fd < 0) {
     if (errno == ENOENT) return where;
@@ -131,6 +144,8 @@ place look(std::string_view argument) {
          "name a directory on a local disk with HOLDFAST_LOCAL_DIR.");
   }
   check_owner_and_mode(where, seen, !argument.empty());
+  where.owner = seen.st_uid;
+  where.group = seen.st_gid;
   where.exists = true;
   return where;
 }
@@ -148,6 +163,22 @@ std::string absolute(std::string_view directory) {
   // With a slash at its end a symlink would be followed before we could see it.
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
+}
+
+bool is_private_to_a_unit(std::string_view mounts, std::string_view directory) {
+  std::istringstream lines{std::string{mounts}};
+  std::string root_of_nearest;
+  std::size_t nearest = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words{line};
+    std::string id, parent, device, root, point;
+    words >> id >> parent >> device >> root >> point;
+    if (point.size() < nearest || !directory.starts_with(point)) continue;
+    if (point.size() < directory.size() && point != "/" && directory[point.size()] != '/') continue;
+    nearest = point.size();  // Of two at one point the later one covers the other.
+    root_of_nearest = root;
+  }
+  return root_of_nearest.find("/systemd-private-") != std::string::npos;
 }
 
 bool is_network_file_system(unsigned long magic, std::string_view mount_type) {

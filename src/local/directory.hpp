@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
@@ -14,15 +15,21 @@ struct place {
   std::string directory;  // Absolute, no trailing slash.
   bool shared = false;    // Named by the user and open to its group: files 0660, else 0600.
   bool exists = false;    // Only find() leaves this false.
+  uid_t owner = 0;        // Of the directory, if it is there.
+  gid_t group = 0;
 
   std::string socket() const { return directory + "/redis.sock"; }
   std::string lock_file() const { return directory + "/lock"; }
   std::string log_file() const { return directory + "/redis.log"; }
 
   std::string append_only_directory() const { return directory + "/appendonlydir"; }
-  std::string starts_file() const { return directory + "/starts"; }  // starts.hpp
+  std::string append_only_file() const { return directory + "/appendonly.aof"; }  // Of Redis 6.2.
+  std::string starts_file() const { return directory + "/starts"; }               // starts.hpp
 
   mode_t file_mode() const { return shared ? 0660 : 0600; }
+  // Who a server that we start there is run as: we, but where root starts one for a group its members could make it
+  // write wherever root may, so that one is the directory's owner.
+  uid_t server_user() const { return shared && ::geteuid() == 0 ? owner : ::geteuid(); }
 };
 
 // The place named by `argument`, else HOLDFAST_LOCAL_DIR, else /var/tmp/holdfast-UID, if it can be trusted: a
@@ -36,6 +43,10 @@ place find_or_make(std::string_view argument);
 // A path from the root, without a slash at its end. Throws error with errc::local_server for a relative one where there
 // is no current directory any more.
 std::string absolute(std::string_view directory);
+
+// Whether it lies in a directory that systemd has given to one service alone (PrivateTmp=). `mounts`: as
+// /proc/self/mountinfo has them.
+bool is_private_to_a_unit(std::string_view mounts, std::string_view directory);
 
 // Whether a file system lives on other machines too, where a socket and a file lock mean something else on each.
 // `magic` is statfs's f_type. FUSE does not say; there `mount_type` decides ("fuse.sshfs"), and what is not known

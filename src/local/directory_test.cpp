@@ -144,6 +144,22 @@ TEST(local_directory, missing_parent_is_told_apart) {
   EXPECT_NE(refusal(scratch.path() + "/no/where").find("cannot be made"), std::string::npos);
 }
 
+// Its locks would be seen by nobody else, and nobody would say so.
+TEST(local_directory, of_a_service_with_a_tmp_of_its_own_is_known) {
+  const std::string machine =
+      "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+      "23 22 254:1 / /var rw,relatime shared:2 - ext4 /dev/vdb rw\n";
+  const std::string service =
+      machine +
+      "99 22 254:0 /tmp/systemd-private-0a1b-cron.service-x/tmp /tmp rw - ext4 /dev/vda rw\n"
+      "98 23 254:1 /tmp/systemd-private-0a1b-cron.service-x/tmp /var/tmp rw - ext4 /dev/vdb rw\n";
+  EXPECT_TRUE(is_private_to_a_unit(service, "/var/tmp/holdfast-1000"));
+  EXPECT_FALSE(is_private_to_a_unit(service, "/var/tmpfiles/holdfast-1000"));
+  EXPECT_FALSE(is_private_to_a_unit(service, "/srv/locks"));
+  EXPECT_FALSE(is_private_to_a_unit(machine, "/var/tmp/holdfast-1000"));
+  EXPECT_FALSE(is_private_to_a_unit("", "/var/tmp/holdfast-1000")) << "no /proc: it cannot be told";
+}
+
 TEST(local_directory, network_file_systems_are_known_by_their_magic) {
   for (const unsigned long magic : {0x6969ul, 0x517Bul, 0xFF534D42ul, 0xFE534D42ul, 0x01021997ul, 0x00C36400ul}) {
     EXPECT_TRUE(is_network_file_system(magic, "")) << std::hex << magic;

@@ -107,11 +107,16 @@ std::string missing_at_cluster_node(const lab_record& lab, const lab_member& nod
   return node.role == lab_role::primary ? missing_replicas_at(node, 1) : missing_link_of(node);
 }
 
+// At its last start; what a former one met is behind it in the same file.
 bool says_that_a_port_was_taken(const std::string& log_file) {
-  std::ostringstream text;
-  text << std::ifstream{log_file}.rdbuf();
-  return text.str().find("Address already in use") != std::string::npos ||
-         text.str().find("Failed listening on port") != std::string::npos;
+  bool is_said = false;
+  std::ifstream log{log_file};
+  for (std::string line; std::getline(log, line);) {
+    const auto says = [&](const char* words) { return line.find(words) != std::string::npos; };
+    if (says("Redis is starting")) is_said = false;
+    if (says("Address already in use") || says("Failed listening on port")) is_said = true;
+  }
+  return is_said;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -121,6 +122,18 @@ int launch_when_free(const daemon_plan& plan) {
   }
 }
 
+directory_lock lock_or_undo(const lab_place& place) {
+  try {
+    return directory_lock{place.lock_file(), 0600, boottime_now() + 1s};
+  } catch (...) {
+    if (place.was_made) {  // Nothing else is in it.
+      ::unlink(place.lock_file().c_str());
+      ::rmdir(place.directory.c_str());
+    }
+    throw;
+  }
+}
+
 void check_ready_within(std::chrono::milliseconds span) {
   if (span >= 0ms && span <= detail::longest_wait) return;
   throw error{errc::invalid_option,
@@ -153,10 +166,10 @@ lab start(lab_kind kind, const lab_options& options, const port_source& ports) {
   check_ready_within(options.ready_within);
   const auto server = find_server();
   const auto give_up_at = boottime_now() + options.ready_within;
+  const auto boot = boot_id();
   const auto place = make_lab_place(options.directory);
-  lab_record record{
-      .kind = kind, .persistent = options.persistent, .made_directory = place.was_made, .boot = boot_id()};
-  const directory_lock lock{place.lock_file(), 0600, boottime_now() + 1s};
+  lab_record record{.kind = kind, .persistent = options.persistent, .made_directory = place.was_made, .boot = boot};
+  const auto lock = lock_or_undo(place);
   if (load(place)) fail(place.directory, "Somebody else has just started a lab in it; name another directory.");
   try {
     for (int attempt = 1;; ++attempt) {

@@ -5,7 +5,9 @@
 #include "local/server_lock.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@ struct program {
   int null_fd = -1;
   const char* locked_directory = nullptr;
   mode_t umask_bits = 0077;
+  std::optional<user_and_group> run_as;
 };
 
 std::vector<std::string> arguments(const std::string& executable, const place& where) {
@@ -74,6 +77,23 @@ void put(int fd, int place) {
   }
 }
 
+// The server is for all who come, and what its first caller was limited to (ulimit) is not for them: a limit of the
+// size of files, say, would end it in some hours. What is a hard limit stays one.
+void lift_limits() {
+  for (const auto which : {RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE}) {
+    rlimit limit{};
+    if (::getrlimit(which, &limit) != 0) continue;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(which, &limit);
+  }
+}
+
+// 0, or what failed.
+int become(const user_and_group& who) {
+  const bool is_done = ::setgroups(1, &who.group) == 0 && ::setgid(who.group) == 0 && ::setuid(who.user) == 0;
+  return is_done ? 0 : errno;
+}
+
 [[noreturn]] void become_server(const program& what, int report_fd) {
   const report started{::getpid(), 0, false};
   sigset_t none;
@@ -92,8 +112,10 @@ void put(int fd, int place) {
   report failed{started.pid, 0, true};
   if (what.locked_directory != nullptr) failed.error_number = lock_for_life(what.locked_directory);
   if (failed.error_number == 0) {
-    ::execve(what.argv[0], what.argv.data(), what.environment.data());
-    failed = {started.pid, errno, false};
+    lift_limits();
+    const int refusal = what.run_as ? become(*what.run_as) : 0;
+    if (refusal == 0) ::execve(what.argv[0], what.argv.data(), what.environment.data());
+    failed = {started.pid, refusal != 0 ? refusal : errno, false};
   }
   told = ::write(3, &failed, sizeof failed);
   ::_exit(127);
@@ -182,6 +204,7 @@ int launch(const daemon_plan& plan) {
     fail_with_errno(plan.log_file, "The server's log cannot be opened.", error_number);
   }
   ::fchmod(what.log_fd, mode);
+  what.run_as = plan.run_as;
   if (!plan.locked_directory.empty()) what.locked_directory = plan.locked_directory.c_str();
   const auto result = start_daemon(what);
   ::close(what.log_fd);
@@ -197,7 +220,10 @@ int launch(const std::string& program, const place& where) {
   return launch({.words = arguments(program, where),
                  .log_file = where.log_file(),
                  .shared = where.shared,
-                 .locked_directory = where.directory});
+                 .locked_directory = where.directory,
+                 .run_as = where.server_user() == ::geteuid()
+                               ? std::nullopt
+                               : std::optional{user_and_group{where.server_user(), where.group}}});
 }
 
 std::string last_line(const std::string& log_file) {

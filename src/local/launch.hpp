@@ -5,6 +5,9 @@
 
 #include "local/directory.hpp"
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +20,17 @@ std::string find_program(std::string_view name, std::string_view search_path);
 // The path of redis-server. Throws error with errc::local_server if it is not installed.
 std::string find_server();
 
+struct user_and_group {
+  uid_t user;
+  gid_t group;
+};
+
 struct daemon_plan {
-  std::vector<std::string> words{};  // The path of the program and its arguments.
-  std::string log_file{};            // Where its output is appended.
-  bool shared = false;               // Its files are 0660, else 0600.
-  std::string locked_directory{};    // By the daemon while it lives: server_lock.hpp. Empty: none.
+  std::vector<std::string> words{};        // The path of the program and its arguments.
+  std::string log_file{};                  // Where its output is appended.
+  bool shared = false;                     // Its files are 0660, else 0600.
+  std::string locked_directory{};          // By the daemon while it lives: server_lock.hpp. Empty: none.
+  std::optional<user_and_group> run_as{};  // Only root may say one.
 };
 
 // The directory is locked: nothing was run.

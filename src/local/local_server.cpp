@@ -3,6 +3,7 @@
 #include "local/local_server.hpp"
 
 #include "base/time.hpp"
+#include "local/adopt.hpp"
 #include "local/clock.hpp"
 #include "local/directory.hpp"
 #include "local/directory_lock.hpp"
@@ -77,25 +78,6 @@ bool is_passing(presence what) {
   return what == presence::loading || what == presence::busy || what == presence::crowded;
 }
 
-// In a shared directory the file may be another member's, who may be gone: redis-server could read it and not
-// append to it. A copy takes its place; the directory is the group's, so we may.
-void adopt_files(const place& where) {
-  namespace fs = std::filesystem;
-  std::error_code ec;
-  const fs::path files = where.append_only_directory();
-  struct stat seen {};
-  if (::stat(files.c_str(), &seen) != 0 || seen.st_uid == ::geteuid() || ::geteuid() == 0) return;
-  const fs::path copy = files.string() + ".new";
-  const fs::path old = files.string() + ".old";
-  fs::remove_all(copy, ec);
-  fs::remove_all(old, ec);
-  fs::copy(files, copy, ec);
-  if (!ec) fs::rename(files, old, ec);
-  if (!ec) fs::rename(copy, files, ec);
-  if (ec) fail(files.string(), "The file of the former server, another user's, cannot be taken over.", ec.message());
-  fs::remove_all(old, ec);  // What cannot be removed is in nobody's way.
-}
-
 // An ordinary file where the socket will be, which refuses all who connect. redis-server removes it to bind its own: a
 // server that has ended with this still there has served nobody. Only while no server can be: what is unlinked here
 // must be nobody's socket.
@@ -136,7 +118,7 @@ std::optional<int> launch_recorded(const recorded_start& start, const std::strin
 std::optional<local_status> launch_and_wait(const place& where, server_lock no_server, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   check_that_processes_can_be_watched();
-  if (where.shared) adopt_files(where);
+  if (where.shared) adopt_files(where, where.server_user());
   const recorded_start start{where};
   const auto pid = launch_recorded(start, program, where, std::move(no_server));
   if (!pid) return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting, finding and stopping a real redis-server.
 #include "local/directory.hpp"
+#include "local/local_server_testing.hpp"
 #include "local/probe.hpp"
 #include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
@@ -8,10 +9,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <hiredis/hiredis.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,7 +24,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -32,26 +32,6 @@ namespace holdfast::local {
 namespace {
 
 using namespace std::chrono_literals;
-
-// One command, its answer as text.
-std::string ask(const std::string& socket, std::initializer_list<const char*> words) {
-  const std::unique_ptr<redisContext, decltype(&redisFree)> server{redisConnectUnix(socket.c_str()), redisFree};
-  std::vector<const char*> argv{words};
-  const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
-      redisCommandArgv(server.get(), static_cast<int>(argv.size()), argv.data(), nullptr), freeReplyObject};
-  const auto* answer = static_cast<const redisReply*>(reply.get());
-  if (answer == nullptr || answer->str == nullptr) return {};
-  return {answer->str, static_cast<std::size_t>(answer->len)};
-}
-
-// Kills the server that a test started, and waits until it is gone.
-void kill_and_wait(int pid) {
-  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  ::kill(pid, SIGKILL);
-  pollfd ended{process, POLLIN, 0};
-  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
-  ::close(process);
-}
 
 std::string refusal(const std::string& directory) {
   try {
@@ -251,6 +231,24 @@ TEST(local_server, never_evicts_and_writes_its_append_only_file) {
   const auto socket = start_local(scratch.server()).socket;
   EXPECT_NE(ask(socket, {"INFO", "memory"}).find("maxmemory_policy:noeviction"), std::string::npos);
   EXPECT_NE(ask(socket, {"INFO", "persistence"}).find("aof_enabled:1"), std::string::npos);
+}
+
+// It is for all who come: `ulimit -f` of who was first would end it in some hours.
+TEST(local_server, is_not_limited_as_its_first_caller_is) {
+  scratch_directory scratch;
+  const auto seen = in_sandbox(
+      [] {
+        rlimit size{};
+        return ::getrlimit(RLIMIT_FSIZE, &size) == 0 &&
+               (size.rlim_cur = 512 * 1024, ::setrlimit(RLIMIT_FSIZE, &size) == 0);
+      },
+      [&] { return start_local(scratch.server()).was_started; });
+  ASSERT_EQ(seen, std::optional{true});
+  std::ifstream limits{"/proc/" + std::to_string(query_local(scratch.server()).pid) + "/limits"};
+  std::string line;
+  while (std::getline(limits, line) && !line.starts_with("Max file size")) {
+  }
+  EXPECT_NE(line.find("unlimited"), std::string::npos) << line;
 }
 
 // A daemon that kept a descriptor of its starter would keep that one's pipe, lock or socket open for ever: a shell

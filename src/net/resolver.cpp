@@ -12,6 +12,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -25,16 +26,24 @@ namespace asio = boost::asio;
 // Shared with the thread, which may outlive the one who asked.
 struct resolver::shared {
   int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int error_of_fd = fd < 0 ? errno : 0;
   std::mutex mutex{};
   engine::named_primary::term_number term = 0;  // Where others name it: of whom they named.
   std::optional<resolved> answer{};
   time_point answered_at{};
 
-  ~shared() { ::close(fd); }
+  ~shared() {
+    if (fd >= 0) ::close(fd);
+  }
 
   void look_up_of(engine::named_primary::term_number whom) {
     const std::lock_guard lock{mutex};
     term = whom;
+  }
+
+  bool is_answered() {
+    const std::lock_guard lock{mutex};
+    return answer.has_value();
   }
 
   void set(resolved what) {
@@ -162,6 +171,14 @@ void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_addres
 }  // namespace
 
 resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} {
+  find(where);
+  // Nobody would hear of an answer that comes later.
+  if (shared_->fd < 0 && !shared_->is_answered()) {
+    shared_->set(nobody(errc::cannot_connect, std::generic_category().message(shared_->error_of_fd), false, false));
+  }
+}
+
+void resolver::find(const endpoint& where) {
   if (const auto* path = std::get_if<unix_address>(&where.where)) {
     shared_->set(of_path(path->path));
     return;

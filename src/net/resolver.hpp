@@ -57,6 +57,8 @@ public:
 
 private:
   struct shared;
+  void find(const endpoint& where);
+
   std::shared_ptr<shared> shared_;
 };
 

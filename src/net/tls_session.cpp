@@ -172,6 +172,8 @@ std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std
     return nullptr;
   }
   SSL_set_connect_state(h->ssl);
+  // In the middle of a renegotiation SSL_write takes nothing, and a request would be thought to be sent.
+  SSL_set_options(h->ssl, SSL_OP_NO_RENEGOTIATION);
   SSL_set_verify(h->ssl, SSL_VERIFY_PEER, nullptr);
   if (!expect_host(h->ssl, host)) {
     why = "no certificate can be checked for the host name that was given: " + last_openssl_error();

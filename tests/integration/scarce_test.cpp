@@ -20,6 +20,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +68,20 @@ TEST_F(scarce, threads_refuse_an_acquire_before_the_server_grants_it) {
     EXPECT_FALSE(exists("hf:{x}")) << "granted to nobody";
   }
   EXPECT_TRUE(locks.try_acquire("x")) << "when there are threads again";
+}
+
+// Whoever tells of it has its thread before the server grants anything: a loss comes when it comes (C4).
+TEST_F(scarce, threads_do_not_keep_a_loss_from_being_told_C4) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "sanitizers make threads of their own kind";
+#endif
+  auto locks = make_client();
+  const auto held = locks.acquire("x", {.ttl = 1s});
+  std::atomic<bool> is_told{false};
+  const std::stop_callback on_loss{held.lost(), [&] { is_told = true; }};
+  const no_threads now;
+  server_("DEL", "hf:{x}");
+  EXPECT_TRUE(eventually([&] { return is_told.load(); }, 3s));
 }
 
 TEST_F(scarce, threads_refuse_a_replacement_of_a_quorum) {
