@@ -28,7 +28,7 @@ constexpr std::array kinds{std::pair{std::string_view{"single"}, lab_kind::singl
                            std::pair{std::string_view{"cluster"}, lab_kind::cluster},
                            std::pair{std::string_view{"quorum"}, lab_kind::quorum}};
 
-std::string servers(std::size_t count) { return fmt::format("{} server{}", count, count == 1 ? "" : "s"); }
+std::string number_of_servers(std::size_t count) { return fmt::format("{} server{}", count, count == 1 ? "" : "s"); }
 
 constexpr const char* examples_of_lab = "holdfast lab single, replicas 2, sentinel, cluster, quorum 5, or stop DIR";
 
@@ -64,7 +64,7 @@ void start_and_say(lab_kind kind, const settings& s, const lab_options& options)
     print_or_end(started, s);
     if (s.quiet) return;
     say(fmt::format("lab {}: {} on 127.0.0.1; end it with: holdfast lab stop {}", s.words[0],
-                    servers(started.nodes.size()), shell_quoted(visible(started.directory))));
+                    number_of_servers(started.nodes.size()), shell_quoted(visible(started.directory))));
   } catch (const error& e) {
     if (e.code() == errc::invalid_option && e.detail().subject.starts_with("count"))
       throw usage_error{visible(e.detail().why), examples_of_lab};
@@ -97,8 +97,9 @@ int stop_command(const settings& s) {
   if (s.json)
     print(json_of(ended, false));
   else if (!s.quiet)
-    print(ended.uri.empty() ? fmt::format("no lab in {}\n", visible(ended.directory))
-                            : fmt::format("ended {} of {}\n", servers(ended.nodes.size()), visible(ended.directory)));
+    print(ended.uri.empty()
+              ? fmt::format("no lab in {}\n", visible(ended.directory))
+              : fmt::format("ended {} of {}\n", number_of_servers(ended.nodes.size()), visible(ended.directory)));
   return number(exit_code::ok);
 }
 

@@ -24,6 +24,7 @@ namespace {
 // (`tell` as what the callback thread takes, or the errand's thread would need memory to make that.)
 template <class Call>
 void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, std::function<void()> tell) {
+  of->callbacks().stand_by();
   by.errands().run([of, call = std::move(call), tell = std::move(tell)]() mutable {
     call(*of);
     of->callbacks().post(std::move(tell));

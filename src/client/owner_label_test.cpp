@@ -9,6 +9,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 namespace holdfast {
 inline namespace v0 {
@@ -30,16 +31,17 @@ TEST(asked_within, has_the_answer_of_who_answers) {
 
 // A directory of users on a machine that is away: a lock is not to wait for it (H22).
 TEST(asked_within, does_not_wait_for_who_does_not_H22) {
-  auto never = std::make_shared<std::promise<void>>();
+  const auto answer = std::make_shared<std::promise<std::string>>();
+  std::promise<void> end;
+  std::thread service{[answer, until = end.get_future()] {
+    until.wait_for(5s);  // Were it waited for, it would be heard.
+    answer->set_value("too late");
+  }};
   EXPECT_EQ(asked_within(
-                1ms,
-                [until = never->get_future().share()] {
-                  until.wait();
-                  return std::string{"too late"};
-                },
-                "uid7"),
+                1ms, [of = answer->get_future().share()] { return of.get(); }, "uid7"),
             "uid7");
-  never->set_value();
+  end.set_value();
+  service.join();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::string common_lines(const lab_member& of, const std::string& directory) {
       "dir {}\n"
       "daemonize no\n"
       "logfile \"\"\n",
-      of.port, quoted(directory + "/" + of.directory_name()));
+      of.port, in_quotes(directory + "/" + of.directory_name()));
 }
 
 std::string id_of(const lab_member& sentinel, std::string_view salt) {
@@ -23,7 +23,7 @@ std::string id_of(const lab_member& sentinel, std::string_view salt) {
 
 }  // namespace
 
-std::string quoted(std::string_view value) {
+std::string in_quotes(std::string_view value) {
   std::string out = "\"";
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);

@@ -19,6 +19,6 @@ std::string sentinel_config(const lab_record& lab, const lab_member& of, const s
                             std::string_view salt);
 
 // A value for redis.conf, in quotes: a path may hold spaces, quotes and line breaks.
-std::string quoted(std::string_view value);
+std::string in_quotes(std::string_view value);
 
 }  // namespace holdfast::local

@@ -73,9 +73,9 @@ TEST(lab_config, sentinels_know_each_other_and_not_themselves) {
 }
 
 TEST(lab_config, quotes_what_a_path_may_hold) {
-  EXPECT_EQ(quoted("/a b"), "\"/a b\"");
-  EXPECT_EQ(quoted("/a\"b\\c"), "\"/a\\\"b\\\\c\"");
-  EXPECT_EQ(quoted("/a\nport 1"), "\"/a\\x0aport 1\"");
+  EXPECT_EQ(in_quotes("/a b"), "\"/a b\"");
+  EXPECT_EQ(in_quotes("/a\"b\\c"), "\"/a\\\"b\\\\c\"");
+  EXPECT_EQ(in_quotes("/a\nport 1"), "\"/a\\x0aport 1\"");
 }
 
 TEST(lab_ports, are_different_and_leave_room_for_the_bus) {

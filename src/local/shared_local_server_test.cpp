@@ -94,7 +94,9 @@ TEST_F(shared_local_server, follows_no_link_that_a_member_has_put_there) {
   kill_and_wait(start_local(directory_).pid);
   const auto elsewhere = scratch_.path() + "/elsewhere";
   std::filesystem::create_directory(elsewhere);
-  std::filesystem::create_symlink(elsewhere, files_ + "/appendonly.aof.9.incr.aof");
+  const auto link = files_ + "/appendonly.aof.9.incr.aof";
+  std::filesystem::create_symlink(elsewhere, link);
+  ASSERT_EQ(::lchown(link.c_str(), ann, group), 0);  // Nothing of it is to be taken over.
   EXPECT_NE(refusal().find("appendonly.aof.9.incr.aof"), std::string::npos) << refusal();
   std::filesystem::remove_all(files_);
   std::filesystem::create_symlink(elsewhere, files_);
