@@ -112,7 +112,7 @@ acquire_options options_from(const settings& s, const std::string& owner, std::s
 
 // A signal ended the wait. If a request was under way, the server may still have granted it.
 int answer_signal(const error& e, const settings& s, int signal_number) {
-  if (e.code() == errc::cancelled_in_flight) {
+  if (e.code() == outcome::unknown) {  // Whether the signal ended it, or it had ended a moment before.
     const auto left = e.detail().may_remain.count() > 0 ? e.detail().may_remain : s.ttl;
     if (!s.quiet)
       say_warning(

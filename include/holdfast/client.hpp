@@ -149,7 +149,9 @@ public:
 
   // You know that the server has forgotten no lock: it was started for the first time, or it was restarted or promoted
   // and has kept every write. Ends its quarantine for every client with our prefix in this database, until the next
-  // restart or promotion. If it is not so, two may hold a lock until the forgotten leases end.
+  // restart or promotion. If it is not so, two may hold a lock until the forgotten leases end. Of a cluster and of a
+  // quorum each server is told that can be reached; then the first failure is thrown, and the others know: say it
+  // again.
   void declare_nothing_forgotten();
   void declare_nothing_forgotten(std::error_code& ec);
 

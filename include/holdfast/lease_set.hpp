@@ -50,7 +50,8 @@ public:
   // May I still act on all of it? See lease::valid.
   bool valid() const noexcept;
 
-  // How long valid() stays true if no renewal succeeds any more. Zero when it is false.
+  // How long valid() can stay true if no renewal succeeds any more. Zero when it is false. The keeper ends the lease,
+  // and tells lost(), max(5 ms, ttl/20) before: plan with so much less.
   std::chrono::milliseconds remaining() const noexcept;
 
   // Returns if valid(); throws error with the reason (a lease_* code, or empty_handle) and the name of the lock that

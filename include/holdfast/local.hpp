@@ -6,8 +6,8 @@
 // not have. It is made with mode 0700 if it is missing. It must be ours (root is no exception), mode 0700, no symlink,
 // and on no network file system. A directory that you name in the call may instead be shared with a group: mode 2770;
 // who are in it must trust each other with what the user can write who starts its server, since redis-server follows
-// links; started by root it is its owner's. In a service of systemd's with PrivateTmp= the default would be a directory that
-// nobody else sees, and is refused there: name one.
+// links; started by root it is its owner's. In a service of systemd's with PrivateTmp= the default would be a directory
+// that nobody else sees, and is refused there: name one.
 // While a server runs, systemd-tmpfiles does not clean its directory (flock(2) on it); keep other cleaners of old files
 // (tmpreaper, find -mtime) away from it.
 // All calls throw holdfast::error with errc::local_server and are safe from any process at the same time: a file lock

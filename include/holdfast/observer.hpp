@@ -31,7 +31,8 @@ enum class acquire_result { acquired, busy, timed_out, cancelled, unknown, faile
 
 enum class release_outcome {
   released,      // It was ours and is now free.
-  already_lost,  // It had ended before: expired, taken, deleted or broken. Nothing was changed.
+  already_lost,  // It had ended before: expired, taken, deleted or broken. What the server may still have of it is
+                 // let go in the background.
   unknown,       // No definite answer. We go on trying in the background until the ttl is over.
 };
 
@@ -65,7 +66,7 @@ public:
   virtual void on_disconnected(const std::string& /*endpoint*/, std::error_code) {}
 
   // The server's clock and ours moved apart by `step` between two replies: its clock stepped, or we were frozen.
-  // Leases are checked with the server before they are trusted again.
+  // Whose key has vanished by that is lost with its next renewal.
   virtual void on_clock_step(std::chrono::microseconds /*step*/) {}
 };
 

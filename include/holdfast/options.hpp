@@ -132,7 +132,8 @@ struct client_options {
   // How often threads of this process may hand an exclusive lock on to each other, without Redis, before the line
   // outside gets its turn; and for how long since the server granted it, whichever comes first. More is faster where
   // many threads want one lock, and lets other processes wait longer. 0 times: never. 0 to 1000; 0 to 1 s. Each grant
-  // of the server reserves so many tokens, of a microsecond each; above 16 only while they are not ahead of its clock.
+  // of the server while other threads wait reserves so many tokens, of a microsecond each; above 16 only while they are
+  // not a second ahead of its clock.
   int hand_overs = 16;
   std::chrono::milliseconds hand_over_span = std::chrono::milliseconds{20};
 
@@ -143,8 +144,8 @@ struct client_options {
   // Who, when an acquire does not say. Empty: user@host:pid program. Never put secrets here.
   std::string owner{};
 
-  // Credentials; over those of the URI. An empty user is the default user. REDISCLI_AUTH is read when the URI and
-  // these have no password.
+  // Credentials; over those of the URI. Without a user in either it is the default user. REDISCLI_AUTH is read when
+  // neither has a password, but not for local:.
   std::string user{};
   std::string password{};
 

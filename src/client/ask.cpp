@@ -95,17 +95,30 @@ void client_state::throw_if_error(const resp::value& reply, std::string subject)
   fail(script::classify(refused->text).code, std::move(detail));
 }
 
+std::optional<script::quarantined> client_state::ask_epoch_of(const std::shared_ptr<node>& one,
+                                                              script::epoch_start start) {
+  const auto tag = cluster_ ? std::optional<int>{cluster_->epoch_tag_of(*one)} : std::nullopt;
+  const auto reply = ask_all(one, std::vector{script::epoch(options_.prefix, hold_of(options_), start, tag)})[0];
+  throw_if_error(reply, "key '" + script::epoch_key(options_.prefix, tag) + "'");
+  const auto parsed = script::parse_epoch(reply);
+  if (!parsed) fail(errc::unexpected_reply, {});
+  return parsed->what;
+}
+
+// Of all that can be reached: one that is away must not keep those behind it from what they are told.
 std::optional<script::quarantined> client_state::ask_epoch(script::epoch_start start) {
   require_ours();
   std::optional<script::quarantined> longest;
+  std::optional<error> first;
   for (const auto& one : servers()) {
-    const auto tag = cluster_ ? std::optional<int>{cluster_->epoch_tag_of(*one)} : std::nullopt;
-    const auto reply = ask_all(one, std::vector{script::epoch(options_.prefix, hold_of(options_), start, tag)})[0];
-    throw_if_error(reply, "key '" + script::epoch_key(options_.prefix, tag) + "'");
-    const auto parsed = script::parse_epoch(reply);
-    if (!parsed) fail(errc::unexpected_reply, {});
-    if (parsed->what && (!longest || parsed->what->remaining > longest->remaining)) longest = parsed->what;
+    try {
+      const auto found = ask_epoch_of(one, start);
+      if (found && (!longest || found->remaining > longest->remaining)) longest = found;
+    } catch (const error& e) {
+      if (!first) first = e;
+    }
   }
+  if (first) throw error{*first};
   return longest;
 }
 

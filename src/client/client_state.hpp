@@ -229,6 +229,7 @@ private:
   void forget_copies(const lease_record& record);
   template <class Question>
   std::vector<resp::value> ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what);
+  std::optional<script::quarantined> ask_epoch_of(const std::shared_ptr<node>& one, script::epoch_start start);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
   resp::value reply_of(const engine::question& call, const node& at, time_point began_at) const;
   std::optional<engine::quarantine> known_quarantine() const;

@@ -12,6 +12,7 @@ inline namespace v0 {
 
 mutex::mutex(client& locks, std::string_view name, acquire_options options)
     : locks_{locks}, freed_{}, name_{name}, options_{std::move(options)}, generation_{detail::process_generation()} {
+  options_.permits = 1;
   options_.wait.reset();
   options_.cancel = {};
 }

@@ -19,6 +19,7 @@ using detail::writing;
 
 shared_mutex::shared_mutex(client& locks, std::string_view name, acquire_options options)
     : locks_{locks}, name_{name}, options_{std::move(options)} {
+  options_.permits = 1;
   options_.wait.reset();
   options_.cancel = {};
 }

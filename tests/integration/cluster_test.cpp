@@ -354,5 +354,21 @@ TEST(a_cluster_uri, where_nobody_listens_is_an_error_at_once) {
   EXPECT_LT(boottime() - began, 5s);
 }
 
+// One that cannot be told must not keep those behind it in their quarantine.
+TEST_F(on_a_cluster, each_primary_is_told_that_nothing_was_forgotten_whichever_cannot_be) {
+  const auto names = a_name_on_each();
+  const auto all = primaries();
+  for (std::size_t deaf = 0; deaf < all.size(); ++deaf) {
+    for (const auto& one : all) ask(one, {"FLUSHALL"});
+    ask(all[deaf], {"ACL", "SETUSER", "default", "-eval", "-evalsha"});
+    EXPECT_EQ(code_of([&] { make(2s).declare_nothing_forgotten(); }), errc::no_permission);
+    ask(all[deaf], {"ACL", "SETUSER", "default", "+@all"});
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i == deaf) continue;
+      EXPECT_TRUE(make().try_acquire(names[i], brief)) << i << " behind " << deaf;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::test

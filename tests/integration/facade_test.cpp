@@ -18,6 +18,17 @@ namespace {
 class plain : public on_redis {};
 
 // One lock, many threads: they hand it on to each other, and the server hears little of it (P14).
+// Of its options only those are used that a mutex has a use for.
+TEST_F(plain, mutexes_have_no_permits) {
+  auto locks = make_client();
+  mutex alone{locks, "x", {.permits = 2}};
+  EXPECT_TRUE(alone.try_lock());
+  alone.unlock();
+  shared_mutex with_others{locks, "y", {.permits = 2}};
+  EXPECT_TRUE(with_others.try_lock_shared());
+  with_others.unlock_shared();
+}
+
 TEST_F(plain, mutex_is_handed_on_between_its_threads_P14) {
   auto locks = make_client();
   mutex m{locks, "x"};
