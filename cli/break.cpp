@@ -24,6 +24,8 @@ std::string what_follows(server& at, const settings& s) {
   const auto seen = at.locks.inspect(s.name, courtesy, ec);
   const std::size_t ours = s.now ? 0 : 1;
   const bool was_alone = seen && (seen->kind == lock_kind::exclusive || seen->holders.size() <= ours);
+  if (s.now && was_alone && !is_free(*seen))
+    return "ended now, and it is the next one's; until its holder hears of it, two may believe that they hold it";
   if (s.now)
     return was_alone ? "free now; until its holder hears of it, two may believe that they hold it"
                      : "that hold is ended now; until its holder hears of it, it goes on as if it had it";

@@ -78,14 +78,11 @@ void child::start(const child_plan& plan) {
   }
 }
 
-void child::signal(int number) {
-  if (failure_ != 0) return;
+bool child::signal(int number) {
+  if (failure_ != 0) return true;
   if (number == SIGCONT) is_stopped_ = false;
-  if (own_group_) {
-    ::kill(-pid_, number);
-  } else if (!has_ended()) {
-    ::kill(pid_, number);
-  }
+  if (!own_group_ && has_ended()) return true;
+  return ::kill(own_group_ ? -pid_ : pid_, number) == 0 || errno != EPERM;
 }
 
 bool child::reap() {
@@ -130,7 +127,7 @@ int child::exit_status() const {
 bool child::group_lives() const {
   if (!own_group_ || (::kill(-pid_, 0) != 0 && errno == ESRCH)) return false;
   // The signal counts zombies, and in a container nobody may ever collect those.
-  return !processes_of_group(pid_).empty();
+  return !has_group_ended(pid_);
 }
 
 bool child::give_terminal() {

@@ -33,8 +33,9 @@ public:
   int failure() const noexcept { return failure_; }
   pid_t pid() const noexcept { return pid_; }
 
-  // To the group, or with own_group off to the process. Harmless when it is gone.
-  void signal(int number);
+  // To the group, or with own_group off to the process. Harmless when it is gone. False: nobody of it may be signalled,
+  // because all of it runs as somebody else (sudo).
+  bool signal(int number);
 
   // Collects what ended, as PID 1 also orphans. True as soon as the command itself has ended.
   bool reap();

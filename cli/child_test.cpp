@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <chrono>
@@ -85,6 +87,22 @@ TEST(child, signal_reaches_grandchildren) {
   command.signal(SIGKILL);
   EXPECT_EQ(status_of(command), 137);
   EXPECT_TRUE(comes_true([&] { return !command.group_lives(); }));
+}
+
+// With no descriptor left it cannot be looked at; nor without /proc, or behind hidepid=.
+TEST(process_group, has_not_ended_where_it_cannot_be_seen) {
+  constexpr pid_t nobodys = 4'000'000;
+  EXPECT_TRUE(has_group_ended(nobodys));
+  EXPECT_FALSE(has_group_ended(::getpgrp()));
+  const pid_t blind = ::fork();
+  if (blind == 0) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    ::_exit(has_group_ended(nobodys) ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(blind, &status, 0), blind);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(child, group_lives_while_a_grandchild_does) {

@@ -280,6 +280,12 @@ fault describe(const std::exception& e) {
             .fix = "raise it: ulimit -u, TasksMax= of a systemd unit, pids.max of a container; or lower ulimit -s",
             .exit = exit_code::defect};
   }
+  if (dynamic_cast<const cannot_print*>(&e)) {
+    return {.code = "E21",
+            .text = visible(e.what()),
+            .why = "standard output is closed or full, or nobody reads it any more",
+            .exit = exit_code::defect};
+  }
   return {.code = "E21",
           .text = visible(e.what()),
           .why = "this is a defect of holdfast, or this machine is out of something",

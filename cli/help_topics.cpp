@@ -55,7 +55,8 @@ only when the lock is given back, the command has ended by itself; the exit stat
   --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
-A process that leaves the group (setsid, a daemon) cannot be reached. With --foreground the command has no group of its
+A process that leaves the group (setsid, a daemon) cannot be reached, nor can a command that runs as another user (sudo,
+set-uid): put holdfast inside, `sudo holdfast run`. With --foreground the command has no group of its
 own, and only the command itself is ended, none of its children. If holdfast itself is killed with KILL, the
 command gets TERM from the kernel; under another holdfast, KILL. While holdfast itself is stopped (SIGSTOP, a frozen
 cgroup) it can end nothing: the lease runs out, the command goes on, and is ended when holdfast goes on. A stale token

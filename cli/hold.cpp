@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <utility>
@@ -77,6 +78,16 @@ int keep(const lease& held, signal_inbox& inbox, const settings& s, const server
   }
 }
 
+// Whoever has printed the token works on with a lock that is gone.
+void warn_of_short_hold(std::chrono::milliseconds held_for, int exit, const settings& s) {
+  constexpr std::chrono::milliseconds shortest{100};
+  if (exit != number(exit_code::ok) || held_for >= shortest || s.quiet) return;
+  say_warning(
+      {.text = fmt::format("the input was at its end: '{}' was held for {}", visible(s.name), to_text(held_for)),
+       .why = "hold keeps a lock until its input ends, and in the background, of cron and of systemd that is empty",
+       .fix = "mkfifo F; holdfast hold NAME <F & exec 3>F; and later exec 3>&-. Or holdfast run"});
+}
+
 int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
@@ -84,7 +95,9 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   auto [held, exit] = take_lock(at, s, owner_label(s, "hold"), inbox);
   if (!held) return exit;
   print(held->token().to_string() + "\n");
+  const auto began_at = lease_watch::now();
   exit = keep(*held, inbox, s, at);
+  warn_of_short_hold(lease_watch::now() - began_at, exit, s);
   if (exit == number(exit_code::lost)) return exit;
   error_detail why;
   switch (held->release(why)) {

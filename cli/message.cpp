@@ -80,7 +80,13 @@ void say(std::string_view text) { write_to_stderr(fmt::format("holdfast: {}\n", 
 bool try_say_error(const fault& what) { return try_write_to_stderr(with_colour(what, "error")); }
 bool try_say(std::string_view text) { return try_write_to_stderr(fmt::format("holdfast: {}\n", text)); }
 
-void print(std::string_view text) { write_all(STDOUT_FILENO, text); }
+void print(std::string_view text) {
+  try {
+    write_all(STDOUT_FILENO, text);
+  } catch (const std::system_error& e) {
+    throw cannot_print{e};
+  }
+}
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 

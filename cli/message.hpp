@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace holdfast::cli {
 
@@ -73,8 +74,11 @@ void say(std::string_view text);
 bool try_say_error(const fault& what);
 bool try_say(std::string_view text);
 
-// Writes to stdout, all of it. Throws std::system_error when that fails.
+// Writes to stdout, all of it. Throws cannot_print when that fails.
 void print(std::string_view text);
+struct cannot_print : std::system_error {
+  explicit cannot_print(const std::system_error& why) : std::system_error{why} {}
+};
 
 bool stderr_is_terminal();
 

@@ -80,7 +80,7 @@ constexpr std::array options{
                "give up on a server that is silent so long (5s)"},
     option_row{option::max_ttl, 0, "max-ttl", "DUR", servers,
                "the longest ttl allowed (60s); the same on every client"},
-    option_row{option::trust_synced, 0, "trust-every-write-is-synced", nullptr, takers | lookers,
+    option_row{option::trust_synced, 0, "trust-every-write-is-synced", nullptr, takers | waits | lookers,
                "grant at once after a restart or a promotion of the server"},
     option_row{option::replicas, 0, "replicas", "K", takers | bits(command::doctor),
                "a grant or a renewal counts only when K replicas have it (0)"},

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <string>
@@ -28,6 +29,15 @@ void refuse_option(const option_row& row, std::string_view value) {
   if (value.size() < 2 || value[0] != '-' || value[1] == '.' || (value[1] >= '0' && value[1] <= '9')) return;
   throw usage_error{fmt::format("{} needs a value, and '{}' stands in its place", spelt(row), visible(value)),
                     "was a variable empty?"};
+}
+
+// Of a text, which may begin with a dash: what an option looks like.
+const char* text_value(const option_row& row, const char* value) {
+  const std::string_view text{value};
+  const bool is_letter = text.size() >= 2 && text[0] == '-' && std::isalpha(static_cast<unsigned char>(text[1])) != 0;
+  const bool is_option = is_letter || (text.size() > 2 && text.starts_with("--"));
+  if (is_option) refuse_option(row, text);
+  return value;
 }
 
 milliseconds duration_value(const option_row& row, const char* value) {
@@ -91,13 +101,17 @@ const char* named_value(const option_row& row, const char* value) {
 }
 
 // flock's -u takes no value and unlocks. The value is not shown: it may be what a password in a URI was torn from.
-void check_uri(std::string_view value) {
+void check_uri(const option_row& row, std::string_view value) {
   if (value.starts_with('/') || value.starts_with('.'))
-    throw usage_error{"--uri: a path is no server, and a lock needs no file: its name is any word",
+    throw usage_error{spelt(row) + ": a path is no server, and a lock needs no file: its name is any word",
                       "a socket is redis+unix:///PATH, our own server local:/DIRECTORY; flock's -u is holdfast break"};
   if (value.find(':') == value.npos)
-    throw usage_error{"--uri: a server is named by a URI, and this one has no scheme",
+    throw usage_error{spelt(row) + ": a server is named by a URI, and this one has no scheme",
                       "redis://HOST:PORT; flock's -u is holdfast break"};
+}
+
+void note_password(settings& s, const option_row& row, char* uri) {
+  if (blot_out_password(uri) && s.password_in_arguments.empty()) s.password_in_arguments = spelt(row);
 }
 
 bool apply_taking(settings& s, const option_row& row, const char* value) {
@@ -120,15 +134,15 @@ bool apply_taking(settings& s, const option_row& row, const char* value) {
     case option::no_renew: s.renews = false; return true;
     case option::min_fence: s.min_fence = token_value(row, value); return true;
     case option::max_hold: s.max_hold = duration_value(row, value); return true;
-    case option::owner: s.owner = value; return true;
-    case option::why: s.why = value; return true;
+    case option::owner: s.owner = text_value(row, value); return true;
+    case option::why: s.why = text_value(row, value); return true;
     default: return false;
   }
 }
 
 bool apply_child(settings& s, const option_row& row, const char* value) {
   switch (row.id) {
-    case option::shell_command: s.shell_command = value; return true;
+    case option::shell_command: s.shell_command = text_value(row, value); return true;
     case option::kill_after: s.kill_after = duration_value(row, value); return true;
     case option::stop_signal: s.stop_signal = signal_value(row, value); return true;
     case option::on_lost: s.when_lost = on_lost_value(row, value); return true;
@@ -149,25 +163,26 @@ void apply_rest(settings& s, const option_row& row, char* value) {
     case option::help: s.wants_help = true; break;
     case option::uri:
       s.uri = named_value(row, value);
-      check_uri(value);
-      s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
+      check_uri(row, value);
+      note_password(s, row, value);
       break;
     case option::with:
       s.with = named_value(row, value);
-      s.password_in_arguments = blot_out_password(value) || s.password_in_arguments;
+      check_uri(row, value);
+      note_password(s, row, value);
       break;
-    case option::prefix: s.prefix = value; break;
+    case option::prefix: s.prefix = text_value(row, value); break;
     case option::plain: s.plain = true; break;
-    case option::password_file: s.password_file = named_value(row, value); break;
-    case option::cacert: s.cacert = named_value(row, value); break;
-    case option::cert: s.cert = named_value(row, value); break;
-    case option::key: s.key = named_value(row, value); break;
+    case option::password_file: s.password_file = named_value(row, text_value(row, value)); break;
+    case option::cacert: s.cacert = named_value(row, text_value(row, value)); break;
+    case option::cert: s.cert = named_value(row, text_value(row, value)); break;
+    case option::key: s.key = named_value(row, text_value(row, value)); break;
     case option::server_timeout: s.server_timeout = duration_value(row, value); break;
     case option::max_ttl: s.max_ttl = duration_value(row, value); break;
     case option::trust_synced: s.trusts_synced = true; break;
     case option::replicas: s.replicas = number_value(row, value, 100); break;
     case option::replicas_timeout: s.replicas_timeout = duration_value(row, value); break;
-    case option::directory: s.directory = named_value(row, value); break;
+    case option::directory: s.directory = named_value(row, text_value(row, value)); break;
     case option::persistent: s.persistent = true; break;
     case option::reopen: s.reopen = true; break;
     case option::ready_within: s.ready_within = duration_value(row, value); break;

@@ -5,6 +5,7 @@
 #include "escape.hpp"
 #include "option_values.hpp"
 #include "suggest.hpp"
+#include "uri.hpp"
 
 #include <fmt/format.h>
 #include <getopt.h>
@@ -166,17 +167,24 @@ void check_run(const settings& s) {
         "a longer --ttl, or a shorter --kill-after"};
 }
 
+bool is_uri(std::string_view word) { return word.find("://") != word.npos; }
+
 void check_words(command which, const settings& s) {
   if (s.max_hold && *s.max_hold < s.ttl)
     throw usage_error{fmt::format("--max-hold {} is shorter than --ttl {}", to_text(*s.max_hold), to_text(s.ttl)),
                       "a longer --max-hold, or a shorter --ttl"};
+  if (s.replicas_timeout && s.replicas == 0)
+    throw usage_error{"--replicas-timeout says nothing without --replicas", "--replicas 1, say"};
   if (takes_name(which) && which != command::ls && s.name.empty())
     throw usage_error{fmt::format("{} needs a lock's name", word_of(which)),
                       fmt::format("holdfast help {}", word_of(which))};
   if (which == command::run) return check_run(s);
   if (which != command::local && which != command::lab && which != command::quorum && !s.words.empty())
-    throw usage_error{fmt::format("'{}' is one word too many for {}", visible(s.words.front()), word_of(which)),
-                      which == command::hold ? "hold runs nothing; to run a command: holdfast run" : ""};
+    throw usage_error{
+        fmt::format("'{}' is one word too many for {}", visible(without_credentials(s.words.front())), word_of(which)),
+        is_uri(s.words.front())  ? "a server is named by --uri"
+        : which == command::hold ? "hold runs nothing; to run a command: holdfast run"
+                                 : ""};
   if (which == command::break_lock && !s.token)
     throw usage_error{"break needs --token, so that it ends the hold that you saw and no newer one",
                       fmt::format("holdfast show {}", shell_quoted(visible(s.name)))};
@@ -210,7 +218,7 @@ command parse_command(std::string_view word) {
   for (const auto later : {"top", "serve", "bench", "man", "completion"})
     if (word == later) throw usage_error{fmt::format("'{}' is not there yet; a later release brings it", word)};
   const auto near = nearest(word, words);
-  throw usage_error{near.empty() ? fmt::format("unknown command '{}'", visible(word))
+  throw usage_error{near.empty() ? fmt::format("unknown command '{}'", visible(without_credentials(word)))
                                  : fmt::format("unknown command '{}' \u2014 did you mean '{}'?", visible(word), near),
                     near.empty() ? "holdfast help" : ""};
 }

@@ -148,7 +148,7 @@ struct settings {
   bool wants_help = false;
 
   std::optional<std::string> uri{};
-  bool password_in_arguments = false;
+  std::string password_in_arguments{};  // Of which option.
   std::optional<std::string> prefix{};
   bool plain = false;
   std::string password_file{};

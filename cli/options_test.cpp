@@ -112,6 +112,20 @@ TEST(options, replicas_are_a_number_and_a_duration) {
   EXPECT_EQ(parse({"run", "x", "true"}).replicas, 0);
 }
 
+// `--prefix $P -n` with an empty P: taken as it stands it would lock names that nobody else has.
+TEST(options, one_in_the_place_of_a_text_is_refused) {
+  for (const std::string taker : {"--prefix", "--owner", "--why", "-c", "--cacert"}) {
+    EXPECT_THROW(parse({"run", taker, "-n", "x", "true"}), usage_error) << taker;
+    EXPECT_THROW(parse({"run", taker, "--json", "x", "true"}), usage_error) << taker;
+  }
+  EXPECT_THROW(parse({"lab", "single", "--directory", "--persistent"}), usage_error);
+  EXPECT_EQ(parse({"run", "--why", "- at night", "x", "true"}).why, "- at night");
+}
+
+TEST(options, time_for_no_replicas_is_refused) {
+  EXPECT_THROW(parse({"run", "--replicas-timeout", "1s", "x", "true"}), usage_error);
+}
+
 TEST(options, letters_may_stand_together) {
   const auto s = parse({"run", "-nqt3s", "x", "true"});
   EXPECT_TRUE(s.try_once && s.quiet);
@@ -141,7 +155,7 @@ TEST(options, password_in_a_uri_argument_is_blotted_out) {
   command_line line{{"run", "-u", "redis://:canary@h", "x", "true"}};
   const auto s = line.parse();
   EXPECT_EQ(s.uri, "redis://:canary@h");
-  EXPECT_TRUE(s.password_in_arguments);
+  EXPECT_EQ(s.password_in_arguments, "--uri");
   EXPECT_EQ(line.words[2], "redis://:******@h");
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -34,20 +35,29 @@ std::optional<process> parse(const std::string& stat) {
   return out;
 }
 
-// Calls `see(pid, process)` with each that lives, until it returns false.
+// Calls `see(pid, process)` with each that lives, until it returns false. True: there are no others. They may be hidden
+// (no /proc in a chroot, hidepid=, which hides process 1 as well), or there are too few descriptors to look.
 template <class See>
-void look_at_group(pid_t group, See see) {
+bool look_at_group(pid_t group, See see) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc{::opendir("/proc"), ::closedir};
-  if (!proc) return;
+  if (!proc) return false;
+  bool is_all = true;
+  bool is_first_there = false;
   while (const dirent* entry = ::readdir(proc.get())) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    is_first_there = is_first_there || std::string_view{entry->d_name} == "1";
+    errno = 0;
     std::ifstream file{fmt::format("/proc/{}/stat", entry->d_name)};
     std::string stat;
-    if (!std::getline(file, stat)) continue;
+    if (!std::getline(file, stat)) {
+      is_all = is_all && (errno == ENOENT || errno == ESRCH);  // It has just ended.
+      continue;
+    }
     const auto one = parse(stat);
     if (!one || one->group != group || one->state == 'Z' || one->state == 'X') continue;
-    if (!see(std::string_view{entry->d_name}, *one)) return;
+    if (!see(std::string_view{entry->d_name}, *one)) return false;
   }
+  return is_all && is_first_there;
 }
 
 }  // namespace
@@ -59,6 +69,10 @@ std::vector<std::string> processes_of_group(pid_t group) {
     return out.size() < 4;
   });
   return out;
+}
+
+bool has_group_ended(pid_t group) {
+  return look_at_group(group, [](std::string_view, const process&) { return false; });
 }
 
 bool is_group_stopped(pid_t group) {

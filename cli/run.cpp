@@ -6,6 +6,7 @@
 #include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
+#include "lease_watch.hpp"
 #include "loss_text.hpp"
 #include "message.hpp"
 #include "server.hpp"
@@ -95,6 +96,23 @@ int release(lease& held, const settings& s, const server& at, const ending& end,
   return end.exit;
 }
 
+// We were stopped between the grant and here, say.
+ending lost_before_start(const lease& held, const settings& s, const server& at) {
+  const auto reason = held.lost_reason();
+  auto what =
+      explain_loss(held, {held.remaining(), reason ? reason : errc::lease_expired, {}, {}}, s, at.locks.endpoint());
+  what.text += "; the command was not started";
+  return {.exit = number(exit_code::lost), .is_told = true, .untold = what};
+}
+
+// An exception must not give the lock back while the command runs.
+struct kill_if_left {
+  child& command;
+  ~kill_if_left() {
+    if (command.failure() == 0 && !command.reap()) command.signal(SIGKILL);
+  }
+};
+
 int run_under_lock(const settings& s, client_options options, signal_inbox& inbox) {
   server at = open_server(s, std::move(options), inbox);
   const auto entry = entry_of(at, s);
@@ -111,10 +129,13 @@ int run_under_lock(const settings& s, client_options options, signal_inbox& inbo
       .own_group = !s.foreground};
   // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
   if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
+  lease_watch watch{*held};
+  if (!held->valid()) return release(*held, s, at, lost_before_start(*held, s, at), inbox);
   child command{plan};
+  const kill_if_left not_without_the_lock{command};
   if (command.failure() != 0) return release(*held, s, at, answer_not_started(command, words.front()), inbox);
 
-  const auto end = supervise(*held, command, inbox, s, at);
+  const auto end = supervise(*held, watch, command, inbox, s, at);
   const bool has_terminal = command.take_terminal();
   if (command.had_terminal()) inbox.missed(end.exit - 128, has_terminal);
   if (!end.was_stopped) return release(*held, s, at, end, inbox);

@@ -77,8 +77,9 @@ client_options options_of(const settings& s) {
 }
 
 std::optional<std::string_view> named_server(const settings& s) {
-  if (s.password_in_arguments && !s.quiet)
-    say_warning({.text = "the password in --uri could be read by everybody on this machine (ps)",
+  if (!s.password_in_arguments.empty() && !s.quiet)
+    say_warning({.text = fmt::format("the password in {} could be read by everybody on this machine (ps)",
+                                     s.password_in_arguments),
                  .fix = "HOLDFAST_URI, REDISCLI_AUTH or --password-file"});
   if (s.uri) return *s.uri;
   const auto named = variable_if_set("HOLDFAST_URI");

@@ -4,7 +4,6 @@
 #include "duration.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
-#include "lease_watch.hpp"
 #include "loss_policy.hpp"
 #include "loss_text.hpp"
 #include "message.hpp"
@@ -38,13 +37,14 @@ constexpr milliseconds was_suspended{0};
 
 class supervision {
 public:
-  supervision(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at)
+  supervision(const lease& held, lease_watch& watch, child& command, signal_inbox& inbox, const settings& s,
+              const server& at)
       : held_{held},
         command_{command},
         inbox_{inbox},
         settings_{s},
         at_{at},
-        watch_{held},
+        watch_{watch},
         policy_{s.ttl, s.kill_after, s.when_lost},
         began_at_{lease_watch::now()} {}
 
@@ -88,21 +88,30 @@ private:
     if (step.what != loss_policy::act::none) group_look_ = first_group_look;
     switch (step.what) {
       case loss_policy::act::none: break;
-      case loss_policy::act::stop:
-        command_.signal(settings_.stop_signal);
+      case loss_policy::act::stop: {
+        const bool is_heard = command_.signal(settings_.stop_signal);
         command_.signal(SIGCONT);  // A suspended command hears nothing else.
         tell_loss(remaining, reason,
-                  fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
-                              signal_name(settings_.stop_signal), to_text(step.look_again_in)));
+                  is_heard ? fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
+                                         signal_name(settings_.stop_signal), to_text(step.look_again_in))
+                           : out_of_reach());
         break;
-      case loss_policy::act::kill:
-        command_.signal(SIGKILL);
-        tell_loss(remaining, reason, fmt::format("killing pid {}", command_.pid()));
+      }
+      case loss_policy::act::kill: {
+        const bool is_heard = command_.signal(SIGKILL);
+        tell_loss(remaining, reason, is_heard ? fmt::format("killing pid {}", command_.pid()) : out_of_reach());
         break;
+      }
       case loss_policy::act::warn:
         tell_loss(remaining, reason, fmt::format("pid {} runs on without it (--on-lost warn)", command_.pid()));
     }
     return step.look_again_in;
+  }
+
+  // What a set-uid program made of it.
+  std::string out_of_reach() const {
+    return fmt::format("pid {} cannot be stopped: it runs as another user; put holdfast inside, sudo holdfast run ..",
+                       command_.pid());
   }
 
   static std::string signal_name(int number) {
@@ -144,7 +153,10 @@ private:
         return;
       default: break;
     }
-    if (!has_it_already(signal)) command_.signal(signal.number);
+    const bool is_heard = has_it_already(signal) || command_.signal(signal.number);
+    if (!is_heard && !std::exchange(is_out_of_reach_told_, true)) {
+      try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
+    }
     if (!wakes(signal.number)) return;
     standstill_.cancel();
     command_.signal(SIGCONT);
@@ -233,7 +245,7 @@ private:
   signal_inbox& inbox_;
   const settings& settings_;
   const server& at_;
-  lease_watch watch_;
+  lease_watch& watch_;
   loss_policy policy_;
   standstill standstill_{};
   const milliseconds began_at_;
@@ -242,12 +254,14 @@ private:
   bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;
+  bool is_out_of_reach_told_ = false;
 };
 
 }  // namespace
 
-ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at) {
-  return supervision{held, command, inbox, s, at}.run();
+ending supervise(const lease& held, lease_watch& watch, child& command, signal_inbox& inbox, const settings& s,
+                 const server& at) {
+  return supervision{held, watch, command, inbox, s, at}.run();
 }
 
 }  // namespace holdfast::cli

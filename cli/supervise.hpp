@@ -3,6 +3,7 @@
 #pragma once
 
 #include "child.hpp"
+#include "lease_watch.hpp"
 #include "message.hpp"
 #include "options.hpp"
 #include "server.hpp"
@@ -24,7 +25,9 @@ struct ending {
   std::optional<fault> leftovers{};  // A warning.
 };
 
-// Returns when the command has ended (and with --wait-group or after a loss its group too). `at` is for messages.
-ending supervise(const lease& held, child& command, signal_inbox& inbox, const settings& s, const server& at);
+// Returns when the command has ended (and with --wait-group or after a loss its group too). `watch`: of that lease,
+// made before the command was started, since that may fail. `at` is for messages.
+ending supervise(const lease& held, lease_watch& watch, child& command, signal_inbox& inbox, const settings& s,
+                 const server& at);
 
 }  // namespace holdfast::cli

@@ -188,7 +188,8 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
   }
   const int came = canceller.finish();
   if (came != 0) {
-    if (held) held->release();
+    error_detail why;
+    if (held && held->release(why) == release_outcome::unknown && !s.quiet) warn_of_unknown_release(s, why);
     return {{}, 128 + came};
   }
   if (!held) {

@@ -8,12 +8,14 @@
 #include "message.hpp"
 #include "self_wait.hpp"
 #include "server.hpp"
+#include "signals.hpp"
 #include "subcommands.hpp"
 #include "take.hpp"
 
 #include <holdfast/error.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -64,21 +66,22 @@ server open_for(const settings& s) {
   return open_server(bounded);
 }
 
-// Later looks have what is left of the time, and no more words about what went wrong than its code.
-lock_info look_again_at(server& at, const settings& s, clock::time_point give_up_at) {
+// Later looks have what is left of the time, and no more words about what went wrong than its code. Where that was too
+// little for an answer, what was `seen` before is what there is to say.
+lock_info look_again_at(server& at, const settings& s, clock::time_point give_up_at, lock_info seen) {
   if (!is_bounded(s)) return at.locks.inspect(s.name);
   const auto began_at = clock::now();
   std::error_code ec;
-  auto info = at.locks.inspect(s.name, std::max(last_look, std::chrono::ceil<milliseconds>(give_up_at - began_at)), ec);
+  const auto left = std::chrono::ceil<milliseconds>(give_up_at - began_at);
+  auto info = at.locks.inspect(s.name, std::max(last_look, left), ec);
   if (info) return *std::move(info);
+  const bool is_silence = ec == errc::reply_lost || ec == errc::server_silent;
+  if (is_silence && left <= last_look) return seen;
   throw error{ec,
               {.endpoint = at.locks.endpoint(), .elapsed = std::chrono::ceil<milliseconds>(clock::now() - began_at)}};
 }
 
-}  // namespace
-
-int wait_command(const settings& s) {
-  check_wait(s);
+int wait_until_free(const settings& s) {
   server at = open_for(s);
   const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
   auto info = at.locks.inspect(s.name);
@@ -95,8 +98,18 @@ int wait_command(const settings& s) {
     const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
     if (is_whole && is_held_above(at, s, info)) return refuse_self_deadlock(s);
     std::this_thread::sleep_for(until_next_look(info, give_up_at));
-    info = look_again_at(at, s, give_up_at);
+    info = look_again_at(at, s, give_up_at, std::move(info));
   }
+}
+
+}  // namespace
+
+int wait_command(const settings& s) {
+  check_wait(s);
+  if (::getpid() != 1) return wait_until_free(s);
+  // Alone in its container: there nothing ends who does not handle it.
+  signal_inbox inbox;
+  return while_signals_end_us(inbox, [&] { return wait_until_free(s); });
 }
 
 }  // namespace holdfast::cli

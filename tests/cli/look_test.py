@@ -283,6 +283,13 @@ class Break(CommandTest):
         self.assertIn("free when its ttl is over", broken(second))
         self.assertIn("free now", broken(second, "--now"))
 
+    def test_says_that_it_is_the_next_ones_where_somebody_waits(self):
+        holder = self.hold("--ttl", "60s")
+        self.start("run", self.lock, "--", "sleep", "60")
+        self.wait_for_a_waiter()
+        broken = self.finish("break", "--now", "--token", str(holder.token), self.lock)
+        self.assertIn("it is the next one's", broken.out)
+
     def test_names_a_person_as_run_does(self):
         person = {"LOGNAME": "ann", "USER": "bob"}
         holder = self.start("hold", self.lock, stdin=subprocess.PIPE, **person)

@@ -176,6 +176,13 @@ class Status(CommandTest):
         self.assertEqual(self.with_closed(0, "hold", self.lock).status, 0)
         self.assertEqual(self.with_closed(2, "check", self.lock).status, 0)
 
+    def test_is_0_and_says_so_when_hold_has_no_input_to_hold_it_by(self):
+        """`hold NAME &` in a script: whoever has the token would work on without the lock."""
+        held = self.finish("hold", self.lock, stdin=subprocess.DEVNULL)
+        self.assertEqual(held.status, 0)
+        self.assertIn(f"warning: the input was at its end: '{self.lock}' was held for ", held.err)
+        self.assertEqual(self.finish("hold", "-q", self.lock, stdin=subprocess.DEVNULL).err, "")
+
     def test_is_that_of_the_error_when_its_document_has_no_place(self):
         dead = {"HOLDFAST_URI": f"redis+unix://{self.path('nobody')}"}
         for words, environment, code, exit in ((("show", "--json", self.lock), dead, "E01", 69),

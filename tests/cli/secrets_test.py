@@ -35,6 +35,13 @@ class Password(CommandTest):
         self.assertIn(f"HOLDFAST_URI={self.server.uri}\0", environment)
         self.assertNotIn(CANARY, running.err)
 
+    def test_of_a_uri_where_no_word_belongs_is_not_in_the_complaint(self):
+        for words in (["doctor", self.with_password], ["init", self.with_password], [self.with_password]):
+            with self.subTest(words=words[:-1]):
+                refused = self.finish(*words)
+                self.assertEqual(refused.status, 64, refused.err)
+                self.assertNotIn(CANARY, refused.err)
+
     def test_of_redis_cli_is_used_and_not_passed_on(self):
         running, environment = self.start_and_look(REDISCLI_AUTH=CANARY)
         self.assertNotIn("REDISCLI_AUTH", environment)
