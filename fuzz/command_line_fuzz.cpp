@@ -108,7 +108,7 @@ void check_options(std::string_view text) {
   require(!s.conflict_exit || (*s.conflict_exit >= 0 && *s.conflict_exit <= 255));
   const auto password = s.uri ? cli::find_password(*s.uri) : std::nullopt;
   // Also of a URI that a later one takes the place of; and nothing but a password is blotted out.
-  require(s.password_in_arguments || (!password && first.words == words));
+  require(!s.password_in_arguments.empty() || (!password && first.words == words));
   if (password &&
       s.uri->substr(password->begin, password->end - password->begin).find_first_not_of('*') != s.uri->npos) {
     const auto has_uri = [&](const std::string& word) { return word.find(*s.uri) != word.npos; };

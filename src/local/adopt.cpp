@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -123,8 +124,9 @@ void adopt_directory(const std::string& directory, uid_t user) {
   if (!S_ISDIR(seen.st_mode)) refuse(directory);
   bool is_all_its = seen.st_uid == user;
   for (const auto& name : entries_of(directory)) {
-    const auto file = looked_at(directory + "/" + name);
-    if (!is_plain(file)) refuse(directory + "/" + name);
+    const auto path = fmt::format("{}/{}", directory, name);
+    const auto file = looked_at(path);
+    if (!is_plain(file)) refuse(path);
     is_all_its = is_all_its && file.st_uid == user;
   }
   if (is_all_its) return;
@@ -132,7 +134,9 @@ void adopt_directory(const std::string& directory, uid_t user) {
   fs::remove_all(made, ec);
   fs::remove_all(old, ec);
   if (::mkdir(made.c_str(), 0770) != 0) fail_to_adopt(made, errno);
-  for (const auto& name : entries_of(directory)) copy(directory + "/" + name, made + "/" + name, user);
+  for (const auto& name : entries_of(directory)) {
+    copy(fmt::format("{}/{}", directory, name), fmt::format("{}/{}", made, name), user);
+  }
   if (user != ::geteuid() && ::lchown(made.c_str(), user, static_cast<gid_t>(-1)) != 0) fail_to_adopt(made, errno);
   put_in_place(directory, old);
   put_in_place(made, directory);
