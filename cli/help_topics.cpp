@@ -55,9 +55,9 @@ only when the lock is given back, the command has ended by itself; the exit stat
   --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
-A process that leaves the group (setsid, a daemon) cannot be reached, nor can a command that runs as another user (sudo,
-set-uid): put holdfast inside, `sudo holdfast run`. With --foreground the command has no group of its
-own, and only the command itself is ended, none of its children. If holdfast itself is killed with KILL, the
+A process that leaves the group (setsid, a daemon) cannot be reached, nor can one that becomes another user (sudo):
+put holdfast inside, `sudo holdfast run`. With --foreground the command has no group of its own, and only the command
+itself is ended, none of its children. If holdfast itself is killed with KILL, the
 command gets TERM from the kernel; under another holdfast, KILL. While holdfast itself is stopped (SIGSTOP, a frozen
 cgroup) it can end nothing: the lease runs out, the command goes on, and is ended when holdfast goes on. A stale token
 (HOLDFAST_TOKEN) that is refused where the command writes is what helps then.
@@ -144,8 +144,9 @@ constexpr std::array codes{
               "blindly; the message says for how long the lock may be left taken. Exit status 69.\n"},
     help_text{
         "E21",
-        "a defect of holdfast, or this machine is out of memory, descriptors, threads or processes.\nPlease report "
-        "it, unless the message names a limit to raise. Exit status 70.\n"},
+        "a defect of holdfast, or this machine is out of memory, descriptors, threads or processes, "
+        "or its answer\ncould not be printed. Please report it, unless the message names a limit to raise, or standard "
+        "output.\nExit status 70.\n"},
     help_text{"E22",
               "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
               "`holdfast show NAME` says which it has. Exit status 78.\n"},

@@ -108,7 +108,7 @@ private:
     return step.look_again_in;
   }
 
-  // What a set-uid program made of it.
+  // It has become somebody else, by sudo, say.
   std::string out_of_reach() const {
     return fmt::format("pid {} cannot be stopped: it runs as another user; put holdfast inside, sudo holdfast run ..",
                        command_.pid());

@@ -10,7 +10,7 @@ function(holdfast_set_up target)
   if(HOLDFAST_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  # What script/check alone builds is compiled eight files at a time, in a third of the time. Then one file's names are
+  # What script/check alone builds is compiled eight files at a time, in half the time. Then one file's names are
   # there in the next one, which is no fault of either.
   if(CMAKE_UNITY_BUILD)
     target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

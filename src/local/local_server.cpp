@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
