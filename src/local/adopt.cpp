@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/adopt.hpp"
 
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
 
 #include <dirent.h>
@@ -26,25 +27,10 @@ namespace fs = std::filesystem;
 
 constexpr mode_t file_mode = 0660;
 
-class descriptor {
-public:
-  explicit descriptor(int fd) : fd_{fd} {}
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  int get() const { return fd_; }
-
-private:
-  int fd_;
-};
-
 [[noreturn]] void refuse(const std::string& path) {
   fail(path,
        "It is no plain file of a server's, and redis-server would follow where it leads. Somebody of the directory's "
-       "group "
-       "has put it there: look at it, and remove it.");
+       "group has put it there: look at it, and remove it.");
 }
 
 [[noreturn]] void fail_to_adopt(const std::string& path, int error_number) {
@@ -78,12 +64,12 @@ std::vector<std::string> entries_of(const std::string& directory) {
 
 void copy(const std::string& from, const std::string& to, uid_t user) {
   const descriptor in{::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
-  if (in.get() < 0) fail_to_adopt(from, errno);
+  if (!in.is_open()) fail_to_adopt(from, errno);
   struct stat seen {};
   if (::fstat(in.get(), &seen) != 0) fail_to_adopt(from, errno);
   if (!is_plain(seen)) refuse(from);
   const descriptor out{::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file_mode)};
-  if (out.get() < 0) fail_to_adopt(to, errno);
+  if (!out.is_open()) fail_to_adopt(to, errno);
   for (off_t left = seen.st_size; left > 0;) {
     const auto sent = ::sendfile(out.get(), in.get(), nullptr, static_cast<std::size_t>(left));
     if (sent < 0 && errno == EINTR) continue;

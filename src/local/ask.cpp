@@ -2,6 +2,7 @@
 #include "local/ask.hpp"
 
 #include "local/clock.hpp"
+#include "local/descriptor.hpp"
 #include "resp/reader.hpp"
 #include "resp/writer.hpp"
 
@@ -22,19 +23,15 @@ namespace {
 
 class connection {
 public:
-  explicit connection(int port) : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
+  explicit connection(int port) : socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    is_good_ = fd_ >= 0 && (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
-                            errno == EINPROGRESS);
+    is_good_ = socket_.is_open() &&
+               (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+                errno == EINPROGRESS);
   }
-  ~connection() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
 
   bool is_good() const { return is_good_; }
 
@@ -42,7 +39,7 @@ public:
   bool wait_for(short event, time_point give_up_at) const {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now()).count();
-      pollfd waiting{fd_, event, 0};
+      pollfd waiting{socket_.get(), event, 0};
       const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<long long>(left, 0, 60'000)));
       if (ready >= 0 || errno != EINTR) return ready > 0;
     }
@@ -51,7 +48,7 @@ public:
   bool send(std::string_view bytes, time_point give_up_at) const {
     while (!bytes.empty()) {
       if (!wait_for(POLLOUT, give_up_at)) return false;
-      const auto count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const auto count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count < 0) return false;  // Also when the connection was refused.
       bytes.remove_prefix(static_cast<std::size_t>(count));
@@ -63,7 +60,7 @@ public:
     resp::reader reader;
     std::array<char, 16'384> bytes;
     while (wait_for(POLLIN, give_up_at)) {
-      const auto count = ::recv(fd_, bytes.data(), bytes.size(), 0);
+      const auto count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count <= 0) break;
       reader.feed({bytes.data(), static_cast<std::size_t>(count)});
@@ -74,7 +71,7 @@ public:
   }
 
 private:
-  int fd_;
+  descriptor socket_;
   bool is_good_ = false;
 };
 

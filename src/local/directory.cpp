@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/directory.hpp"
 
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
 
 #include <fcntl.h>
@@ -25,13 +26,6 @@ namespace holdfast::local {
 namespace {
 
 constexpr unsigned long fuse_magic = 0x65735546;
-
-struct closer {
-  int fd;
-  ~closer() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 std::string default_directory() { return "/var/tmp/holdfast-" + std::to_string(::geteuid()); }
 
@@ -124,19 +118,19 @@ place look(std::string_view argument) {
   where.directory = path_of(argument);
   check_length(where);
   if (argument.empty() && where.directory == default_directory()) check_is_the_machines(where.directory);
-  const closer directory{::open(where.directory.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
-  if (directory.fd < 0) {
+  const descriptor directory{::open(where.directory.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+  if (!directory.is_open()) {
     if (errno == ENOENT) return where;
     fail_with_errno(where.directory, "It cannot be opened.", errno);
   }
   struct stat seen {};
-  if (::fstat(directory.fd, &seen) != 0) fail_with_errno(where.directory, "It cannot be examined.", errno);
+  if (::fstat(directory.get(), &seen) != 0) fail_with_errno(where.directory, "It cannot be examined.", errno);
   if (S_ISLNK(seen.st_mode)) {
     fail(where.directory, "It is a symbolic link, which somebody could turn; name the directory itself.");
   }
   if (!S_ISDIR(seen.st_mode)) fail(where.directory, "It is not a directory.");
   struct statfs file_system {};
-  if (::fstatfs(directory.fd, &file_system) != 0) fail_with_errno(where.directory, "It cannot be examined.", errno);
+  if (::fstatfs(directory.get(), &file_system) != 0) fail_with_errno(where.directory, "It cannot be examined.", errno);
   const auto magic = static_cast<unsigned long>(file_system.f_type) & 0xFFFFFFFFul;
   if (is_network_file_system(magic, magic == fuse_magic ? mount_type(seen.st_dev) : "")) {
     fail(where.directory,

@@ -5,6 +5,7 @@
 #include "local/directory.hpp"
 #include "local/failure.hpp"
 #include "local/process.hpp"
+#include "local/whole_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -106,15 +107,7 @@ std::optional<lab_place> find_lab_place(std::string_view directory) {
 }
 
 void save(const lab_place& place, const lab_record& lab) {
-  const auto fresh = place.fresh_record_file();
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) fail_with_errno(fresh, "The record of the lab cannot be written.", errno);
-  const auto text = to_text(lab);
-  const bool is_written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error_number = errno;
-  ::close(fd);
-  if (!is_written || ::rename(fresh.c_str(), place.record_file().c_str()) != 0)
-    fail_with_errno(fresh, "The record of the lab cannot be written.", is_written ? errno : error_number);
+  write_whole_file(place.record_file(), to_text(lab), 0600, "The record of the lab cannot be written.");
 }
 
 std::optional<lab_record> load(const lab_place& place) {

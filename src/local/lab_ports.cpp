@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/lab_ports.hpp"
 
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
 #include "local/lab_record.hpp"
 
@@ -21,18 +22,16 @@ constexpr int lowest = 10'000;
 constexpr int width = 10'000;
 
 bool is_free(int port) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) fail_with_errno("127.0.0.1", "No socket can be made.", errno);
+  const descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (!socket.is_open()) fail_with_errno("127.0.0.1", "No socket can be made.", errno);
   const int on = 1;  // As redis-server sets it: a connection that has just ended is in nobody's way.
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool is_bound = ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  const bool is_ours = is_bound && ::listen(fd, 1) == 0;
-  ::close(fd);
-  return is_ours;
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         ::listen(socket.get(), 1) == 0;
 }
 
 int random_port() {

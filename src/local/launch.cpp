@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/launch.hpp"
 
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
 #include "local/server_lock.hpp"
 
@@ -195,20 +196,16 @@ int launch(const daemon_plan& plan) {
   what.environment = {what.path_variable.data(), nullptr};
   what.umask_bits = plan.shared ? 0007 : 0077;
   const mode_t mode = plan.shared ? 0660 : 0600;
-  what.null_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  what.log_fd = ::open(plan.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode);
-  if (what.log_fd < 0 || what.null_fd < 0) {
-    const int error_number = errno;
-    if (what.null_fd >= 0) ::close(what.null_fd);
-    if (what.log_fd >= 0) ::close(what.log_fd);
-    fail_with_errno(plan.log_file, "The server's log cannot be opened.", error_number);
-  }
-  ::fchmod(what.log_fd, mode);
+  const descriptor null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  if (!null.is_open()) fail_with_errno("/dev/null", "It cannot be opened.", errno);
+  const descriptor log{::open(plan.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode)};
+  if (!log.is_open()) fail_with_errno(plan.log_file, "The server's log cannot be opened.", errno);
+  ::fchmod(log.get(), mode);
+  what.null_fd = null.get();
+  what.log_fd = log.get();
   what.run_as = plan.run_as;
   if (!plan.locked_directory.empty()) what.locked_directory = plan.locked_directory.c_str();
   const auto result = start_daemon(what);
-  ::close(what.log_fd);
-  ::close(what.null_fd);
   if (result.is_of_lock && result.error_number == EWOULDBLOCK) throw directory_taken{};
   if (result.is_of_lock && result.error_number != 0)
     fail_with_errno(plan.locked_directory, "No server is run in it: it cannot be locked.", result.error_number);

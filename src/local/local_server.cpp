@@ -5,6 +5,7 @@
 #include "base/time.hpp"
 #include "local/adopt.hpp"
 #include "local/clock.hpp"
+#include "local/descriptor.hpp"
 #include "local/directory.hpp"
 #include "local/directory_lock.hpp"
 #include "local/failure.hpp"
@@ -83,9 +84,8 @@ bool is_passing(presence what) {
 void put_placeholder(const place& where) {
   const auto path = where.socket();
   ::unlink(path.c_str());  // Of a server that died.
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, where.file_mode());
-  if (fd < 0) fail_with_errno(path, "Its socket cannot be made.", errno);
-  ::close(fd);
+  const descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, where.file_mode())};
+  if (!file.is_open()) fail_with_errno(path, "Its socket cannot be made.", errno);
 }
 
 bool take_placeholder(const place& where) {

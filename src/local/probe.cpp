@@ -2,6 +2,7 @@
 #include "local/probe.hpp"
 
 #include "local/clock.hpp"
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
 
 #include <poll.h>
@@ -21,22 +22,18 @@ namespace {
 
 class connection {
 public:
-  explicit connection(const std::string& path) : fd_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
+  explicit connection(const std::string& path)
+      : socket_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (fd_ < 0) fail_with_errno(path, "It cannot be asked, for want of a socket (ulimit -n).", errno);
+    if (!socket_.is_open()) fail_with_errno(path, "It cannot be asked, for want of a socket (ulimit -n).", errno);
     if (path.size() >= sizeof address.sun_path) {
       error_ = ENAMETOOLONG;
       return;
     }
     std::memcpy(address.sun_path, path.data(), path.size());
-    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) error_ = errno;
+    if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) error_ = errno;
   }
-  ~connection() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  connection(const connection&) = delete;
-  connection& operator=(const connection&) = delete;
 
   int error() const { return error_; }
 
@@ -44,24 +41,24 @@ public:
   int peer_pid() const {
     ucred peer{};
     socklen_t size = sizeof peer;
-    return ::getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+    return ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
   }
 
   // Whether it was heard the answer says.
   void send(std::string_view bytes) {
-    [[maybe_unused]] const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    [[maybe_unused]] const auto sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 
   // One line without its CRLF; false at the deadline. Empty and true: the peer closed.
   bool receive_line(time_point give_up_at, std::string& line) {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now()).count();
-      pollfd waiting{fd_, POLLIN, 0};
+      pollfd waiting{socket_.get(), POLLIN, 0};
       const int ready = ::poll(&waiting, 1, static_cast<int>(std::clamp<long long>(left, 0, 60'000)));
       if (ready < 0 && errno == EINTR) continue;
       if (ready <= 0) return false;
       std::array<char, 512> bytes;
-      const auto count = ::recv(fd_, bytes.data(), bytes.size(), 0);
+      const auto count = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count <= 0) return true;
       line.append(bytes.data(), static_cast<std::size_t>(count));
@@ -73,7 +70,7 @@ public:
   }
 
 private:
-  int fd_;
+  descriptor socket_;
   int error_ = 0;
 };
 

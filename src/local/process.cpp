@@ -37,16 +37,13 @@ std::string name_of(int pid) { return "process " + std::to_string(pid); }
 
 // A short file of /proc; nullopt with errno if it cannot be read.
 std::optional<std::string> text_of(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
+  const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file.is_open()) return std::nullopt;
   std::string text;
   std::array<char, 1024> bytes;
   ssize_t count = 0;
-  while ((count = ::read(fd, bytes.data(), bytes.size())) > 0 || (count < 0 && errno == EINTR))
+  while ((count = ::read(file.get(), bytes.data(), bytes.size())) > 0 || (count < 0 && errno == EINTR))
     text.append(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  const int error_number = errno;
-  ::close(fd);
-  errno = error_number;
   return count == 0 ? std::optional{std::move(text)} : std::nullopt;
 }
 
@@ -112,8 +109,8 @@ void check_that_processes_can_be_watched() {
   if (started_at(ours) == 0) fail_to_see(name_of(ours), "/proc", ENOENT);
 }
 
-process_handle::process_handle(int pid) : fd_{pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1} {
-  if (fd_ >= 0) return;
+process_handle::process_handle(int pid) : process_{pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1} {
+  if (process_.is_open()) return;
   if (pid <= 0) fail_to_see(name_of(pid), "its number, which is of another container", ESRCH);
   if (errno != ESRCH) fail_to_see(name_of(pid), "pidfd_open(2)", errno);
 }
@@ -121,23 +118,19 @@ process_handle::process_handle(int pid) : fd_{pid > 0 ? static_cast<int>(::sysca
 // First the descriptor, then the question: if the process that is there now is the one that we mean, it was there a
 // moment ago too.
 process_handle::process_handle(int pid, std::uint64_t started) : process_handle{pid} {
-  if (fd_ < 0) return;
+  if (!process_.is_open()) return;
   const auto seen = started_at(pid);
   if (seen != 0 && seen == started) return;
   if (seen == 0 && running()) fail_to_see(name_of(pid), "/proc", ENOENT);
-  ::close(std::exchange(fd_, -1));
-}
-
-process_handle::~process_handle() {
-  if (fd_ >= 0) ::close(fd_);
+  process_.close();
 }
 
 bool process_handle::ended_within(std::chrono::milliseconds time) const {
-  if (fd_ < 0) return true;
+  if (!process_.is_open()) return true;
   const auto give_up_at = boottime_now() + time;
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now()).count();
-    pollfd watched{fd_, POLLIN, 0};
+    pollfd watched{process_.get(), POLLIN, 0};
     const int ended = ::poll(&watched, 1, static_cast<int>(std::clamp<long long>(left, 0, 60'000)));
     if (ended > 0) return true;
     if (ended < 0 && errno != EINTR) fail_to_see("a process", "poll(2)", errno);
@@ -148,7 +141,7 @@ bool process_handle::ended_within(std::chrono::milliseconds time) const {
 bool process_handle::signal(int number) const {
   // A zombie takes signals too, and nothing comes of them.
   if (!running()) return false;
-  if (::syscall(SYS_pidfd_send_signal, fd_, number, nullptr, 0) == 0) return true;
+  if (::syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0) == 0) return true;
   if (errno == ESRCH) return false;
   fail_with_errno("signal " + std::to_string(number), "It cannot be sent to a process of ours.", errno);
 }

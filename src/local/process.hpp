@@ -4,6 +4,8 @@
 // errc::local_server then.
 #pragma once
 
+#include "local/descriptor.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -41,12 +43,6 @@ public:
   // As good as ended.
   static process_handle none() { return {}; }
 
-  ~process_handle();
-  process_handle(process_handle&& other) noexcept : fd_{other.fd_} { other.fd_ = -1; }
-  process_handle(const process_handle&) = delete;
-  process_handle& operator=(const process_handle&) = delete;
-  process_handle& operator=(process_handle&&) = delete;
-
   // A zombie has ended.
   bool ended_within(std::chrono::milliseconds time) const;
   bool running() const { return !ended_within(std::chrono::milliseconds{0}); }
@@ -57,7 +53,7 @@ public:
 private:
   process_handle() = default;
 
-  int fd_ = -1;
+  descriptor process_;
 };
 
 }  // namespace holdfast::local

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/starts.hpp"
 
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
 #include "local/process.hpp"
+#include "local/whole_file.hpp"
 
 #include <holdfast/error.hpp>
 
@@ -30,17 +32,15 @@ bool is_of_another_boot(const std::string& line, const std::string& boot) {
 // nullopt if there is none.
 std::optional<std::string> read_record(const place& where) {
   const auto path = where.starts_file();
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return std::nullopt;
-  if (fd < 0) fail_with_errno(path, "The record of its starts cannot be read.", errno);
+  const descriptor file{::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+  if (!file.is_open() && errno == ENOENT) return std::nullopt;
+  if (!file.is_open()) fail_with_errno(path, "The record of its starts cannot be read.", errno);
   std::string text;
   std::array<char, 4096> bytes;
   ssize_t count = 0;
-  while ((count = ::read(fd, bytes.data(), bytes.size())) > 0)
+  while ((count = ::read(file.get(), bytes.data(), bytes.size())) > 0)
     text.append(bytes.data(), static_cast<std::size_t>(count));
-  const int error_number = errno;
-  ::close(fd);
-  if (count < 0) fail_with_errno(path, "The record of its starts cannot be read.", error_number);
+  if (count < 0) fail_with_errno(path, "The record of its starts cannot be read.", errno);
   return text;
 }
 
@@ -53,24 +53,13 @@ bool has_been_used(const place& where) {
   return false;
 }
 
+void write_record(const place& where, const std::string& text) {
+  write_whole_file(where.starts_file(), text, where.file_mode(), "The record of its starts cannot be written.");
+}
+
 std::string record_so_far(const place& where) {
   if (auto text = read_record(where)) return *text;
   return has_been_used(where) ? line_of("started before this record was lost") : "";
-}
-
-// As a whole, so that no crash and no full disk leaves half of it.
-void write_record(const place& where, const std::string& text) {
-  const auto fresh = where.starts_file() + ".new";
-  ::unlink(fresh.c_str());  // In a shared directory it may be another's, whose mode is anything.
-  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, where.file_mode());
-  if (fd < 0) fail_with_errno(fresh, "The record of its starts cannot be written.", errno);
-  ::fchmod(fd, where.file_mode());  // Against our umask.
-  errno = ENOSPC;                   // For a write that is short.
-  const bool is_written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error_number = errno;
-  ::close(fd);
-  if (!is_written || ::rename(fresh.c_str(), where.starts_file().c_str()) != 0)
-    fail_with_errno(fresh, "The record of its starts cannot be written.", is_written ? errno : error_number);
 }
 
 }  // namespace
