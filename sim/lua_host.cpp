@@ -123,7 +123,12 @@ struct lua_calls {
 
   static int acl_check_cmd(lua_State* lua) {
     const char* command = lua_tostring(lua, 1);
-    lua_pushboolean(lua, command && host_of(lua).by_->permits(command));
+    const auto permits = command ? host_of(lua).by_->permits(command) : std::nullopt;
+    if (!permits) {
+      push(lua, resp::server_error{"ERR Invalid command passed to redis.acl_check_cmd()"});
+      return lua_error(lua);
+    }
+    lua_pushboolean(lua, *permits);
     return 1;
   }
 };

@@ -12,6 +12,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,7 +42,8 @@ public:
   struct server {
     // Answers one command of a script; an error is raised by redis.call and returned by redis.pcall.
     std::function<resp::value(words_t words)> call;
-    std::function<bool(const std::string& command)> permits;  // redis.acl_check_cmd
+    // redis.acl_check_cmd, which raises an error for a command that there is not.
+    std::function<std::optional<bool>(const std::string& command)> permits;
   };
   resp::value run(const script& what, words_t keys, words_t args, const server& by);
 

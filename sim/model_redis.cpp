@@ -49,6 +49,7 @@ resp::value model_redis::run(words_t words, bool in_script) {
       row{"CLUSTER", -2, false, false, &model_redis::cluster},
       row{"SELECT", 2, false, false, &model_redis::select},
       row{"REPLICAOF", 3, false, false, &model_redis::replicaof},
+      row{"CONFIG", -2, false, false, &model_redis::config},
       row{"ZADD", -4, true, true, &model_redis::zadd},
       row{"ZREM", -3, false, true, &model_redis::zrem},
       row{"ZSCORE", 3, false, false, &model_redis::zscore},
@@ -68,6 +69,10 @@ resp::value model_redis::run(words_t words, bool in_script) {
   };
   const std::string name = upper(words[0]);
   if (name == "EVAL" || name == "EVALSHA") return eval(words, in_script);
+  if (renamed_away_.contains(name)) {
+    return resp::server_error{in_script ? "ERR Unknown Redis command called from script"
+                                        : "ERR unknown command '" + words[0] + "'"};
+  }
   const auto* found = std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.name == name; });
   if (found == rows.end()) {
     return resp::server_error{"ERR the model does not know the command '" + words[0] +
@@ -83,6 +88,9 @@ resp::value model_redis::run(words_t words, bool in_script) {
   }
   if (found->writes && is_replica_) {
     return resp::server_error{"READONLY You can't write against a read only replica."};
+  }
+  if (found->writes && lacks_replicas_) {
+    return resp::server_error{"NOREPLICAS Not enough good replicas to write."};
   }
   if (found->grows && memory_full_ && !script_wrote_) {
     return resp::server_error{"OOM command not allowed when used memory > 'maxmemory'."};
@@ -325,6 +333,15 @@ resp::value model_redis::replicaof(words_t words) {
   return resp::status{"OK"};
 }
 
+// Nobody copies from it: one replica that it must have is one that it lacks.
+resp::value model_redis::config(words_t words) {
+  if (words.size() != 4 || upper(words[1]) != "SET" || words[2] != "min-replicas-to-write") {
+    return resp::server_error{"ERR the model knows no CONFIG but CONFIG SET min-replicas-to-write"};
+  }
+  lacks_replicas_ = words[3] != "0";
+  return resp::status{"OK"};
+}
+
 resp::value model_redis::eval(words_t words, bool in_script) {
   if (in_script) return resp::server_error{"ERR This Redis command is not allowed from script"};
   if (words.size() < 3) return resp::server_error{"ERR wrong number of arguments for '" + words[0] + "' command"};
@@ -348,7 +365,10 @@ resp::value model_redis::eval_known(const lua_host::script& what, words_t words)
   const auto count = static_cast<std::size_t>(*keys);
   return lua_->run(what, words.subspan(3, count), words.subspan(3 + count),
                    {[this](words_t command) { return run(command, true); },
-                    [this](const std::string& command) { return !denied_.contains(upper(command)); }});
+                    [this](const std::string& command) {
+                      const auto name = upper(command);
+                      return renamed_away_.contains(name) ? std::nullopt : std::optional{!denied_.contains(name)};
+                    }});
 }
 
 }  // namespace holdfast::sim

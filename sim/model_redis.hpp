@@ -66,6 +66,9 @@ public:
   void deny(const std::string& command) { denied_.insert(command); }
   void allow_all() { denied_.clear(); }
 
+  // As with rename-command NAME "", in capitals: there is no such command.
+  void rename_away(const std::string& command) { renamed_away_.insert(command); }
+
   // Exact subscriptions, as PUBSUB NUMSUB and SHARDNUMSUB count them. What is said on a sharded channel stays here.
   enum class reach { everywhere, shard };
   void subscribe(const std::string& channel, reach how = reach::everywhere) { ++subscribers_[how][channel]; }
@@ -155,6 +158,7 @@ private:
   resp::value cluster(words_t words);
   resp::value select(words_t words);
   resp::value replicaof(words_t words);
+  resp::value config(words_t words);
 
   // model_collections.cpp
   resp::value zadd(words_t words);
@@ -192,6 +196,7 @@ private:
   std::string second_id_ = std::string(40, '0');
   server_time started_at_ = clock_ - std::chrono::hours{24};
   std::set<std::string> denied_{};
+  std::set<std::string> renamed_away_{};
   std::map<reach, std::map<std::string, int>> subscribers_{};
   std::function<bool(const std::string& channel)> serves_{};
   std::vector<message> said_{};
@@ -200,7 +205,8 @@ private:
   bool has_bus_ = false;
   std::string node_id_{};  // Empty: it is of no cluster.
   bool memory_full_ = false;
-  bool script_wrote_ = false;  // Redis checks memory only before a script's first write.
+  bool lacks_replicas_ = false;  // min-replicas-to-write is not met.
+  bool script_wrote_ = false;    // Redis checks memory only before a script's first write.
 };
 
 }  // namespace holdfast::sim

@@ -89,8 +89,8 @@ struct acquire_options {
 
 // One client. Checked in the constructor; nothing is sent until the first call.
 struct client_options {
-  // What our keys begin with, 1 to 64 bytes of printable ASCII without `{`, `}`, `%`, `*`, `?`, `[`, `]` or `\`.
-  // Every client that shares locks must use the same.
+  // What our keys and channels begin with, 1 to 64 bytes of printable ASCII without `{`, `}`, `%`, `|`, `*`, `?`, `[`,
+  // `]` or `\`. Every client that shares locks must use the same.
   std::string prefix = "hf:";
 
   // See `naming`. Plain shares a lock with other libraries; then quarantine, lines and clamps cannot bind them.

@@ -48,11 +48,11 @@ void check_prefix(const std::string& prefix) {
     refuse(errc::invalid_option, fmt::format("prefix of {} bytes", prefix.size()), "it must have 1 to 64 bytes");
   }
   const auto is_bad = [](char c) {
-    return c <= ' ' || c > '~' || std::string_view{"{}%*?[]\\"}.find(c) != std::string_view::npos;
+    return c <= ' ' || c > '~' || std::string_view{"{}%|*?[]\\"}.find(c) != std::string_view::npos;
   };
   if (std::any_of(prefix.begin(), prefix.end(), is_bad)) {
     refuse(errc::invalid_option, "prefix '" + prefix + "'",
-           "it must be printable ASCII without space and without any of {}%*?[]\\");
+           "it must be printable ASCII without space and without any of {}%|*?[]\\");
   }
 }
 

@@ -173,6 +173,7 @@ const option_case bad_options[] = {
     {"prefix", [](auto& o) { o.prefix = "a{b"; }},
     {"prefix", [](auto& o) { o.prefix = "a\\b"; }},
     {"prefix", [](auto& o) { o.prefix = "a*"; }},
+    {"prefix", [](auto& o) { o.prefix = "a|b"; }},
     {"prefix", [](auto& o) { o.prefix = "a\xc3\xa9"; }},
     {"prefix", [](auto& o) { o.prefix = std::string("a\0b", 3); }},
     {"timeout", [](auto& o) { o.timeout = 9ms; }},

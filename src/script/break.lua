@@ -53,12 +53,13 @@ if not holder then
   end
   return {12, now}
 end
-if sub(holder, 1, 3) ~= 'v1|' then
+local base = string.match(holder, '^v1|[^|]+|(%d+)|')
+if not base or #base ~= 16 or sub(holder, 36, 36) ~= '|' then
   return {9, now, 'string'}
 end
 -- Any token of the holder's block will do: the holder may have handed the lock on in its process. None between the
 -- holder's and the last stamp was ever anybody else's.
-local base, last_stamp = sub(holder, 37, 52), sub(before or '', 1, 16)
+local last_stamp = sub(before or '', 1, 16)
 if token ~= base and (token < base or token > last_stamp) then
   return {13, now}
 end

@@ -39,7 +39,8 @@ if #why > 768 or string.find(why, '[%c|]') then
   return {10, now, 'why'}
 end
 
-local wrong = read()
+local noted = call('TYPE', KEYS[6]).ok
+local wrong = noted ~= 'none' and noted ~= 'string' and noted or read()
 if wrong then
   return {9, now, wrong}
 end

@@ -7,7 +7,8 @@
 --
 -- Returns  now                         nothing to wait for
 --          {8, now, remaining ms, ms since it began, 'restart' or 'promotion'}
---                                      quarantine
+--                                      quarantine; 'promotion' also of a restarted primary that ever had a replica
+--          an error, READONLY          it is a replica
 --          {9, now, type}              wrong kind: the key holds this type instead of a string
 --          {10, now, what}             bad argument
 --
@@ -20,7 +21,8 @@
 --   same    other           all zeros    is the same: a first replica came, or the last one left long ago (P19)
 --   same    other           set          is new, from now on: it was a replica for a time, and forgot (P20)
 --   other or key absent     all zeros    is new since the server's start: an old server has no wait at first use (P17)
---   other or key absent     set          is new, from now on: nobody knows when it was promoted
+--   other or key absent     set          is new, from now on: nobody knows when it was promoted, or whether: a primary
+--                                        that ever had a replica restarts with a second id, too
 --
 -- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18).
 -- The key lives a week after its last use. The clients keep the quarantine; here nothing but this key is changed.
@@ -46,6 +48,10 @@ local run, uptime = match(server, 'run_id:(%x+)'), match(server, 'uptime_in_seco
 local id, second_id = match(replication, 'master_replid:(%x+)'), match(replication, 'master_replid2:(%x+)')
 if not run or not uptime or not id or not second_id then
   return {10, now, 'INFO'}
+end
+-- Whatever is granted behind this answer is by the primary that it has become since, and must not count.
+if match(replication, 'role:slave') then
+  return {err = "READONLY You can't ask a read only replica for its epoch."}
 end
 local was_promoted = match(second_id, '[^0]') ~= nil
 

@@ -17,8 +17,9 @@
 -- Sent by a waiter that gives up, and after an acquire whose outcome is unknown: there no token is known, so only the
 -- owner id is compared. It leaves no ghost: whatever was there is gone when it answers, and the line moves on (P2).
 -- What is not there yet is spent: a copy of its acquire that is still on its way must not lock or queue (P9). That mark
--- is one write that may fail (full memory); not_after is the second net. The first writes are ZREM, HDEL and DEL, which
--- a full memory cannot stop. The server's clock decides.
+-- is a SET behind other writes, so neither a full memory nor a lack of replicas stops it alone. An ACL may, which lets
+-- no copy lock either; not_after is the second net. The first writes are ZREM, HDEL and DEL, which a full memory cannot
+-- stop. The server's clock decides.
 local call, pcall, sub = redis.call, redis.pcall, string.sub
 
 local time = call('TIME')
@@ -32,15 +33,23 @@ if #owner ~= 32 then
   return {10, now, 'owner id'}
 end
 
--- A key of another kind is not ours: nothing of this id can be in it.
+-- A key of another type is not ours: nothing of this id can be in it. Whatever else refuses this (too few replicas, an
+-- ACL) is an error, because the place is still there; but what it holds is given back.
 local in_line = pcall('ZREM', KEYS[3], owner)
 local in_waiters = pcall('HDEL', KEYS[4], owner)
+local refused
+for _, done in ipairs({in_line, in_waiters}) do
+  refused = type(done) == 'table' and sub(done.err, 1, 9) ~= 'WRONGTYPE' and done or refused
+end
 local was_waiting = in_line == 1 or in_waiters == 1
 
 local wrong, is_odd = read(nil, true)
 local token = held_token(owner)
 if token then
   take_out(owner)
+end
+if refused then
+  return refused
 end
 
 if not was_waiting and not wrong and (not last or sub(last, 18, 49) ~= owner) then

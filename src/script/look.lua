@@ -31,7 +31,7 @@
 -- It never adds an entry: a look that was delayed in the network behind its waiter's `leave` would queue a ghost (P5).
 -- It is also how the line moves when no script runs at the right time: after an expiry, behind silent waiters (P2, P3).
 -- One step, and the server's clock decides.
-local call, pcall, sub = redis.call, redis.pcall, string.sub
+local call, pcall, try, sub = redis.call, redis.pcall, pcall, string.sub
 
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)

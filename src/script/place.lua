@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- place: what wait and look share (`-- include: place.lua`, behind advance.lua): the claim, and what a waiter is told
--- about its place in line.
-local mine, heard_by, ear_of, hear, place
+-- about its place in line. `try` is Lua's pcall: acl_check_cmd raises an error where a command was renamed.
+local mine, heard_by, ear_of, hear, mark_line, place
 
 local deaf_us = 600000000 -- So long after a message was refused nobody counts on one.
 local fence_ms = 604800000
@@ -24,7 +24,7 @@ local function live_ahead(ahead)
     for _, id in ipairs(call('ZRANGE', KEYS[3], 0, math.min(ahead, 128) - 1)) do
       local entry = entry_of(id, call('HGET', KEYS[4], id))
       if entry and (entry.told ~= 's' or listens(entry)) then
-        live, first = live + 1, first or id
+        live, first = live + 1, first or entry
         if live == 4 then
           break
         end
@@ -77,24 +77,38 @@ local function sweep()
   end
 end
 
+-- The owner id beside the stamp stays: it is the last that was granted.
+mark_line = function(stamp)
+  write_fence(stamp, last and #last >= 49 and sub(last, 18, 49) or string.rep('0', 32), true)
+end
+
 -- Touches everything of the line and answers {7, now, ticket, ahead, look_ms, value, pttl}. When to look again is the
 -- server's to say, because it knows which expiry matters (P2): the first four who are there look when the next lease
 -- ends, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
 -- holder, PUBLISH denied in the last ten minutes, no channel), the first in line looks every half second and each
 -- behind it a little more seldom, since nobody tells it that it has become the first. Who would have room, but for one
--- that stands before it and needs more, looks every second: nobody tells it when that one dies. All others look every
--- 5 s, which is their heartbeat. `more` is advance's: then this one goes on, now.
+-- that stands before it and needs more, looks every second: nobody tells it when that one dies. And it has the first
+-- look: that may be nobody's, left behind by a process that lives, and nothing else calls it while there is no room for
+-- it. Its process lets it leave (P5). All others look every 5 s, which is their heartbeat. `more` is advance's: then
+-- this one goes on, now.
 place = function(owner, process, told, max_ttl, more)
   -- PEXPIRE is the first write, so a full memory cannot stop a heartbeat (HSET is refused, but not behind a write).
   call('PEXPIRE', KEYS[3], 60000)
   call('PEXPIRE', KEYS[4], 60000)
   call('HSET', KEYS[4], process, now)
   sweep()
-  if redis.acl_check_cmd and not redis.acl_check_cmd(is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '') then
+  local asks, is_known, may_say = redis.acl_check_cmd, true, true
+  if asks then
+    is_known, may_say = try(asks, is_sharded(process) and 'SPUBLISH' or 'PUBLISH', process, '')
+  end
+  if not is_known or not may_say then
     call('HSET', KEYS[4], 'deaf', now)
   end
-  -- Who holds it may only renew for weeks: the stamp, and the mark of a line, must not be forgotten meanwhile.
-  if call('PTTL', KEYS[2]) < fence_ms then
+  -- Who holds it may only renew for weeks: the stamp, and the mark of a line, must not be forgotten meanwhile. If they
+  -- are (eviction), they are written anew: without the mark acquire does not ask the line.
+  if not last or #last < 51 then
+    mark_line(next_stamp('0'))
+  elseif call('PTTL', KEYS[2]) < fence_ms then
     call('PEXPIRE', KEYS[2], string.format('%.0f', fence_ms))
   end
 
@@ -112,10 +126,11 @@ place = function(owner, process, told, max_ttl, more)
   local is_deaf = deaf and tonumber(now) - tonumber(deaf) < deaf_us
   if is_idle() or is_foreign or told ~= 's' or is_deaf then
     look_ms = math.min(look_ms, 500 + 50 * ahead)
-  elseif live == 1 and is_free() then
+  elseif live > 0 and ahead < 16 and is_free() then
     local entry = entry_of(owner, call('HGET', KEYS[4], owner))
     if entry and has_room(entry) then
-      look_ms = math.min(look_ms, 1000)
+      look_ms = math.min(look_ms, live == 1 and 1000 or 5000)
+      tell_to_look(first)
     end
   end
   if more then

@@ -55,6 +55,10 @@ last = fence
 if sub(last or '', 18, 49) ~= owner then
   mark_spent(owner, token)
 end
+-- Still none: it is of another type, and a grant would take its place; or it may not be written.
+if not last then
+  return now
+end
 if not ARGV[3] then
   advance(nil)
 end

@@ -44,7 +44,7 @@
 -- One step: between a look and an entry of two requests the lock could be freed, and nobody would tell us (H19). An
 -- entry that exists keeps its ticket, so a copy after a lost reply changes nothing. A ticket that was had before is
 -- taken back, but never one above a fresh stamp (P7). The server's clock decides.
-local call, pcall, sub = redis.call, redis.pcall, string.sub
+local call, pcall, try, sub = redis.call, redis.pcall, pcall, string.sub
 
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
@@ -159,11 +159,9 @@ else
   if ticket == '0' or ticket > stamp then
     ticket = stamp
   end
-  -- The owner id beside the stamp stays: it is the last that was granted.
-  local granted_last = last and #last >= 49 and sub(last, 18, 49) or string.rep('0', 32)
   call('ZADD', KEYS[3], ticket, owner)
   local entry = {'v1', process, ear_of(told), ttl, window, wait_until, min_fence, now, mode .. permits, label}
   call('HSET', KEYS[4], owner, table.concat(entry, '|'))
-  write_fence(stamp, granted_last, true)
+  mark_line(stamp)
 end
 return place(owner, process, told, max_ttl, more)

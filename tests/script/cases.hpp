@@ -71,6 +71,10 @@ inline step dead_holders(int count) {
                "2", holder, holders, std::to_string(count), "<now-5000000>"},
               number(0));
 }
+// As the server's operator: so many replicas must be there, or nothing is written. There are none.
+inline step must_have_replicas(int count) {
+  return send({"CONFIG", "SET", "min-replicas-to-write", std::to_string(count)});
+}
 inline step is_there(const std::string& key) { return send({"EXISTS", key}, number(1)); }
 
 std::vector<script_case> acquire_cases();

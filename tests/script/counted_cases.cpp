@@ -78,6 +78,10 @@ shape wrong(const std::string& what) { return list({number(9), now(), text(what)
 shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
 step taken(const std::string& permits) { return send({"HGET", holders, "used"}, text(permits)); }
 step holding(std::int64_t count) { return send({"ZCARD", holder}, number(count)); }
+// A hint that was heard: that one shall look.
+step is_for(const std::string& who, const std::string& hint) {
+  return send({"EVAL", "return string.sub(ARGV[1], 1, 40)", "0", hint}, text("v1|look|" + who));
+}
 // Somebody takes the expiry of what its holders are in, not of who has how much.
 const step persist = send({"PERSIST", holder}, number(1));
 step waiting(std::int64_t count) { return send({"ZCARD", line}, number(count)); }
@@ -214,6 +218,9 @@ std::vector<script_case> semaphore_cases() {
       {"a_grant_that_may_not_expire_takes_nothing_from_others_C8",
        {wait("<A>", granted()), deny("PEXPIRE"), wait("<B>", denied), allow_all(), taken("1"), holding(1),
         send({"HEXISTS", holders, "<B>"}, number(0)), wait("<B>", granted())}},
+      {"a_grant_whose_expiry_may_not_be_reckoned_is_none_C8",
+       {deny("PTTL"), wait("<A>", denied), allow_all(), is_absent(holder), is_absent(holders), deny("ZRANGE"),
+        wait("<A>", denied), allow_all(), is_absent(holder), is_absent(holders)}},
       {"a_copy_of_a_granted_request_is_mine_and_takes_nothing_more",
        {wait("<A>", granted("ta")), wait("<A>", claimed()), taken("1"), holding(1)}},
       {"a_copy_behind_the_release_is_spent_P9",
@@ -228,6 +235,9 @@ std::vector<script_case> semaphore_cases() {
         wait("<A>", list({number(4), now()})), holding(1)}},
       {"leave_releases_what_nobody_heard_of",
        {wait("<A>", granted()), leave_part("<A>"), is_absent(holder), leave_part("<A>", not_mine)}},
+      {"leave_gives_back_what_it_holds_where_its_place_may_not_be_taken_C5",
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), deny("HDEL"), leave_part("<A>", denied), taken("1"),
+        holding(1), allow_all()}},
       {"leave_and_look_find_nothing_in_somebody_else_s_key_H71",
        {send({"SET", holder, "theirs", "PX", "9000"}), leave_part("<A>", not_mine), look("<A>", wrong("lock")),
         value_is(holder, text("theirs")), is_absent(fence)}},
@@ -262,6 +272,22 @@ std::vector<script_case> semaphore_cases() {
        {listen(ear), wait("<A>", granted()), wait("<B>", queued(0, 5000, 5000), {.permits = "3"}),
         wait("<C>", queued(1, 1000, 1000)), wait("<D>", queued(2, 5000, 5000)), look("<C>", queued(1, 1000, 1000)),
         wait("<E>", queued(3, 5000, 5000), {.permits = "3"})}},
+      // B may be nobody's: its process lives, and its leave was lost. Nothing else would ever call it.
+      {"who_would_have_room_but_for_one_before_it_has_that_one_look_P5",
+       {listen(other_ear), listen(ear), wait("<A>", granted()), wait("<B>", queued(0), {.permits = "3"}),
+        wait("<C>", queued(1), {.process = other_ear}), hears(saved("hint")), is_for("<B>", "<hint>"), hears(none()),
+        run(id::look_counted, keys, {"<C>", "0", "60000", other_ear, "s", "s3"}, queued(1, 1000, 1000)),
+        hears(saved("hint")), is_for("<B>", "<hint>"), hears(none()), look("<B>", queued(0)), hears(none()),
+        leave_part("<B>"), hears({shape::kind::anything}), holding(2)}},
+      {"who_would_have_room_but_for_several_before_it_has_the_first_look_P5",
+       {listen(ear), wait("<A>", granted()), wait("<B>", queued(0), {.permits = "3"}),
+        wait("<C>", queued(1), {.permits = "3"}), hears(none()), wait("<D>", queued(2, 5000, 5000)),
+        hears(saved("hint")), is_for("<B>", "<hint>"), hears(none())}},
+      {"a_mark_of_the_kind_that_was_lost_is_written_again_by_who_looks_C7",
+       {listen(ear), wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0)),
+        send({"DEL", fence}, number(1)), memory_full(), look("<B>", queued(0)), memory_free(),
+        send({"EVAL", "return string.sub(redis.call('GET', KEYS[1]), 50)", "1", fence}, text("|s3")),
+        left_is(fence, week_ms - 60'000, week_ms)}},
       {"an_evicted_hash_lets_nobody_in",
        {wait("<A>", granted("ta")), send({"DEL", holders}, number(1)), wait("<B>", lined, as_try({})),
         renew_part("<A>", "<ta>", gone), release_part("<A>", "<ta>", not_mine)}},
@@ -299,6 +325,11 @@ std::vector<script_case> semaphore_cases() {
       {"a_grant_behind_a_persist_ends_nobody_else_s_hold_C1",
        {wait("<A>", granted(), {.ttl = "50000"}), persist, wait("<B>", granted()), left_is(holder, 40000, 50000),
         left_is(holders, 40000, 50000)}},
+      {"a_break_survives_another_type_in_the_record_s_place_H35",
+       {wait("<A>", granted("ta")), send({"RPUSH", broken, "data"}, number(1)), break_one("<ta>", "now", wrong("list")),
+        break_one("<ta>", "expiry", wrong("list")), send({"TYPE", broken}, status("list")), holding(1),
+        renew_part("<A>", "<ta>", now())},
+       {broken}},
       {"break_of_a_token_that_nobody_holds",
        {wait("<A>", granted()), break_one("0000000000000007", "now", list({number(12), now()})), holding(1)}},
       {"inspect_shows_all_of_them",

@@ -10,6 +10,10 @@ using namespace std::chrono_literals;
 
 class model_world final : public world {
 public:
+  explicit model_world(const std::string& lacks) {
+    if (!lacks.empty()) redis_.rename_away(lacks);
+  }
+
   resp::value execute(const std::vector<std::string>& words) override {
     redis_.pass(70us);  // Time passes between two commands, as on a real server.
     return redis_.execute(words);
@@ -59,6 +63,6 @@ private:
 
 }  // namespace
 
-std::unique_ptr<world> make_model_world() { return std::make_unique<model_world>(); }
+std::unique_ptr<world> make_model_world(const std::string& lacks) { return std::make_unique<model_world>(lacks); }
 
 }  // namespace holdfast::tests

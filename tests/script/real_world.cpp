@@ -80,11 +80,11 @@ std::vector<std::string> words_of(const std::string& text) {
 
 class real_world final : public world {
 public:
-  explicit real_world(const std::string& rule) : rule_{words_of(rule.empty() ? "~* &* +@all" : rule)} {
+  real_world(const std::string& rule, const std::string& lacks) : rule_{words_of(rule.empty() ? "~* &* +@all" : rule)} {
     char path[] = "/tmp/holdfast-script-XXXXXX";
     if (!mkdtemp(path)) throw std::runtime_error{"cannot make a directory in /tmp"};
     directory_ = path;
-    start();
+    start(lacks);
     if (!eventually([&] { return (operator_ = std::make_unique<connection>(directory_ + "/s"))->is_open(); })) {
       throw std::runtime_error{"redis-server does not come up"};
     }
@@ -156,12 +156,15 @@ public:
 private:
   static constexpr const char* user_name = "app-lock";
 
-  void start() {
+  void start(const std::string& lacks) {
     const std::string socket = directory_ + "/s";
-    const char* words[] = {"redis-server",     "--port",    "0",         "--unixsocket", socket.c_str(), "--dir",
-                           directory_.c_str(), "--save",    "",          "--appendonly", "no",           "--loglevel",
-                           "warning",          "--logfile", "/dev/null", nullptr};
-    if (posix_spawnp(&server_, words[0], nullptr, nullptr, const_cast<char**>(words), environ) != 0) {
+    std::vector<const char*> words{
+        "redis-server",     "--port",    "0",        "--unixsocket", socket.c_str(), "--dir",
+        directory_.c_str(), "--save",    "",         "--appendonly", "no",           "--loglevel",
+        "warning",          "--logfile", "/dev/null"};
+    if (!lacks.empty()) words.insert(words.end(), {"--rename-command", lacks.c_str(), "\"\""});
+    words.push_back(nullptr);
+    if (posix_spawnp(&server_, words[0], nullptr, nullptr, const_cast<char**>(words.data()), environ) != 0) {
       throw std::runtime_error{"cannot run redis-server"};
     }
   }
@@ -191,8 +194,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<world> make_real_world(const std::string& rule) try {
-  return std::make_unique<real_world>(rule);
+std::unique_ptr<world> make_real_world(const std::string& rule, const std::string& lacks) try {
+  return std::make_unique<real_world>(rule, lacks);
 } catch (const std::exception& e) {
   std::fprintf(stderr, "no real server: %s\n", e.what());
   return nullptr;

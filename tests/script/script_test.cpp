@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays the one table of cases in both worlds. What the model answers differently from a real server is a fault of the
 // model; what both answer wrongly is a fault of a script.
-#include "script_case.hpp"
+#include "cases.hpp"
 #include "world.hpp"
 
 #include "script/field.hpp"
@@ -236,6 +236,37 @@ TEST(a_replica, refuses_writes_and_says_what_it_is_in_both_worlds) {
        send({"REPLICAOF", "NO", "ONE"}, status("OK")), send({"EVAL", role, "0"}, text("master")),
        send({"DEL", "s"}, number(1))}};
   for (const auto& w : {make_real_world(), make_model_world()}) {
+    ASSERT_TRUE(w) << "this needs redis-server";
+    play_case(*w, one);
+  }
+}
+
+// Whatever is granted behind that answer is by the primary that it has become since.
+TEST(a_replica, has_no_epoch_in_both_worlds) {
+  const step ask = run(id::epoch, {"hf:epoch"}, {"60000"}, error("READONLY You can't"));
+  const step declare = run(id::epoch, {"hf:epoch"}, {"60000", "first"}, error("READONLY You can't"));
+  const script_case one{"a_replica",
+                        {send({"REPLICAOF", "127.0.0.1", "1"}), ask, declare, send({"REPLICAOF", "NO", "ONE"}),
+                         run(id::epoch, {"hf:epoch"}, {"60000", "first"}, now())}};
+  for (const auto& w : {make_real_world(), make_model_world()}) {
+    ASSERT_TRUE(w) << "this needs redis-server";
+    play_case(*w, one);
+  }
+}
+
+// rename-command PUBLISH "": there acl_check_cmd raises an error, where it says no to whom it is denied.
+TEST(a_server_without_PUBLISH, keeps_the_lock_free_for_the_first_who_looks_twice_a_second) {
+  const std::vector<std::string> keys{holder, fence, line, waiters};
+  const shape anything{shape::kind::anything};
+  const shape queued = list({number(7), now(), anything, number(0), number(500), anything, number(1, 10000)});
+  const script_case one{
+      "without_PUBLISH",
+      {acquire("<A>", now("t")), listen("hf:wake:p"),
+       run(id::wait, keys, {"<B>", "10000", "0", "60000", "ann", "0", "hf:wake:p", "s", "1000", "0", "0", "x"}, queued),
+       run(id::look, keys, {"<B>", "0", "60000", "hf:wake:p", "s"}, queued), release("<A>", "<t>", now()),
+       is_absent(holder),
+       run(id::look, keys, {"<B>", "0", "60000", "hf:wake:p", "s"}, list({number(0), now(), anything}))}};
+  for (const auto& w : {make_real_world({}, "PUBLISH"), make_model_world("PUBLISH")}) {
     ASSERT_TRUE(w) << "this needs redis-server";
     play_case(*w, one);
   }

@@ -38,8 +38,9 @@ public:
 };
 
 // Starts a redis-server of its own on a Unix socket in a new directory; the destructor stops it by its pid. Null when
-// it cannot be started; the reason is printed. `rule`, when it is not empty, is the ACL rule of the user who locks.
-std::unique_ptr<world> make_real_world(const std::string& rule = {});
-std::unique_ptr<world> make_model_world();
+// it cannot be started; the reason is printed. `rule`, when it is not empty, is the ACL rule of the user who locks, and
+// `lacks` a command that the server does not have (rename-command).
+std::unique_ptr<world> make_real_world(const std::string& rule = {}, const std::string& lacks = {});
+std::unique_ptr<world> make_model_world(const std::string& lacks = {});
 
 }  // namespace holdfast::tests
