@@ -203,7 +203,8 @@ bool process::settle(engine::acquire& flow) {
                                       is_naive ? server_time{} : unsettled.not_after,
                                       by,
                                       std::max(at, by) + flow.ttl() + after_ttl,
-                                      does_not_look ? core::route::stands : unsettled.went_by});
+                                      does_not_look ? core::route::stands : unsettled.went_by,
+                                      unsettled.may_stand ? at + std::chrono::minutes{1} : time_point{}});
   }
   return has_copies;
 }

@@ -27,7 +27,7 @@ inline namespace v0 {
 enum class errc {
   // Rejected before anything was sent.
   invalid_name = 1,  // A lock name that is empty, too long, not UTF-8, or has a control character.
-  invalid_option,    // A ttl, wait, size or flag outside its range.
+  invalid_option,    // A ttl, wait, size or flag outside its range; or, after trying, a ttl shorter than the way.
   invalid_uri,       // A server URI that does not parse, or a scheme we do not serve.
   no_server,         // No URI was given and HOLDFAST_URI is not set.
   used_after_fork,   // The handle belongs to the parent process. Make a client of your own after fork().

@@ -2,6 +2,10 @@
 // The version of the library you compiled against. CMakeLists.txt reads it from here, so it is written once.
 #pragma once
 
+#if defined(__cplusplus) && __cplusplus <= 201703L
+#error "holdfast needs C++20: compile with -std=c++20, as CMake does by itself for who links holdfast::holdfast"
+#endif
+
 #define HOLDFAST_VERSION_MAJOR 0
 #define HOLDFAST_VERSION_MINOR 1
 #define HOLDFAST_VERSION_PATCH 0

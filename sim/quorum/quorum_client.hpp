@@ -191,7 +191,7 @@ private:
   void cancel(search& whose);
   void rest(search& whose, time_point until);
   void wake(search& whose);
-  void tell_released();
+  void tell_released(int lock);
   bool has_turn(const search& whose) const;
   void drop_turn(search& whose);
   void stand_in_line(search& whose, time_point until);

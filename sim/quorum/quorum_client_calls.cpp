@@ -159,10 +159,10 @@ void quorum_client::wake(search& whose) {
   go_on(whose, whose.is_cancelled ? whose.flow.on_cancel(now()) : decider::on_pause_over());
 }
 
-// Who rests tries again at once: perhaps it was that.
-void quorum_client::tell_released() {
+// Who rests tries again at once.
+void quorum_client::tell_released(int lock) {
   for (std::size_t i = 0; i < searches_.size(); ++i) {
-    if (searches_[i]->is_resting) wake(*searches_[i]);
+    if (searches_[i]->is_resting && searches_[i]->what.lock == lock) wake(*searches_[i]);
   }
 }
 

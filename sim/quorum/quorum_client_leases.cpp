@@ -32,7 +32,7 @@ void quorum_client::conclude_release(open_call& call) {
   for (std::size_t i = 0; i < voters_.size(); ++i) is_settled.push_back(call.release->is_settled(i));
   let_go_in_background(*call.lease, std::vector<engine::quorum_vote>(voters_.size()), is_settled);
   tell_.on_released(*call.lease, call.release->end());
-  tell_released();
+  tell_released(call.lease->lock);
 }
 
 void quorum_client::end(const lease_ptr& lease, hold_end how) {
@@ -70,7 +70,7 @@ void quorum_client::drop(const lease_ptr& lease) {
   }
   votes.resize(voters_.size());
   let_go_in_background(*lease, votes, is_settled);
-  tell_released();
+  tell_released(lease->lock);
 }
 
 void quorum_client::let_go_in_background(const engine::held_lease& lease, const std::vector<engine::quorum_vote>& votes,

@@ -200,22 +200,28 @@ void client_state::settle(engine::acquire& call) {
   const auto& keys = call.wanted().keys;
   const auto unsettled_ids = call.take_unsettled();
   if (unsettled_ids.empty()) return;
+  // No request may take effect later than that.
+  const auto ends_by = [&](const engine::unsettled& one) {
+    return one.not_after == server_time{} ? time_point{} : now + options_.timeout;
+  };
+  // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper makes
+  // sure.
+  auto& commands = *node_for(keys)->commands();
+  for (const auto& one : unsettled_ids) {
+    if (!one.was_told) commands.send_and_forget(script::leave(keys, one.owner));
+    if (ends_by(one) > now) commands.listen_until(ends_by(one));
+  }
   const auto placed = moving();
-  const auto& at = node_for(keys);
-  for (const auto& unsettled : unsettled_ids) {
-    // While the connection that carried the request stands, a release behind it ends any orphan at once. The keeper
-    // makes sure.
-    if (!unsettled.was_told) at->commands()->send_and_forget(script::leave(keys, unsettled.owner));
-    // No request may take effect later than that.
-    const time_point by = unsettled.not_after == server_time{} ? time_point{} : now + options_.timeout;
-    if (by > now) at->commands()->listen_until(by);
-    at->keeper().release_later({keys,
-                                unsettled.owner,
-                                {},
-                                unsettled.not_after,
-                                by,
-                                std::max(now, by) + call.ttl() + after_ttl,
-                                unsettled.went_by});
+  auto& keeper = node_for(keys)->keeper();
+  for (const auto& one : unsettled_ids) {
+    keeper.release_later({keys,
+                          one.owner,
+                          {},
+                          one.not_after,
+                          ends_by(one),
+                          std::max(now, ends_by(one)) + call.ttl() + after_ttl,
+                          one.went_by,
+                          one.may_stand ? now + place_lasts : time_point{}});
   }
 }
 
@@ -234,10 +240,13 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};
     end.got = handle_of(record);  // First: what fails behind it gives the lease back.
+    const auto& at = cluster_ ? cluster_->node_of(call.by()) : node_;
+    const auto clock = at->commands()->server_clock();
     const auto placed = moving();
-    const auto& at = node_for(record->keys);
     if (cluster_) record->kept_at = &at;
-    at->keeper().keep(record, boottime_now(), got->deadline, how.mode, at->commands()->server_clock());
+    at->keeper().keep(record, boottime_now(), got->deadline, how.mode, clock);
+    // Its slot has moved since the answer: it goes the way of all that was there (decision 24).
+    if (&at != &node_for(record->keys)) cluster_->move_soon();
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
     end.code = refined(failure->code);
     result = result_of(end.code);
@@ -260,6 +269,12 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
     detail.subject = "'" + name + "'";
     detail.why = fmt::format("{} of {} replicas confirmed it within {} ms", call.replicas(),
                              options_.durability.replicas, options_.durability.timeout.count());
+  }
+  if (code == errc::invalid_option) {
+    const auto round_trip = std::chrono::ceil<milliseconds>(call.round_trip());
+    detail.subject = fmt::format("ttl {} ms", call.ttl().count());
+    detail.why = fmt::format("the server's answers take {} ms, so that each grant is over, or nearly, when it is here",
+                             round_trip.count());
   }
   if (code == errc::wrong_kind) fail_wrong_kind(call.wanted().keys, call.found_kind());
   if (code == errc::other_size) {

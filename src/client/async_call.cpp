@@ -374,14 +374,20 @@ void start_downgrade(const lease_reference& what, code_receiver to) {
 void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept {
   std::erase_if(ended,
                 [](const std::shared_ptr<async_call>& call) { return call->flow().is_moved() && call->go_on(call); });
+  const auto kept = callbacks.shared_from_this();
   std::shared_ptr<client_state> of;  // The same for all.
   for (const auto& call : ended) of = call->conclude();
+  // With the last of it we have nothing of the client any more: as soon as somebody is told, its end may be waited for,
+  // and whoever finds another owner does not wait.
   // In portions, so that a lost() need not wait for ten thousand that were cancelled together (C4).
   constexpr std::ptrdiff_t portion = 100;
   try {
     for (auto from = ended.begin(); from != ended.end();) {
       const auto to = from + std::min(portion, ended.end() - from);
-      callbacks.post([some = std::vector(std::make_move_iterator(from), std::make_move_iterator(to))] {
+      auto its = to == ended.end() ? std::move(of) : of;
+      callbacks.post([some = std::vector(std::make_move_iterator(from), std::make_move_iterator(to)),
+                      of = std::move(its)]() mutable {
+        of.reset();
         for (const auto& call : some) call->tell();
       });
       from = to;

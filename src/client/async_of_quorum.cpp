@@ -27,7 +27,11 @@ void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, 
   of->callbacks().stand_by();
   by.errands().run([of, call = std::move(call), tell = std::move(tell)]() mutable {
     call(*of);
-    of->callbacks().post(std::move(tell));
+    const auto callbacks = of->callbacks().shared_from_this();
+    callbacks->post([of = std::move(of), tell = std::move(tell)]() mutable {
+      of.reset();
+      tell();
+    });
   });
 }
 

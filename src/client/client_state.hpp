@@ -53,6 +53,9 @@ public:
 
   // Redis may keep a key a moment longer than its ttl by our clock.
   static constexpr duration after_ttl = std::chrono::seconds{1};
+  // A place in line that was given up is asked to go for so long, if nobody answers: it does not end with a ttl, but
+  // with its line, a minute after anybody looked. Where others still do, who waits behind it has it called (place.lua).
+  static constexpr duration place_lasts = std::chrono::minutes{1};
   // How long a process that ends waits for its background releases (H48).
   static constexpr std::chrono::milliseconds farewell{200};
   // The client is gone and no lease is left: as the destructor, but waits, at most `farewell`.

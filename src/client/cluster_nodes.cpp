@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cluster_nodes.hpp"
 
+#include "client/lock_soon.hpp"
 #include "client/reporter.hpp"
 #include "net/clock.hpp"
 #include "script/slot.hpp"
@@ -59,6 +60,14 @@ int cluster_nodes::epoch_tag_of(const node& which) const {
     if (one->at.get() == &which) return *one->epoch_tag;
   }
   return 0;
+}
+
+const std::shared_ptr<node>& cluster_nodes::node_of(const engine::channel& commands) const {
+  const std::lock_guard held{mutex_};
+  for (const auto& one : members_) {
+    if (&one->at->commands()->channel() == &commands) return one->at;
+  }
+  return lobby_;
 }
 
 std::vector<std::shared_ptr<node>> cluster_nodes::all() const {
@@ -163,13 +172,16 @@ void cluster_nodes::take(const engine::slot_map& map) {
   for (const auto& one : members_) {
     if (one->slots == 0) one->named->name_nobody();
   }
-  is_move_due_ = is_move_due_ || has_changed;
+  if (has_changed) is_move_due_ = true;
   move_on();
 }
 
 // Calls in every round, because one may have begun at a node that had just lost its slot; leases when a slot has moved,
-// because they are put where they belong under moving(). What fails is made up for in the next round.
+// because they are put where they belong under moving(). What fails is made up for in the next round, as is what a
+// caller's thread is in the way of that stands still: each node's leases hang on the rounds going on (P32).
 void cluster_nodes::move_on() {
+  const bool is_move_due = is_move_due_.exchange(false);
+  bool is_all_moved = true;
   const auto serves = [this](const node& at) {
     return [this, &at](int slot) {
       const std::lock_guard held{mutex_};
@@ -178,8 +190,12 @@ void cluster_nodes::move_on() {
     };
   };
   for (const auto& at : all()) {
-    if (is_move_due_) {
-      const std::lock_guard held{moving_};
+    if (is_move_due) {
+      std::unique_lock held{moving_, std::defer_lock};
+      if (!lock_soon(held)) {
+        is_all_moved = false;
+        continue;
+      }
       auto leaving = at->keeper().take_away(
           [&](const script::lock_keys& keys) { return !serves(*at)(script::slot_of(keys.holder)); });
       for (auto& one : leaving) {
@@ -189,11 +205,11 @@ void cluster_nodes::move_on() {
       }
     }
     at->commands()->leave_server(serves(*at));
-    if (is_move_due_) at->look_around();
+    if (is_move_due) at->look_around();
   }
-  if (!is_move_due_) return;
+  if (!is_move_due) return;
+  if (!is_all_moved) is_move_due_ = true;
   for (const auto& at : all()) at->keeper().start_if_it_keeps();
-  is_move_due_ = false;
 }
 
 }  // namespace detail

@@ -44,6 +44,8 @@ public:
   // at the right node as soon as there is one. Nodes live as long as this does.
   const std::shared_ptr<node>& node_for(std::string_view key) const;
   const std::shared_ptr<node>& lobby() const { return lobby_; }
+  // Whose connection for commands it is.
+  const std::shared_ptr<node>& node_of(const engine::channel& commands) const;
   // Has a majority named anybody yet?
   bool is_known() const;
 
@@ -60,8 +62,11 @@ public:
   // All that there ever were, and the lobby.
   std::vector<std::shared_ptr<node>> all() const;
 
-  // Who keeps a lease changes only under this; to be held while a keeper is told about one.
+  // Who keeps a lease changes only under this; to be held while a keeper is told about one, and not while another mutex
+  // is waited for with which a caller's thread may stand still.
   std::mutex& moving() const { return moving_; }
+  // A lease was given to the keeper of a node that may not serve it any more: the next round looks.
+  void move_soon() { is_move_due_ = true; }
 
   // Ends the threads of all of them, and the watch's. As node::close().
   void close(duration at_most, bool wait) noexcept;
@@ -94,7 +99,7 @@ private:
   std::vector<std::unique_ptr<member>> members_{};
   std::array<member*, engine::slot_count> serves_{};
   std::size_t covered_ = 0;
-  bool is_move_due_ = false;  // The watch's thread's: a slot has moved, and not all that it keeps.
+  std::atomic<bool> is_move_due_{false};  // A slot has moved, and not all that it keeps.
   mutable std::mutex mutex_{};
   mutable std::mutex moving_{};
 };

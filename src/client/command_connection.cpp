@@ -2,6 +2,7 @@
 #include "client/command_connection.hpp"
 
 #include "client/fork_guard.hpp"
+#include "client/lock_soon.hpp"
 #include "client/uncancelled.hpp"
 
 #include "net/clock.hpp"
@@ -118,7 +119,7 @@ void command_connection::run_all(const std::vector<engine::call*>& all, wakeable
     if (are_over(all)) break;
     take_lead_if_free(me);
     if (me.is_leading) {
-      lead_one_round(held, me, earliest(all));
+      lead_one_round(held, me, all);
     } else {
       wake_driver_if_sooner();
       if (!me.sleep(held, earliest(all))) return;
@@ -147,9 +148,15 @@ time_point command_connection::wake_at() const {
   return ear_.is_wanted() ? std::min(soonest, ear_line_.wake_at()) : soonest;
 }
 
-void command_connection::lead_one_round(connection::lock& held, const waiting_thread& me, time_point until) {
+void command_connection::lead_one_round(connection::lock& held, const waiting_thread& me,
+                                        const std::vector<engine::call*>& all) {
   prepare(held);
-  until = std::min(until, wake_at());
+  // It takes in what came while nobody was there, and tells of connections that fail at once: whose calls are over by
+  // that sleeps no more.
+  wake_members(held);
+  if (unattended_.over() > 0) conclude_ended(held);
+  if (are_over(all)) return;
+  const time_point until = std::min(earliest(all), wake_at());
   if (ear_.is_wanted() || me.may_be_woken || !line_.wait_in_read(held, until)) wait_in_poll(held, until);
   drive_async(held);
 }
@@ -262,17 +269,16 @@ std::optional<engine::quarantine> command_connection::quarantine() {
   return channel().in_quarantine(boottime_now());
 }
 
-void command_connection::look_around() {
-  const auto held = locked();
-  wake_driver();
-}
+void command_connection::look_around() { wake_leader_.set(); }
 
-void command_connection::leave_server(const std::function<bool(int slot)>& is_served_here) {
-  auto held = locked();
+bool command_connection::leave_server(const std::function<bool(int slot)>& is_served_here) {
+  connection::lock held{line_.mutex(), std::defer_lock};
+  if (!lock_soon(held)) return false;
   caller_.leave_server(boottime_now(), is_served_here);
   wake_driver();
   conclude_ended(held);
   wake_members(held);
+  return true;
 }
 
 void command_connection::send_and_forget(const script::command& what) {
@@ -316,6 +322,7 @@ void command_connection::deputy_collect(const pollfd& commands, const pollfd& ea
   if (ear_.is_wanted()) ear_line_.collect(held, ear.revents);
   drive_async(held);
   prepare(held);  // Nothing that is to be done now may wait for the next wake-up, which would come at once.
+  if (unattended_.over() > 0) conclude_ended(held);
   wake_members(held);
   lead_ = is_deputy_needed() ? lead::deputy : lead::nobody;  // The deputy comes round by itself.
   pass_lead_on();

@@ -65,7 +65,8 @@ public:
   void cancel_all_async();
 
   // Whatever is about a slot that is not served here any more is done here, and goes on elsewhere (engine/call.hpp).
-  void leave_server(const std::function<bool(int slot)>& is_served_here);
+  // False: a caller stands still with our mutex, for whom nobody else is to wait (P32), and nothing was done.
+  bool leave_server(const std::function<bool(int slot)>& is_served_here);
 
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }
@@ -85,7 +86,8 @@ public:
   // What the last connection failed of, and how often in a row.
   std::pair<engine::connection_failure, int> trouble();
 
-  // Something has changed that the connections must mind: wakes whoever leads.
+  // Something has changed that the connections must mind: wakes the caller that leads, if one does (the deputy has its
+  // own look_around()). Waits for nobody.
   void look_around();
 
   // How the deputy is asked to lead, or to look around while it does. Set once, before the first call; called under our
@@ -125,7 +127,7 @@ private:
   void take_back(async_call& what);
   void conclude_ended(connection::lock& held);
   void take_lead_if_free(waiting_thread& me);
-  void lead_one_round(connection::lock& held, const waiting_thread& me, time_point until);
+  void lead_one_round(connection::lock& held, const waiting_thread& me, const std::vector<engine::call*>& all);
   void stop_all(const waiting_thread::calls& all);
   void leave(waiting_thread& me);
   void pass_lead_on();

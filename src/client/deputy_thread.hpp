@@ -27,6 +27,8 @@ public:
   // It is to lead, or to look around. Starts the thread if need be; where there is none to be had the next caller
   // leads.
   void wake() noexcept;
+  // Something has changed that its connections must mind, if it leads. Waits for nobody, and starts nothing.
+  void look_around() noexcept { wake_.set(); }
 
   // Ends the thread: at once if it does not lead, else when it does not any more or `at_most` has passed.
   // `wait`: until it has ended; not on the thread itself. It is not started again.

@@ -95,6 +95,8 @@ void read_settings(client_state& state, const std::shared_ptr<node>& whom, std::
     found = judge_fsync(setting(state, whom, "appendfsync"));
   }
   if (found) result.findings.push_back(*found);
+  if (!stops_when_cut_off(info)) return;
+  if (const auto late = judge_max_lag(setting(state, whom, "min-replicas-max-lag"))) result.findings.push_back(*late);
 }
 
 void judge_quarantine(client_state& state, diagnosis& result) {

@@ -53,6 +53,7 @@ void node::close(duration at_most, bool wait) noexcept {
 
 void node::look_around() {
   keeper_->wake();
+  deputy_->look_around();
   commands_->look_around();
 }
 

@@ -144,17 +144,22 @@ quorum::turn quorum::turn_of(std::size_t node) {
 
 // ---- what the threads of one process tell each other ----
 
-void quorum::tell_released() {
+void quorum::tell_released(const script::lock_keys& what) noexcept {
   const std::lock_guard held{mutex_};
-  ++releases_;
-  released_.notify_all();
+  bool is_any = false;
+  for (auto& one : pausing_) {
+    if (*one.key != what.holder) continue;
+    one.is_told = is_any = true;
+  }
+  if (is_any) released_.notify_all();
 }
 
-void quorum::wait_for_release(duration at_most, const std::stop_token& cancel) {
+void quorum::wait_for_release(const script::lock_keys& of, duration at_most, const std::stop_token& cancel) {
   std::unique_lock held{mutex_};
-  const unsigned seen = releases_;
+  pausing me{of.holder};
+  pausing_.push_back(me);
   // (Not on CLOCK_BOOTTIME: a suspend makes the pause longer, and nothing hangs on it.)
-  released_.wait_for(held, cancel, at_most, [&] { return releases_ != seen; });
+  released_.wait_for(held, cancel, at_most, [&] { return me.is_told; });
 }
 
 // ---- release ----
@@ -177,7 +182,7 @@ release_outcome quorum::release(const lease_record& record, const last_votes& ha
   std::vector<bool> is_settled;
   for (std::size_t i = 0; i < size(); ++i) is_settled.push_back(call.is_settled(i));
   let_go_in_background(record, had.votes.of_each, is_settled);
-  tell_released();
+  tell_released(record.keys);
   return call.end();
 }
 
@@ -186,7 +191,7 @@ void quorum::release_in_background(const lease_record& record, const last_votes&
   std::vector<bool> is_settled(size(), false);
   for (std::size_t i = 0; i < votes.size(); ++i) is_settled[i] = !votes[i].token && votes[i].not_after == server_time{};
   let_go_in_background(record, votes.empty() ? std::vector<engine::quorum_vote>(size()) : votes, is_settled);
-  tell_released();
+  tell_released(record.keys);
 }
 
 // ---- downgrade ----
@@ -240,7 +245,7 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
     const auto* text = call.reply(i)->as_error();
     troubles[i] = text ? text->text : "has nothing of it";
   }
-  tell_released();
+  tell_released(record.keys);
   if (done > size() / 2) return;
   if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
   detail.why = report(troubles, "did not do it");

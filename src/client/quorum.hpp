@@ -12,6 +12,8 @@
 
 #include <holdfast/lease.hpp>
 
+#include <boost/intrusive/list.hpp>
+
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -120,8 +122,9 @@ private:
   std::string report(const round& of, const quorum_wish& what) const;
   // `missed`: what those did not do that have a trouble.
   std::string report(const std::vector<std::string>& troubles, std::string_view missed) const;
-  void wait_for_release(duration at_most, const std::stop_token& cancel);
-  void tell_released();
+  // A hint of this process for its own threads; of another lock none is any use, and it would have them poll.
+  void wait_for_release(const script::lock_keys& of, duration at_most, const std::stop_token& cancel);
+  void tell_released(const script::lock_keys& what) noexcept;
 
   const settings from_;
   const core::clock_drift drift_;
@@ -134,8 +137,13 @@ private:
   std::mutex mutex_{};  // Of what follows.
   std::vector<std::shared_ptr<client_state>> clients_;
   std::vector<turn> turns_;
+  struct pausing : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+    explicit pausing(const std::string& k) : key{&k} {}
+    const std::string* key;
+    bool is_told = false;
+  };
+  boost::intrusive::list<pausing, boost::intrusive::constant_time_size<false>> pausing_{};
   std::condition_variable_any released_{};
-  unsigned releases_ = 0;  // By this process: a hint for those who wait here.
 };
 
 }  // namespace detail

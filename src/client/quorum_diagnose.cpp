@@ -61,15 +61,19 @@ private:
 roll_call call_all(client_state& state) {
   auto& of = *state.of_quorum();
   const auto what = script::inspect(state.keys_of(state.name_of(probe)));
-  const time_point give_up_at = net::boottime_now() + state.options().timeout;
-  engine::quorum_question call{of.votes().all(), {what}, 300ms, give_up_at};
+  const duration most = state.options().timeout;
+  // Who is far away is not to be called down: all the time is for the last one, too.
+  engine::quorum_question call{of.votes().all(), {what}, most, net::boottime_now() + most};
   of.votes().run(call);
+  const auto known = of.votes().states();
+  const time_point now = net::boottime_now();
   roll_call out;
   for (std::size_t i = 0; i < of.size(); ++i) {
     const auto& reply = call.reply(i);
     out.troubles.push_back(reply && reply->as_error() ? reply->as_error()->text : call.trouble(i));
     const auto said = reply ? script::parse_inspect(*reply) : std::nullopt;
-    out.clocks.push_back(said ? std::optional{said->now} : std::nullopt);
+    // All at one instant: they may have said it seconds apart.
+    out.clocks.push_back(said ? std::optional{known[i].clock.at(now)} : std::nullopt);
   }
   out.is_out = core::out_of_step(out.clocks, duration{state.options().max_ttl} / 2);
   for (std::size_t i = 0; i < of.size(); ++i)

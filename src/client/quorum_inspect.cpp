@@ -25,10 +25,36 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// Until each of them is connected, or one try has failed. To a server that is far away the first connection takes
+// several round trips, and behind the answers of the others it would be given up in the middle. The question is to
+// take it one: NOSCRIPT would cost another.
+class first_connections final : public engine::quorum_call {
+public:
+  first_connections(engine::voters& all, time_point give_up_at) : quorum_call{all}, give_up_at_{give_up_at} {}
+
+  void step(time_point now) override {
+    bool is_settled = true;
+    for (const auto& one : all()) {
+      if (one->wire().is_ready()) {
+        one->wire().load(now, script::id::inspect);
+      } else {
+        is_settled = is_settled && one->is_hopeless();
+      }
+    }
+    is_over_ = is_settled || now >= give_up_at_;
+  }
+  time_point wake_at() const override { return give_up_at_; }
+  bool is_over() const override { return is_over_; }
+
+private:
+  time_point give_up_at_;
+  bool is_over_ = false;
+};
+
 // What the servers said, by the grant that they said it of.
 struct grant {
   std::vector<std::size_t> nodes{};
-  std::vector<holder_info> seen{};
+  std::vector<holder_info> seen{};  // Endless: the largest `remaining` that there is.
   bool foreign = false;
 
   void add(std::size_t node, holder_info one) {
@@ -60,7 +86,7 @@ holder_info alone_by(const lock_info& info) {
   return {.owner = info.owner,
           .token = info.token,
           .ttl = info.ttl,
-          .remaining = info.remaining,
+          .remaining = info.endless ? milliseconds::max() : info.remaining,
           .held_for = info.held_for,
           .breaking = info.breaking};
 }
@@ -85,11 +111,16 @@ struct survey {
   }
 };
 
+bool is_later(const break_record& one, const std::optional<break_record>& than) {
+  if (!than || one.token.value() != than->token.value()) return !than || one.token.value() > than->token.value();
+  return one.since < than->since;
+}
+
 void add_answer(survey& out, std::size_t node, node_info& shown, const script::inspect_reply& reply) {
   ++out.answered;
   const auto info = info_of({}, reply);
   ++out.usages[{info.kind, info.size}];
-  if (info.last_break && !out.last_break) out.last_break = info.last_break;
+  if (info.last_break && is_later(*info.last_break, out.last_break)) out.last_break = info.last_break;
   if (!info.held) return;
   shown.owner = info.owner;
   shown.token = info.token;
@@ -116,16 +147,20 @@ void add_other_list(survey& out, node_info& shown, const std::string& kept, cons
 
 survey ask_all(client_state& state, const script::command& what, milliseconds timeout) {
   auto& of = *state.of_quorum();
-  const time_point now = boottime_now();
-  engine::quorum_question call{of.votes().all(), {what}, 300ms, now + timeout};
+  const time_point began_at = boottime_now();
+  // Half of the time is for the answers.
+  first_connections greeting{of.votes().all(), began_at + std::min<duration>(1s, duration{timeout} / 2)};
+  of.votes().run(greeting);
+  engine::quorum_question call{of.votes().all(), {what}, 300ms, began_at + timeout};
   of.votes().run(call);
+  const time_point now = boottime_now();
   survey out;
   for (std::size_t i = 0; i < of.size(); ++i) {
     node_info node;
     node.endpoint = of.name(i);
     node.trouble = call.trouble(i);
     if (const auto& found = call.quarantine_of(i)) {
-      node.quarantine = std::chrono::ceil<milliseconds>(found->ends_at - now);
+      node.quarantine = std::max(milliseconds{0}, std::chrono::ceil<milliseconds>(found->ends_at - now));
     }
     const auto& reply = call.reply(i);
     const auto parsed = reply ? script::parse_inspect(*reply) : std::nullopt;
@@ -184,9 +219,12 @@ lock_info inspect_quorum(client_state& state, std::string_view text, millisecond
   for (const auto& [id, votes] : seen.grants) {
     // Those that did not answer may have given it theirs: to say "free" of what is held would be the worse mistake.
     if (votes.nodes.size() + silent < needed) continue;
-    const auto holder = held_by(votes, needed);
+    auto holder = held_by(votes, needed);
+    const bool is_endless = holder.remaining == milliseconds::max();
+    if (is_endless) holder.remaining = milliseconds{0};
     if (kind == lock_kind::exclusive) {
       show_holder(info, holder);
+      info.endless = is_endless;
       info.foreign = votes.foreign;
       if (votes.nodes.size() >= needed) break;
     } else {
@@ -208,7 +246,7 @@ lock_info inspect_quorum(client_state& state, std::string_view text, millisecond
     if (one.trouble.empty()) quarantines.push_back(one.quarantine);
   }
   std::sort(quarantines.begin(), quarantines.end());
-  info.quarantine = quarantines[majority - 1];
+  info.quarantine = quarantines[std::min(needed, quarantines.size()) - 1];
   info.nodes = std::move(seen.nodes);
   return info;
 }

@@ -72,8 +72,10 @@ std::optional<std::size_t> quorum_keeper_thread::join(const engine::keeper::leas
       std::find_if(several.begin(), several.end(), [&](const auto& one) { return !keeper_.is_kept(*one); });
   if (gone != several.end()) return static_cast<std::size_t>(gone - several.begin());
   for (std::size_t i = 0; i < several.size(); ++i) {
-    // It may have been renewed since it was copied.
-    joined[i]->deadline.extend(net::boottime_now(), several[i]->deadline.at());
+    // It may have been renewed since it was copied, or its end have come nearer.
+    const auto until = several[i]->deadline.at();
+    joined[i]->deadline.extend(net::boottime_now(), until);
+    joined[i]->deadline.shorten(until);
     keeper_.go_on_as(*several[i], joined[i]);
   }
   return std::nullopt;

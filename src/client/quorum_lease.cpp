@@ -155,7 +155,7 @@ quorum::end quorum::search::failed(const decider::end& how, const round& seen) c
 // ---- between two tries ----
 
 core::quorum_search::step quorum::search::go_on(const decider::pause& how) {
-  of_.wait_for_release(how.until - boottime_now(), what_.cancel);
+  of_.wait_for_release(what_.keys, how.until - boottime_now(), what_.cancel);
   return what_.cancel.stop_requested() ? flow_.on_cancel(boottime_now()) : decider::on_pause_over();
 }
 

@@ -4,6 +4,7 @@
 #include "resp/info.hpp"
 
 #include <fmt/format.h>
+#include <holdfast/options.hpp>
 
 #include <array>
 #include <charconv>
@@ -62,6 +63,10 @@ std::vector<replica> replicas_in(std::string_view info) {
   }
 }
 
+// A third of the ttl of those who ask for none (H26), in whole seconds, as the server counts: so long holders renew on
+// a primary that has been cut off.
+std::chrono::seconds longest_lag() { return std::chrono::floor<std::chrono::seconds>(acquire_options{}.ttl / 3); }
+
 void judge_replicas(std::string_view info, const relied_on& what, findings& out) {
   const auto all = replicas_in(info);
   int online = 0;
@@ -85,10 +90,10 @@ void judge_replicas(std::string_view info, const relied_on& what, findings& out)
     out.push_back({severity::warning, "", "no replica is connected, so there is nobody to promote when it fails",
                    "start one: replicaof HOST PORT in its configuration"});
   }
-  const auto good = number(info_field(info, "min_slaves_good_slaves"));
-  if (!all.empty() && !good) {
+  if (!all.empty() && !stops_when_cut_off(info)) {
     out.push_back({severity::warning, "", "cut off from its replicas it goes on taking writes, which nobody will have",
-                   "CONFIG SET min-replicas-to-write 1"});
+                   fmt::format("CONFIG SET min-replicas-to-write 1, and CONFIG SET min-replicas-max-lag {}",
+                               longest_lag().count())});
   }
 }
 
@@ -144,6 +149,22 @@ void judge_version(std::string_view info, findings& out) {
 }
 
 }  // namespace
+
+bool stops_when_cut_off(std::string_view info) {
+  return !replicas_in(info).empty() && number(info_field(info, "min_slaves_good_slaves"));
+}
+
+std::optional<finding> judge_max_lag(std::string_view max_lag) {
+  const auto said = number(max_lag);
+  const auto most = longest_lag();
+  if (!said || std::chrono::seconds{*said} <= most) return std::nullopt;
+  return finding{
+      severity::warning, "",
+      fmt::format("cut off from its replicas it goes on taking writes for {} s (min-replicas-max-lag), which nobody "
+                  "will have",
+                  *said),
+      fmt::format("CONFIG SET min-replicas-max-lag {}, a third of the default ttl", most.count())};
+}
 
 std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::milliseconds hold) {
   constexpr int of_redis = 3600;

@@ -30,6 +30,12 @@ std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::
 // `appendfsync`: as CONFIG GET says it; empty: it does not. For who trusts that every write is synced.
 std::optional<finding> judge_fsync(std::string_view appendfsync);
 
+// Has it replicas, and does it stop taking writes when it is cut off from them (min-replicas-to-write)?
+bool stops_when_cut_off(std::string_view info);
+// Of such a one: `max_lag` is its min-replicas-max-lag as CONFIG GET says it, the seconds for which it goes on until
+// then (H26). Empty: it does not say, and nothing is said of it.
+std::optional<finding> judge_max_lag(std::string_view max_lag);
+
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
 
 }  // namespace detail

@@ -79,7 +79,26 @@ TEST(server_report, counts_the_replicas_that_a_durable_client_needs) {
 TEST(server_report, names_a_primary_that_writes_for_itself_when_it_is_cut_off_P22) {
   const std::string replica = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
   EXPECT_THAT(said_of(with(replica)), ElementsAre(HasSubstr("goes on taking writes")));
+  EXPECT_THAT(judge_info("redis://db1:6379", with(replica), {})[0].fix, HasSubstr("max-lag 3"));
   EXPECT_THAT(said_of(with(replica + "min_slaves_good_slaves:1\r\n")), IsEmpty());
+}
+
+TEST(server_report, wants_a_primary_that_is_cut_off_to_stop_within_a_third_of_a_ttl_H26) {
+  EXPECT_FALSE(judge_max_lag("3"));
+  const auto found = judge_max_lag("10");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->level, finding::severity::warning);
+  EXPECT_THAT(found->what, HasSubstr("for 10 s (min-replicas-max-lag)"));
+  EXPECT_THAT(found->fix, HasSubstr("CONFIG SET min-replicas-max-lag 3,"));
+  EXPECT_TRUE(judge_max_lag("4")) << "a third of 10 s is less";
+}
+
+TEST(server_report, has_nothing_to_say_of_a_lag_that_it_may_not_see_or_that_does_not_matter_H26) {
+  const std::string replica = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
+  EXPECT_FALSE(judge_max_lag(""));
+  EXPECT_FALSE(stops_when_cut_off(with(replica)));
+  EXPECT_FALSE(stops_when_cut_off(with("min_slaves_good_slaves:0\r\n")));
+  EXPECT_TRUE(stops_when_cut_off(with(replica + "min_slaves_good_slaves:1\r\n")));
 }
 
 TEST(server_report, names_a_primary_that_nobody_can_replace) {

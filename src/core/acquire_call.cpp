@@ -22,6 +22,7 @@ constexpr duration pass_again = 25ms;  // LOADING and its like.
 constexpr duration longest_pause = 1s;
 constexpr int refusals_before_giving_up = 3;
 constexpr int lates_before_giving_up = 3;
+constexpr int grants_too_late_before_giving_up = 3;
 
 }  // namespace
 
@@ -116,7 +117,8 @@ void acquire_call::fail_definitely(errc code) { fail(is_unanswered_ || is_given_
 void acquire_call::forget_owner() {
   const bool may_have_copies = is_asked_ || is_unanswered_ || has_copies_;
   const auto went_by = has_copies_ ? route::was_cut : route::stands;
-  if (may_have_copies || place_ == place::in_line) clean_ups_.push_back({owner_, may_have_copies, went_by});
+  if (may_have_copies || place_ == place::in_line)
+    clean_ups_.push_back({owner_, may_have_copies, place_ != place::outside, went_by});
   is_asked_ = is_unanswered_ = has_copies_ = false;
   owner_ = owner_id{rng_->bytes16()};
 }
@@ -131,6 +133,7 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
   // With the time that replicas took, which a leave does not wait for: the next one will take as long.
   if (!std::holds_alternative<was_left>(answer)) round_trip_ = now - sent_at;
   if (!std::holds_alternative<was_late>(answer)) lates_ = 0;
+  if (usable(ttl_, drift_) - (now - sent_at) >= least_useful(ttl_)) too_late_ = 0;  // It was not the way's doing.
   std::visit([&](const auto& what) { hear(now, sent_at, what); }, answer);
 }
 
@@ -151,7 +154,13 @@ void acquire_call::accept(time_point now, fencing_token token, time_point deadli
     is_unanswered_ = true;  // To be released as if we had never heard of it.
     is_given_back_ = true;
     if (only_once_) return fail(errc::reply_lost);
-    forget_owner();
+    // The way is longer than the ttl: whoever asks for ever is in its own way. It ends when the last one is given back.
+    if (++too_late_ >= grants_too_late_before_giving_up) {
+      giving_back_for_ = errc::invalid_option;
+      is_hopeless_ = true;
+    } else {
+      forget_owner();
+    }
     if (place_ == place::in_line) come_back(now);
     return schedule_ask(now, now);
   }

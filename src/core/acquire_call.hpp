@@ -101,7 +101,8 @@ using acquire_action = std::variant<ask, stand, look, give_back, sleep_until, fi
 struct unfinished {
   owner_id owner;
   bool may_have_copies;
-  route went_by;  // One of them at least was cut off; or none.
+  bool may_stand;  // In line, where a place lasts longer than a lease (P2).
+  route went_by;   // One of them at least was cut off; or none.
 };
 
 struct acquire_settings {
@@ -189,6 +190,8 @@ public:
   // The present one; of a lease that it got, the lease's.
   const owner_id& owner() const { return owner_; }
   std::chrono::milliseconds ttl() const { return ttl_; }
+  // Of the last answer.
+  duration round_trip() const { return round_trip_; }
 
   // The caller lets each leave, in the background.
   std::vector<unfinished> take_clean_ups() { return std::exchange(clean_ups_, {}); }
@@ -255,6 +258,7 @@ private:
   int refusals_ = 0;
   int lates_ = 0;
   int unreplicated_ = 0;  // In a row.
+  int too_late_ = 0;      // Grants of which little was left when they came, and no answer in between was quicker.
   duration round_trip_{0};
   int comebacks_ = 0;
   errc last_news_ = errc::server_silent;

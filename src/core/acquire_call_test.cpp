@@ -100,6 +100,38 @@ TEST(acquire_call, a_waiter_asks_for_a_fresh_lease_when_too_little_is_left_H16) 
   EXPECT_NE(c.asks(), first);
 }
 
+// A ttl of 10 s and a way of 8 s: whoever goes on asking meets its own last grant for ever.
+TEST(acquire_call, a_ttl_that_is_shorter_than_the_way_ends_it_and_nothing_is_left) {
+  course c{waits_for_ever()};
+  for (int i = 0; i < 2; ++i) {
+    c.asks();
+    c.hears(was_granted{token}, 8s);
+    ASSERT_FALSE(c.call.is_over());
+  }
+  const auto last = c.asks();
+  c.hears(was_granted{token}, 8s);
+  ASSERT_FALSE(c.call.is_over()) << "first it is given back";
+  const auto action = c.call.on_wake(c.now, true);
+  ASSERT_TRUE(std::holds_alternative<give_back>(action));
+  EXPECT_EQ(std::get<give_back>(action).owner, last);
+  c.sent_at = c.now;
+  c.hears(was_left{}, 8s);
+  EXPECT_EQ(c.failure(), errc::invalid_option);
+}
+
+// It was stopped three times, while the server is quick.
+TEST(acquire_call, grants_that_were_taken_in_late_say_nothing_of_the_way) {
+  course c{waits_for_ever()};
+  for (int i = 0; i < 5; ++i) {
+    c.asks();
+    c.hears(was_granted{token}, 8s);
+    ASSERT_FALSE(c.call.is_over());
+    c.asks();
+    c.hears(was_refused{errc::server_loading, true}, 1ms);
+    c.now += 1s;
+  }
+}
+
 // ---- a lost reply ----
 
 // H11: the request was carried out and its reply was lost. The same owner id asks again and hears "mine".

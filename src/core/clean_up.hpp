@@ -27,12 +27,14 @@ enum class route : unsigned char { stands, was_cut };
 class clean_up {
 public:
   // `definite_after`: the last not_after; the epoch when no copy is outstanding. `resend_at` is our clock's estimate of
-  // that instant. `give_up_at`: when whatever there was has expired by itself.
+  // that instant. `give_up_at`: when whatever lease there was has expired by itself. `place_until`: a place in line has
+  // not by then, if nothing was answered; the first answer ends that (P2).
   clean_up(time_point now, server_time definite_after, time_point resend_at, time_point give_up_at,
-           route went_by = route::stands)
+           route went_by = route::stands, time_point place_until = {})
       : definite_after_{definite_after},
         resend_at_{resend_at},
         give_up_at_{give_up_at},
+        place_until_{std::max(give_up_at, place_until)},
         send_at_{now},
         may_come_at_any_time_{went_by == route::was_cut} {}
 
@@ -46,15 +48,16 @@ public:
   // There are signs that a copy took effect: does not wait for the last not_after with the next release (P5).
   void hurry(time_point now) { send_at_ = std::min(send_at_, now); }
 
-  bool is_over(time_point now) const { return is_done_ || now >= give_up_at_; }
+  bool is_over(time_point now) const { return is_done_ || now >= ends_at(); }
   time_point wake_at(bool can_send) const {
     if (is_done_) return never;
-    return is_asked_ || !can_send ? give_up_at_ : std::min(send_at_, give_up_at_);
+    return is_asked_ || !can_send ? ends_at() : std::min(send_at_, ends_at());
   }
 
   // The server answered "released" or "not yours" at `server_now`.
   void on_definite(time_point now, server_time server_now, base::random_source& rng) {
     is_asked_ = false;
+    has_left_ = true;
     if (server_now > definite_after_) {
       is_done_ = true;
     } else {
@@ -70,6 +73,8 @@ public:
   }
 
 private:
+  time_point ends_at() const { return has_left_ ? give_up_at_ : place_until_; }
+
   time_point next_look(time_point now) {
     if (!may_come_at_any_time_) return never;
     const time_point at = now + distance_;
@@ -82,11 +87,13 @@ private:
   server_time definite_after_;
   time_point resend_at_;
   time_point give_up_at_;
+  time_point place_until_;
   time_point send_at_;
   bool may_come_at_any_time_;
   duration distance_ = std::chrono::milliseconds{50};
   bool is_asked_ = false;
   bool is_done_ = false;
+  bool has_left_ = false;  // Any answer was heard: what stands in line does not any more.
   backoff retry_{std::chrono::milliseconds{25}, std::chrono::seconds{1}};
 };
 

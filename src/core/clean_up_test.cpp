@@ -52,6 +52,28 @@ TEST_F(clean_up_test, without_outstanding_copies_the_first_answer_ends_it) {
   EXPECT_EQ(c.wake_at(true), never);
 }
 
+// A place in line outlives the lease that it was for. It is asked for until anybody answers, and no longer.
+TEST_F(clean_up_test, a_place_that_nobody_has_answered_for_is_asked_for_beyond_the_lease_P2) {
+  clean_up c{t0, not_after, t0 + 500ms, give_up, route::stands, give_up + 10min};
+  const time_point back = give_up + 5min;
+  EXPECT_FALSE(c.is_over(back));
+  EXPECT_EQ(c.wake_at(false), give_up + 10min);
+  EXPECT_TRUE(c.on_wake(back, true));
+  c.on_failed(back, rng);
+  EXPECT_FALSE(c.is_over(back));
+  EXPECT_TRUE(c.on_wake(c.wake_at(true), true));
+  c.on_definite(back, s0, rng);
+  EXPECT_TRUE(c.is_over(back)) << "also of a server whose clock was set back: it has no place any more";
+}
+
+TEST_F(clean_up_test, a_place_that_was_answered_for_ends_with_the_lease) {
+  clean_up c{t0, not_after, t0 + 500ms, give_up, route::stands, give_up + 10min};
+  EXPECT_TRUE(c.on_wake(t0, true));
+  c.on_definite(t0, s0 - 1h, rng);
+  EXPECT_FALSE(c.is_over(give_up - 1ns));
+  EXPECT_TRUE(c.is_over(give_up));
+}
+
 // P10: "not yours" before not_after proves nothing, because the copy may still come. Nor does the very instant: the
 // script refuses only what is later than not_after.
 TEST_F(clean_up_test, an_answer_up_to_not_after_does_not_end_it_P10_H12) {

@@ -8,6 +8,12 @@ namespace holdfast::core {
 using namespace std::chrono_literals;
 using result = quorum_round::result;
 
+namespace {
+
+constexpr int most_splits = 3;  // In a row, before it is taken for held.
+
+}  // namespace
+
 quorum_search::quorum_search(const settings& how, time_point now, base::random_source& rng)
     : rng_{&rng},
       how_{how},
@@ -27,13 +33,17 @@ quorum_search::step quorum_search::on_lost(time_point now, const lost_round& wha
 quorum_search::step quorum_search::decide(time_point now, const lost_round& what, bool has_turn) {
   if (what.how == result::busy || what.how == result::split || what.how == result::quarantined) heard_at_ = now;
   if (what.enough_voted && what.final_reason == errc{}) heard_at_ = now;
+  if (what.how != result::split) splits_ = 0;
   switch (what.how) {
     case result::won: break;
     case result::busy: return on_busy(now, what, has_turn);
     case result::split:
-      if (how_.only_once && ++splits_ > 1) return end{};
-      // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is.
-      if (how_.is_counted && !how_.only_once && !has_turn) return on_busy(now, what, has_turn);
+      ++splits_;
+      if (how_.only_once && splits_ > 1) return end{};
+      // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is. So
+      // may a vote be that nobody withdraws any more.
+      if (!how_.only_once && ((how_.is_counted && !has_turn) || splits_ > most_splits))
+        return on_busy(now, what, has_turn);
       // Nobody has it: who draws the shorter pause wins (R12).
       return rest(now, duration{rng_->between(1'000'000, 30'000'000)}, {errc::timed_out});
     case result::quarantined:

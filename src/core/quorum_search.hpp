@@ -23,6 +23,7 @@ namespace holdfast::core {
 //  ------------+-------------------------+-----------------------------------------------------------------
 //  busy        | pause, soon at first    | stand in line; once: it ends
 //  split       | pause, by lot (R12)     | the same; of a counted kind stand in line; once: the second ends it
+//   again and again: as busy
 //  quarantined | pause; once: it ends
 //  refused     | it ends where trying again is no use, else as unreachable
 //  unreachable | pause, longer and longer
@@ -103,7 +104,7 @@ private:
   time_point limit_;
   time_point heard_at_;  // The last answer of a majority, or the end of a wait in line.
   bool was_busy_ = false;
-  int splits_ = 0;
+  int splits_ = 0;                // In a row.
   std::vector<leftover> left_{};  // Of all tries, with each server.
   std::optional<std::size_t> line_{};
   std::size_t without_line_ = 0;  // The servers before it.

@@ -107,6 +107,13 @@ TEST(quorum_search, who_has_its_turn_does_not_sleep_past_the_holders_end) {
   EXPECT_LE(*h.pauses(), 22ms);
 }
 
+TEST(quorum_search, who_has_its_turn_does_not_poll_for_what_has_no_expiry_P25) {
+  hunt h{waits_for_ever()};
+  h.has_turn = true;
+  for (int i = 0; i < 10; ++i) h.loses({.how = result::busy, .held_for = std::nullopt});
+  EXPECT_GE(*h.pauses(), 150ms);
+}
+
 TEST(quorum_search, a_new_turn_begins_with_short_pauses_again) {
   hunt h{waits_for_ever()};
   h.has_turn = true;
@@ -137,6 +144,7 @@ TEST(quorum_search, a_tie_is_broken_by_lot_R12) {
   std::set<duration> seen;
   hunt h{waits_for_ever()};
   for (int i = 0; i < 100; ++i) {
+    if (i % 3 == 0) h.loses(result::unreachable);
     h.loses(result::split);
     ASSERT_TRUE(h.pauses());
     EXPECT_GE(*h.pauses(), 1ms);
@@ -144,6 +152,29 @@ TEST(quorum_search, a_tie_is_broken_by_lot_R12) {
     seen.insert(*h.pauses());
   }
   EXPECT_GT(seen.size(), 90u);
+}
+
+// A killed client's vote, beside a server that is away, makes each round a tie until it expires.
+TEST(quorum_search, a_tie_that_lasts_sends_into_the_line_and_is_no_reason_to_poll_P25) {
+  hunt h{waits_for_ever()};
+  for (int i = 0; i < 3; ++i) {
+    h.loses(result::split);
+    EXPECT_TRUE(h.pauses());
+  }
+  h.loses(result::split);
+  h.gets_turn();
+  for (int i = 0; i < 10; ++i) h.loses(result::split);
+  ASSERT_TRUE(h.pauses());
+  EXPECT_GE(*h.pauses(), 150ms);
+}
+
+TEST(quorum_search, of_a_counted_kind_a_tie_that_lasts_is_not_polled_for_either_P25) {
+  hunt h{counted(waits_for_ever())};
+  h.loses(result::split);
+  h.gets_turn();
+  for (int i = 0; i < 12; ++i) h.loses(result::split);
+  ASSERT_TRUE(h.pauses());
+  EXPECT_GE(*h.pauses(), 150ms);
 }
 
 TEST(quorum_search, a_try_is_given_one_tie) {

@@ -333,7 +333,8 @@ void acquire::let_leave(time_point now) {
 
 void acquire::collect_unsettled() {
   for (const auto& u : flow_.take_clean_ups()) {
-    rarely().left_behind.push_back({u.owner, u.may_have_copies ? last_not_after_ : server_time{}, u.went_by, false});
+    rarely().left_behind.push_back(
+        {u.owner, u.may_have_copies ? last_not_after_ : server_time{}, u.went_by, u.may_stand, false});
   }
 }
 

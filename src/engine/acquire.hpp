@@ -30,7 +30,8 @@ struct unsettled {
   owner_id owner;
   server_time not_after;
   core::route went_by;
-  bool was_told;  // A first `leave` is sent already.
+  bool may_stand;  // In line.
+  bool was_told;   // A first `leave` is sent already.
 };
 
 class acquire final : public call, private line_mate {
@@ -64,9 +65,12 @@ public:
 
   // Only when is_over().
   const core::acquire_end& end() const { return flow_.end(); }
+  // The server that has answered.
+  const channel& by() const { return to(); }
   // The id of the lease that it got.
   const owner_id& owner() const { return flow_.owner(); }
   int attempts() const { return flow_.attempts(); }
+  duration round_trip() const { return flow_.round_trip(); }
   // What must be released in the background. For a lease that was_repeated, the lease's own owner is not among them.
   std::vector<unsettled> take_unsettled();
   // Is it past its first request, and would a subscription help?

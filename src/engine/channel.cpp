@@ -60,6 +60,7 @@ void channel::on_connected(time_point now, named_primary::term_number term) {
 
 void channel::on_bytes(time_point now, std::string_view bytes) {
   if (state_ != state::greeting && state_ != state::ready) return;
+  was_asleep_ = now >= silence_ends();
   heard_at_ = now;
   reader_.feed(bytes);
   while (auto reply = reader_.next()) {
@@ -107,7 +108,7 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   useless_in_a_row_ = 0;
   reconnect_.reset();
   if (answered.is == slot::sort::wait) return on_wait_reply(now, reply);
-  if (answered.sent_at >= wait_ended_at_) note_round_trip(now - answered.sent_at);
+  if (answered.sent_at >= wait_ended_at_ && !was_asleep_) note_round_trip(now - answered.sent_at);
 
   // The server lost its script cache (H28). By text it works and is cached again; those behind it, whose refusals were
   // under way already, go by digest again. The clock of the request goes on from its first sending, which can only make

@@ -275,6 +275,7 @@ private:
   time_point state_since_{};
   time_point may_connect_at_{};
   time_point heard_at_{};
+  bool was_asleep_ = false;  // Nobody took in what is read now until its time was up: that says nothing of the server.
   core::backoff reconnect_{std::chrono::milliseconds{20}, std::chrono::seconds{1}};
   greeting greeting_;
   epoch_watch epoch_;

@@ -53,6 +53,27 @@ TEST_F(channel_test, any_byte_is_a_sign_of_life_P30) {
   EXPECT_EQ(wire.wake_at(), server.now + 500ms);
 }
 
+// We were stopped for a minute, with two answers unread: that is no round trip of the server's.
+TEST_F(channel_test, what_was_taken_in_late_says_nothing_about_how_long_the_server_takes) {
+  connect();
+  recorder a;
+  const auto quick = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      ask(a);
+      server.pass(1ms);
+      server.say(integer(1));
+    }
+  };
+  quick(40);
+  ask(a);
+  ask(a);
+  server.pass(1min);
+  server.say(integer(1) + integer(1));
+  quick(40);
+  ask(a);
+  EXPECT_EQ(wire.wake_at(), server.now + 500ms);
+}
+
 // The first requests on a line to the other side of the world, before its round trips are known.
 TEST_F(channel_test, a_line_that_was_greeted_slowly_is_waited_for_P4_P30) {
   wire.set_demand(true);

@@ -72,7 +72,7 @@ void keeper::cancel(const held_lease& lease, const renewal_wish& whose) {
 }
 
 void keeper::release_later(time_point now, background_release what) {
-  const core::clean_up plan{now, what.not_after, what.not_after_local, what.give_up_at, what.went_by};
+  const core::clean_up plan{now, what.not_after, what.not_after_local, what.give_up_at, what.went_by, what.place_until};
   auto background = std::make_unique<releasing>(*this, std::move(what), plan);
   const releasing* key = background.get();
   auto& started = *releases_.emplace(key, std::move(background)).first->second;

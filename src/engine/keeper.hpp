@@ -130,6 +130,7 @@ public:
     time_point not_after_local;  // Our estimate of the same instant.
     time_point give_up_at;       // When it has expired by itself.
     core::route went_by = core::route::stands;
+    time_point place_until{};  // A place in line may be there until then, which nothing else ends.
   };
   void release_later(time_point now, background_release what);
   // The line called `owner`, 32 hex digits, whom nobody waits as: if it is one that is released in the background, it

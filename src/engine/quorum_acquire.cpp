@@ -55,13 +55,6 @@ bool quorum_acquire::was_waited_for(const seen& one) const {
 
 // ---- connecting ----
 
-// Trying again goes on, but who is in a hurry does not wait for it.
-bool quorum_acquire::is_hopeless(std::size_t node) const {
-  const auto& one = *all()[node];
-  const int tries = one.wire().connect_attempts();
-  return one.is_slow() || tries > 1 || (tries == 1 && one.wire().is_closed());
-}
-
 void quorum_acquire::connect(time_point now) {
   if (is_cancelled_) return finish(result::unreachable);
   std::size_t ready = 0;
@@ -69,20 +62,37 @@ void quorum_acquire::connect(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) {
     const bool is_ready = all()[i]->wire().is_ready();
     ready += is_ready ? 1 : 0;
-    may_come = may_come || (!is_ready && !is_hopeless(i));
+    may_come = may_come || (!is_ready && !all()[i]->is_hopeless());
   }
   const time_point waits_until = std::min(started_at_ + what_.patience, what_.connect_until);
   if (ready >= needed() && (!may_come || now >= waits_until)) return begin(now);
-  if (now >= what_.connect_until) {
-    for (std::size_t i = 0; i < size(); ++i) {
-      const auto& failure = all()[i]->wire().last_failure();
-      if (all()[i]->wire().is_ready() || !failure.is_final || final_ != errc{}) continue;
-      final_ = failure.code;
-      final_text_ = all()[i]->name() + ": " + failure.text;
-    }
-    return finish(result::unreachable);
+  if (const bool is_refused = is_refused_for_good(); is_refused || now >= what_.connect_until) {
+    note_final_failure();
+    return finish(is_refused ? result::refused : result::unreachable);
   }
   wake_at_ = ready >= needed() ? waits_until : what_.connect_until;
+}
+
+bool quorum_acquire::is_final_failure_of(std::size_t node) const {
+  const auto& wire = all()[node]->wire();
+  return !wire.is_ready() && wire.last_failure().is_final;
+}
+
+// A wrong password does not become right while it is waited for.
+bool quorum_acquire::is_refused_for_good() const {
+  std::size_t may_be_ready = 0;
+  for (std::size_t i = 0; i < size(); ++i)
+    may_be_ready += is_final_failure_of(i) && all()[i]->wire().is_closed() ? 0 : 1;
+  return may_be_ready < needed();
+}
+
+void quorum_acquire::note_final_failure() {
+  for (std::size_t i = 0; i < size() && final_ == errc{}; ++i) {
+    if (!is_final_failure_of(i)) continue;
+    const auto& failure = all()[i]->wire().last_failure();
+    final_ = failure.code;
+    final_text_ = all()[i]->name() + ": " + failure.text;
+  }
 }
 
 // One server behind two addresses would vote twice (R20).
@@ -113,7 +123,7 @@ void quorum_acquire::begin(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) {
     if (is_out[i]) clocks[i].reset();
     // It was waited for in vain: the next one does not wait.
-    if (!all()[i]->wire().is_ready() && !is_hopeless(i)) all()[i]->found_slow();
+    if (!all()[i]->wire().is_ready() && !all()[i]->is_hopeless()) all()[i]->found_slow();
   }
   proposal_ = core::token_proposal(clocks, what_.min_fence);
   for (std::size_t i = 0; i < size(); ++i) {
@@ -227,7 +237,8 @@ void quorum_acquire::note_error(std::size_t node, const std::string& text) {
 
 void quorum_acquire::note_trouble(std::size_t node, std::string text, errc final) {
   nodes_[node].trouble = std::move(text);
-  if (final == errc{} || final_ != errc{}) return;
+  // That there is another list is never outvoted, whatever was said before (P26).
+  if (final == errc{} || (final_ != errc{} && final != errc::other_quorum)) return;
   final_ = final;
   final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
 }
@@ -265,8 +276,9 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   if (const auto* mine = std::get_if<script::mine>(&said->what)) return voted(mine->token);
   kept = {};
   if (const auto* busy = std::get_if<script::busy>(&said->what)) {
-    const auto left = std::max(busy->remaining, std::chrono::milliseconds{0});
-    held_for_ = std::min(held_for_.value_or(left), left);
+    // Negative: it has no expiry.
+    if (const auto left = busy->remaining; left >= std::chrono::milliseconds{0})
+      held_for_ = std::min(held_for_.value_or(left), left);
     nodes_[node].keeps_our_list = true;
     return refuse(node, refusal::busy, {});
   }

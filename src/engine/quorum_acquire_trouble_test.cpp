@@ -135,6 +135,18 @@ TEST_F(quorum_acquire_of_five, whoever_knows_another_list_is_not_outvoted_P26_R1
   EXPECT_EQ(round->final_text(), "10.0.0.3:6379: it belongs to v1|1|open|a:1,b:1,c:1");
 }
 
+TEST_F(quorum_acquire_of_five, nor_when_another_server_said_something_else_before_P26) {
+  start_voting();
+  say(0, refusal("OOM command not allowed when used memory > 'maxmemory'."));
+  say(1, other_list(servers[1], "v1|1|open|a:1,b:1,c:1"));
+  EXPECT_THAT(asked(2), ElementsAre("leave"));
+  for (const std::size_t i : {2u, 3u, 4u})
+    servers[i].say(granted(servers[i], proposal_of(votes[i])) + done(servers[i]));
+  drive();
+  ASSERT_TRUE(is_over(result::refused));
+  EXPECT_EQ(round->final_reason(), errc::other_quorum);
+}
+
 TEST_F(quorum_acquire_trouble, who_has_an_old_list_is_told_the_one_that_replaced_it_P26) {
   start_voting();
   say(1, other_list(servers[1], "v1|2|open|a:1,b:1,c:1"));

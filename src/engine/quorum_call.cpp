@@ -12,6 +12,11 @@ std::string voter::trouble() const {
   return "no connection yet";
 }
 
+bool voter::is_hopeless() const {
+  const int tries = channel_.connect_attempts();
+  return !channel_.is_ready() && (is_slow_ || tries > 1 || (tries == 1 && channel_.is_closed()));
+}
+
 void voter::on_ready(time_point now) {
   // Ahead of the first vote: one that had to be sent again might be decided without it.
   for (const auto which : {script::id::vote, script::id::leave}) channel_.load(now, which);

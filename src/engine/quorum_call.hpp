@@ -46,6 +46,9 @@ public:
   void found_slow() { is_slow_ = true; }
   void found_quick() { is_slow_ = false; }
 
+  // There is no connection, and who is in a hurry does not wait for one: trying again goes on.
+  bool is_hopeless() const;
+
   // How many connections there have been: what was sent over the present one is answered in order.
   std::uint64_t connection() const { return connections_; }
 

@@ -337,6 +337,43 @@ TEST_F(quorum_keeper_wish, that_is_cancelled_leaves_others_alone) {
   EXPECT_EQ(there->end, errc::empty_handle);
 }
 
+// Two of three had decided it before the third was heard.
+TEST_F(quorum_keeper_wish, of_one_that_is_renewed_by_hand_asks_for_the_votes_that_are_missing_B57) {
+  const auto lease = held({0, 1}, renewal::none);
+  wake_after(3s);
+  EXPECT_FALSE(wants_connection(2)) << "nobody has asked for anything";
+  const auto first = wish(*lease);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(first->end, errc{});
+  say(2, mine(servers[2], token, 8'000));
+  renewed(2);
+
+  servers[1].cut();
+  wake_after(1s);
+  const auto second = std::make_shared<noted_wish>();
+  EXPECT_TRUE(keeps.renew_now(now(), *lease, now() + 5s, second));
+  wake();
+  renewed(0);
+  renewed(2);
+  EXPECT_EQ(second->end, errc{}) << "a majority is there";
+}
+
+// The third renewed it and was not heard: it has ended by our clock there, and not by its own.
+TEST_F(quorum_keeper_wish, of_one_server_that_was_not_heard_leaves_a_vote_to_give_back_B55) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  wake_after(5s);
+  const auto told = wish(*lease);
+  servers[2].cut();
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(told->end, errc{});
+  wake_after(5s);
+  ASSERT_TRUE(lease->deadline.is_ahead(now()));
+  EXPECT_EQ(keeps.let_go(*lease).of_each[2].token, token);
+}
+
 TEST_F(quorum_keeper_wish, of_what_is_let_go_ends_with_an_empty_handle) {
   const auto lease = held({0, 1, 2}, renewal::none);
   const auto told = wish(*lease);

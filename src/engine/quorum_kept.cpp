@@ -67,6 +67,7 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       shares_(of.size()),
       pause_{pause_of(lease_->ttl)},
       broken_(of.size()),
+      expired_(of.size()),
       given_again_(of.size()) {
   for (std::size_t i = 0; i < of.size(); ++i) repairs_.push_back(std::make_unique<repair>(*this, i));
 }
@@ -97,6 +98,7 @@ quorum_keeper::kept::~kept() {
 }
 
 void quorum_keeper::kept::keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until) {
+  expired_[node] = {};
   shares_[node] = std::make_shared<share>(*this, *lease_, token, until, of_->how_);
   of_->servers_[node]->flow.keep(shares_[node], sent_at, until, mode_);
 }
@@ -127,7 +129,10 @@ void quorum_keeper::kept::let_shares_go() noexcept {
 }
 
 votes_left quorum_keeper::kept::take_votes() noexcept {
-  for (std::size_t i = 0; i < shares_.size(); ++i) votes_[i].token = shares_[i] ? shares_[i]->grant : broken_[i];
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const auto ended = broken_[i] ? broken_[i] : expired_[i];
+    votes_[i].token = shares_[i] ? shares_[i]->grant : ended;
+  }
   let_shares_go();
   return {std::move(votes_), needed_};
 }
@@ -155,6 +160,7 @@ void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
 void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
   until_.drop(static_cast<int>(node));
   if (reason == errc::lease_broken) broken_[node] = shares_[node]->grant;
+  if (reason == errc::lease_expired) expired_[node] = shares_[node]->grant;
   shares_[node].reset();
   given_again_[node] = false;
   if (reason != errc::lease_expired) reason_ = reason;
@@ -215,7 +221,7 @@ void quorum_keeper::kept::lose(time_point now) {
 // ---- votes that are missing ----
 
 void quorum_keeper::kept::mend_on(std::size_t node) {
-  if (shares_[node] || mode_ != renewal::automatic) return;
+  if (shares_[node] || (mode_ != renewal::automatic && !is_renewed_by_hand_)) return;
   mend_at_ = time_point{};
   of_->look_at(*this, mend_at_);
 }
@@ -232,7 +238,7 @@ void quorum_keeper::kept::mend(time_point now) {
       at.is_wanted = true;  // mend_on() is called then.
       continue;
     }
-    mend_at_ = now + pause_;
+    if (mode_ == renewal::automatic) mend_at_ = now + pause_;  // Else with the next renewal.
     if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
     if (at.flow.wire().quarantined_until() <= now) {
       repairs_[i]->send(now);
@@ -336,6 +342,9 @@ void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::
     });
     of_->servers_[i]->flow.renew_now(now, *shares_[i], give_up_at, one->asked[i]);
   }
+  // Who is renewed by hand is to outlive a server, too.
+  is_renewed_by_hand_ = true;
+  if (mode_ != renewal::automatic) mend(now);
 }
 
 void quorum_keeper::kept::cancel(const renewal_wish& whose) {

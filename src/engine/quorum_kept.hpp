@@ -175,7 +175,10 @@ private:
   errc reason_{};  // Of the last vote that a server said was lost.
   // Somebody broke it, and it is not asked for again; under this token the server may have it until its expiry.
   std::vector<fencing_token> broken_;
+  // Of votes that have ended by our clock and perhaps not there: an answer to a renewal was not heard.
+  std::vector<fencing_token> expired_;
   bool is_narrowing_ = false;
+  bool is_renewed_by_hand_ = false;  // Once, at least.
   std::vector<bool> given_again_;
   bool may_count_again_ = false;
   bool is_warned_ = false;

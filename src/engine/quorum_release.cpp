@@ -22,14 +22,13 @@ quorum_release::quorum_release(voters& all, script::lock_keys keys, const owner_
     is_settled_[i] = !votes_[i].token && votes_[i].not_after == server_time{};
 }
 
-// Where no connection is, or where it ends, the background goes on (H55): to wait here would make the next one wait.
+// Where no connection can be made, or where one ends, the background goes on (H55): to wait here would make the next
+// one wait. One that the server ended while nobody asked anything (its `timeout`, a restart) is made again first.
 void quorum_release::step(time_point now) {
-  if (!std::exchange(is_asked_, true)) {
-    for (std::size_t i = 0; i < size(); ++i) {
-      if (!all()[i]->wire().is_ready()) continue;
-      const auto token = votes_[i].token;
-      ask(i, now, token ? script::release(keys_, owner_, token) : script::leave(keys_, owner_));
-    }
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (of(i).is_asked || !all()[i]->wire().is_ready()) continue;
+    const auto token = votes_[i].token;
+    ask(i, now, token ? script::release(keys_, owner_, token) : script::leave(keys_, owner_));
   }
   std::size_t released = 0;
   std::size_t open = 0;
@@ -39,7 +38,8 @@ void quorum_release::step(time_point now) {
     const auto said = of(i).reply ? script::parse_release(*of(i).reply) : std::nullopt;
     if (!said) {
       if (is_settled_[i]) continue;  // It never was asked for a vote.
-      ++(of(i).is_open() ? open : silent);
+      const bool may_be_asked = !of(i).is_asked && !all()[i]->is_hopeless();
+      ++(of(i).is_open() || may_be_asked ? open : silent);
       continue;
     }
     released += said->what == script::release_answer::released ? 1 : 0;

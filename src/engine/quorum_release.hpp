@@ -37,7 +37,6 @@ private:
   std::vector<quorum_vote> votes_;
   std::size_t needed_;
   time_point give_up_at_;
-  bool is_asked_ = false;
   std::vector<bool> is_settled_;
   std::optional<release_outcome> end_{};
 };

@@ -139,8 +139,36 @@ TEST_F(quorum_release_test, without_a_majority_it_is_unknown_B48_B49) {
 
 TEST_F(quorum_release_test, too_few_that_can_be_reached_are_not_waited_for_H55) {
   connect(0);
+  for (const std::size_t i : {1u, 2u}) servers[i].refuse();
   start();
   EXPECT_THAT(asked(0), ElementsAre("release")) << "what can be released is";
+  EXPECT_TRUE(is_over(release_outcome::unknown));
+}
+
+// A server ends those that say nothing for long (its `timeout`), and nobody read that it did.
+TEST_F(quorum_release_test, connections_that_ended_while_they_were_idle_are_made_again_first_C5) {
+  connect_all();
+  for (auto& one : servers) one.cut();
+  start();
+  EXPECT_FALSE(release->is_over());
+  for (const std::size_t i : {0u, 1u}) {
+    connect(i);
+    drive();
+    EXPECT_THAT(asked(i), ElementsAre("release"));
+    say(i, done(servers[i]));
+  }
+  EXPECT_TRUE(is_over(release_outcome::released));
+}
+
+TEST_F(quorum_release_test, who_cannot_be_connected_again_is_not_waited_for_H55) {
+  connect_all();
+  for (auto& one : servers) one.cut();
+  start();
+  for (const std::size_t i : {0u, 1u}) {
+    EXPECT_FALSE(release->is_over());
+    servers[i].refuse();
+    drive();
+  }
   EXPECT_TRUE(is_over(release_outcome::unknown));
 }
 

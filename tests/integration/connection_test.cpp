@@ -175,6 +175,21 @@ TEST_F(connection, with_one_unanswered_request_serves_the_others) {
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
 }
 
+// Each grant is over when it is here: whoever goes on waits for its own.
+TEST_F(connection, whose_way_is_longer_than_the_ttl_is_said_to_be) {
+  fault_proxy proxy{server_.socket()};
+  auto locks = make_client_at(proxy.uri());
+  locks.acquire("warm").release();
+  proxy.set(direction::to_client, {.delay = 150ms});
+  const auto failure = error_of([&] { (void)locks.acquire("x", {.ttl = 100ms}); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code(), errc::invalid_option);
+  EXPECT_EQ(failure->detail().subject, "ttl 100 ms");
+  EXPECT_THAT(failure->detail().why, testing::HasSubstr("the server's answers take 15"));
+  EXPECT_FALSE(exists("hf:{x}"));
+  EXPECT_FALSE(exists("hf:{x}:line"));
+}
+
 // P31: the only blocking caller leaves while its request is open; the answer must still be read and cleaned up.
 TEST_F(connection, is_read_after_the_last_blocking_caller_left) {
   fault_proxy proxy{server_.socket()};

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
@@ -100,11 +102,36 @@ TEST_F(diagnosis_of_server, that_is_trusted_to_sync_every_write_must_do_so) {
   EXPECT_THAT(found(), ElementsAre(Field("level", &finding::level, severity::ok)));
 }
 
+// ---- a primary with replicas ----
+
+// For so long it goes on when it is cut off from them, and until that is over its clients renew.
+TEST(diagnosis_of_primary, that_writes_for_itself_for_longer_than_a_third_of_a_ttl_is_a_warning_H26) {
+  const lab_topology lab{lab_kind::replicas, {.count = 1, .ready_within = 120s}};
+  const auto& primary = lab.nodes().front();
+  const auto found = [&] { return found_by(client{lab.uri()}); };
+  ask(primary, {"CONFIG", "SET", "min-replicas-to-write", "1"});
+  EXPECT_THAT(found(),
+              Contains(is(severity::warning, "", "for 10 s (min-replicas-max-lag)", "min-replicas-max-lag 3")));
+  ask(primary, {"CONFIG", "SET", "min-replicas-max-lag", "3"});
+  EXPECT_THAT(found(), Not(Contains(Field("what", &finding::what, HasSubstr("max-lag")))));
+}
+
 // ---- a quorum ----
 
 class diagnosis_of_quorum : public with_quorum {
 protected:
+  explicit diagnosis_of_quorum(std::chrono::milliseconds largest = max_ttl) : with_quorum{3, largest} {}
+
   std::vector<finding> found() const { return found_by(make(2s)); }
+  // The last one says nothing for a while.
+  std::vector<finding> found_with_late(client by) {
+    lab_.pause(node(2));
+    std::jthread later{[this] {
+      let_pass(1200ms);
+      lab_.resume(node(2));
+    }};
+    return by.diagnose().findings;
+  }
 };
 
 TEST_F(diagnosis_of_quorum, of_which_one_refuses_writes_is_a_warning) {
@@ -132,6 +159,21 @@ TEST_F(diagnosis_of_quorum, of_which_one_is_down_and_one_in_quarantine_grants_no
   lab_.restart(node(1), lab_data::dropped);
   EXPECT_THAT(found(), AllOf(Contains(is(severity::warning, "E10", "refused", "until a majority is out of quarantine")),
                              Contains(Field("code", &finding::code, "E23"))));
+}
+
+// Its first connection takes as long as several answers, and more than one would be waited for otherwise.
+TEST_F(diagnosis_of_quorum, of_which_one_is_far_away_does_not_call_it_down) {
+  EXPECT_THAT(found_with_late(make(10s)), Not(Contains(Field("code", &finding::code, "E10"))));
+}
+
+class diagnosis_of_small_ttls : public diagnosis_of_quorum {
+protected:
+  diagnosis_of_small_ttls() : diagnosis_of_quorum{1s} {}
+};
+
+// Who answers later says a later time.
+TEST_F(diagnosis_of_small_ttls, of_which_one_is_far_away_does_not_call_its_clock_off_P24) {
+  EXPECT_THAT(found_with_late(make(10s)), Not(Contains(Field("what", &finding::what, HasSubstr("clock")))));
 }
 
 // ---- a cluster ----

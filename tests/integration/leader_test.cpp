@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who leads is a stranger's thread: whatever becomes of it in the middle of a call, the leases and the calls of the
 // others go on (P32).
+#include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
 
 #include <boost/asio/bind_executor.hpp>
@@ -9,27 +10,46 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace {
 
 // Which allocation of this thread from now on stands still; below zero: none. An allocation is where a test can stop a
 // thread under a mutex of ours.
 thread_local int allocations_until_it_stands_still = -1;
+thread_local timespec it_stands_still_for{1, 200'000'000};
+
+// Whether this thread stands still behind the next bytes that it sends: it has asked, and looks for the answer late.
+thread_local bool stands_still_behind_a_send = false;
 
 }  // namespace
+
+#ifndef HOLDFAST_SANITIZED
+extern "C" [[gnu::visibility("default")]] ssize_t send(int fd, const void* bytes, size_t count, int flags) {
+  const ssize_t sent = ::sendto(fd, bytes, count, flags, nullptr, 0);
+  if (std::exchange(stands_still_behind_a_send, false)) {
+    timespec left{0, 700'000'000};
+    while (::nanosleep(&left, &left) != 0) {
+    }
+  }
+  return sent;
+}
+#endif
 
 // Not inline, or g++ sees a malloc that is ended by delete and warns.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (allocations_until_it_stands_still >= 0 && allocations_until_it_stands_still-- == 0) {
-    timespec left{1, 200'000'000};
+    timespec left = it_stands_still_for;
     while (::nanosleep(&left, &left) != 0) {
     }
   }
@@ -120,6 +140,61 @@ TEST_F(leader, that_stands_still_with_their_mutex_keeps_no_lease_from_being_rene
   pool.join();
   in_the_way.release();
 }
+
+#ifndef HOLDFAST_SANITIZED
+// Who is the primary is asked for by one thread for all nodes, and without it no grant counts, nor in the end any
+// renewal: it must not wait for a caller of one of them.
+TEST_F(on_a_cluster, a_caller_that_stands_still_with_the_mutex_of_a_node_keeps_no_other_node_from_granting_P32) {
+  auto locks = make();
+  const auto names = a_name_on_each();
+  for (const auto& name : names) (void)locks.acquire(name, brief).release();
+  auto kept = locks.acquire(names[1], brief);
+  for (int stops = 0; stops < 4; ++stops) {
+    std::atomic<bool> is_over{false};
+    std::jthread caller{[&] {
+      it_stands_still_for = {4, 0};
+      allocations_until_it_stands_still = stops;
+      std::error_code ec;
+      (void)locks.try_acquire(names[0], brief, ec);
+      allocations_until_it_stands_still = -1;
+      is_over = true;
+    }};
+    let_pass(3s);
+    EXPECT_FALSE(is_over);
+    const auto held = locks.try_acquire(names[2], brief);
+    EXPECT_TRUE(held && held->valid()) << "at the allocation " << stops;
+    EXPECT_TRUE(kept.valid()) << "at the allocation " << stops;
+    EXPECT_FALSE(is_over);
+  }
+}
+
+// Its answer is there when it looks, and it is over: it must not go to sleep for the end of its time, or what it gets
+// is a lease that nobody has kept meanwhile.
+TEST_F(leader, that_was_stopped_behind_its_request_takes_what_came_and_returns) {
+  auto locks = make_client();
+  (void)locks.acquire("warm").release();
+  std::stop_source may_be_woken;
+  stands_still_behind_a_send = true;
+  const auto asked_at = boottime();
+  auto held = locks.try_acquire("x", {.ttl = 2s, .cancel = may_be_woken.get_token()});
+  EXPECT_FALSE(stands_still_behind_a_send);
+  EXPECT_LT(boottime() - asked_at, 1500ms);
+  ASSERT_TRUE(held);
+  EXPECT_TRUE(held->valid());
+}
+
+TEST_F(leader, that_was_stopped_behind_its_release_returns) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  EXPECT_THROW((void)locks.acquire("x", {.wait = in_vain}), error) << "from now on it hears the line";
+  auto held = locks.acquire("y");
+  stands_still_behind_a_send = true;
+  const auto asked_at = boottime();
+  EXPECT_EQ(held.release(), release_outcome::released);
+  EXPECT_LT(boottime() - asked_at, 1500ms);
+}
+#endif
 
 TEST_F(leader, that_is_cancelled_ends_its_call_first_P32) {
   auto locks = make_client();

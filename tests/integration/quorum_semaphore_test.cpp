@@ -249,6 +249,19 @@ TEST_F(with_quorum, inspect_shows_the_permits_that_are_taken) {
   EXPECT_EQ(info.holders[0].token, held.token());
 }
 
+// A majority could vote, and nobody is granted a place.
+TEST_F(with_quorum, inspect_says_for_how_long_a_semaphore_that_needs_all_servers_lacks_one_H24) {
+  auto locks = make();
+  const auto held = semaphore{locks, "x", 2}.acquire({.ttl = ttl});
+  EXPECT_EQ(make().inspect("x").quarantine, 0ms);
+  lab_.kill(node(1));
+  lab_.restart(node(1), lab_data::dropped);
+  const auto info = make().inspect("x");
+  EXPECT_EQ(info.size, 2);
+  EXPECT_GT(info.nodes[0].quarantine + info.nodes[1].quarantine + info.nodes[2].quarantine, 0ms);
+  EXPECT_GT(info.quarantine, 0ms);
+}
+
 TEST_F(with_quorum, the_size_does_not_change_there_and_who_wants_that_is_told_why) {
   auto locks = make();
   semaphore two{locks, "x", 2};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks that a majority of independent servers gives together, while nothing is wrong with more than a minority.
 #include "integration/quorum_fixture.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <gmock/gmock.h>
 
@@ -294,6 +295,75 @@ TEST_F(with_quorum, a_lock_is_broken_on_all_servers_that_have_it) {
   make().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately});
   EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, long_enough));
   EXPECT_TRUE(make().acquire("x", {.ttl = ttl, .wait = long_enough}).valid());
+}
+
+// Whichever of them was away.
+TEST_F(with_quorum, inspect_shows_the_last_break_of_those_that_the_servers_know_of) {
+  const auto broken = [](const char* token, const char* why) {
+    return std::string{"v1|"} + token + "|1795212800000041|ops|" + why;
+  };
+  const auto before = broken("1795212800000001", "first");
+  const auto then = broken("1795212800000002", "second");
+  for (int away = 0; away < size(); ++away) {
+    for (int i = 0; i < size(); ++i)
+      ask(i, {"SET", "hf:{x}:break", (i == away ? before : then).c_str(), "PX", "60000"});
+    const auto info = make().inspect("x");
+    ASSERT_TRUE(info.last_break);
+    EXPECT_EQ(info.last_break->why, "second") << node(away).address;
+  }
+}
+
+TEST_F(with_quorum, a_key_of_another_that_has_no_expiry_is_said_to_have_none) {
+  for (const int i : {0, 1}) ask(i, {"SET", "hf:{x}", "foo"});
+  const auto info = make().inspect("x");
+  EXPECT_TRUE(info.held);
+  EXPECT_TRUE(info.foreign);
+  EXPECT_TRUE(info.endless);
+  EXPECT_EQ(info.remaining, 0ms);
+  // One of the two will go, and then no majority has it.
+  ask(0, {"PEXPIRE", "hf:{x}", "60000"});
+  EXPECT_FALSE(make().inspect("x").endless);
+  EXPECT_GT(make().inspect("x").remaining, 0ms);
+}
+
+std::string trouble_of(const std::string& server, const lock_info& info) {
+  for (const auto& one : info.nodes)
+    if (one.endpoint == server) return one.trouble;
+  return "is not there";
+}
+
+TEST_F(with_quorum, inspect_waits_for_a_server_that_is_being_connected_to_for_the_first_time) {
+  std::string trouble;
+  const auto is_heard = [&] {
+    lab_.pause(node(2));
+    auto looking = make();
+    std::jthread far{[&] {
+      let_pass(600ms);
+      lab_.resume(node(2));
+    }};
+    trouble = trouble_of(node(2).address, looking.inspect("x"));
+    return trouble.empty();
+  };
+  int tries = 0;  // On a busy machine 600 ms may be a second.
+  while (!is_heard() && tries < 5) ++tries;
+  EXPECT_EQ(trouble, "");
+}
+
+// It may vote, and a command has a new connection each time.
+TEST_F(with_quorum, inspect_hears_a_server_whose_round_trip_takes_most_of_the_patience) {
+  fault_proxy far{std::stoi(node(2).address.substr(node(2).address.find(':') + 1))};
+  far.set(direction::to_client, {.delay = 180ms});
+  const auto there = "127.0.0.1:" + std::to_string(far.port());
+  const auto uri = "redis+quorum://" + node(0).address + "," + node(1).address + "," + there;
+  std::string trouble;
+  const auto is_heard = [&] {
+    ask(2, {"SCRIPT", "FLUSH"});
+    trouble = trouble_of(there, client{uri, options(10s)}.inspect("x"));
+    return trouble.empty();
+  };
+  int tries = 0;
+  while (!is_heard() && tries < 5) ++tries;
+  EXPECT_EQ(trouble, "");
 }
 
 TEST_F(with_quorum, one_server_is_a_quorum_too) {

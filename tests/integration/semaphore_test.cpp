@@ -2,6 +2,7 @@
 // Several hold it together, each with a lease of its own: sizes, weights, resizing, and dead holders.
 #include "integration/fixture.hpp"
 #include "support/child_process.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/scratch_directory.hpp"
 #include "support/sharing_witness.hpp"
 
@@ -9,6 +10,7 @@
 #include <signal.h>
 
 #include <random>
+#include <stop_token>
 #include <thread>
 
 namespace holdfast::test {
@@ -41,6 +43,35 @@ TEST_F(a_semaphore, counts_weights) {
   EXPECT_FALSE(three_.try_acquire({.permits = 2}));
   EXPECT_TRUE(three_.try_acquire());
   EXPECT_EQ(two.release(), release_outcome::released);
+}
+
+// It was given up while nobody could be reached, and for longer than its ttl. Others of its process wait there, so that
+// the place would live as long as they do, and its three permits come before all that others want (P2).
+TEST_F(a_semaphore, that_was_given_up_while_its_server_was_away_keeps_no_place_P2) {
+  fault_proxy proxy{server_.socket()};
+  auto away = make_client_at(proxy.uri(), 1s);
+  semaphore theirs{away, "x", 3};
+  auto two = three_.acquire({.permits = 2});
+  auto one = three_.acquire();
+  std::stop_source gives_up;
+  std::jthread first{[&] {
+    std::error_code ec;
+    (void)theirs.acquire({.ttl = 500ms, .cancel = gives_up.get_token(), .permits = 3}, ec);
+  }};
+  ASSERT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 1; }));
+  std::jthread second{[&] { (void)theirs.acquire({.ttl = 5s}).release(); }};
+  ASSERT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 2; }));
+  proxy.refuse_connections(true);
+  proxy.cut_all();
+  let_pass(100ms);
+  gives_up.request_stop();
+  first.join();
+  let_pass(2s);
+  EXPECT_EQ(server_("ZCARD", "hf:{x}:line"), 2);
+  proxy.refuse_connections(false);
+  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 1; }, 5s));
+  one.release();
+  second.join();
 }
 
 // Each thread stands in line by itself, but one look is for all of them; and each still gets its turn.

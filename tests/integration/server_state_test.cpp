@@ -43,7 +43,7 @@ TEST_F(server_state, out_of_memory_passes_and_the_waiter_gets_in) {
 
 // H37, B71: a replica is named as such, not "busy".
 TEST_F(server_state, replica_is_refused) {
-  redis_server replica{{.config = {"replicaof 127.0.0.1 " + std::to_string(server_.port())}}};
+  redis_server replica{{.config = {"replicaof 127.0.0.1 " + std::to_string(server_.port())}, .is_declared = false}};
   EXPECT_EQ(replica("ROLE").items.at(0), std::string{"slave"});
   client locks{replica.unix_uri()};
   const auto code = code_of([&] { (void)locks.try_acquire("x"); });
@@ -124,6 +124,28 @@ TEST_F(server_state, database_that_does_not_exist_is_named) {
   const auto code = code_of([&] { (void)locks.try_acquire("x"); });
   EXPECT_EQ(code, errc::wrong_database);
   EXPECT_EQ(code, outcome::misconfigured);
+}
+
+// A connection that is made again begins in database 0: it must be selected before anything else is asked. Ours are
+// killed ten times a second, that of the calls and that of the renewals.
+TEST_F(server_state, database_is_selected_on_every_connection_that_is_made_again_H38) {
+  server_("FLUSHDB");
+  server_.declare_nothing_forgotten(15);
+  client locks{server_.tcp_uri(15), options()};
+  const auto held = locks.acquire("x", {.ttl = 600ms});
+  std::int64_t rounds = 0;
+  std::int64_t killed = 0;
+  for (const auto until = boottime() + 2s; boottime() < until; ++rounds) {
+    killed += server_("CLIENT", "KILL", "TYPE", "normal").number;
+    EXPECT_TRUE(locks.try_acquire("y" + std::to_string(rounds)));  // Given back by the renewals' connection.
+    let_pass(100ms);
+    ASSERT_TRUE(held.valid()) << held.lost_reason().message();
+  }
+  EXPECT_GT(killed, rounds) << "both of them";
+  EXPECT_EQ(server_("DBSIZE"), 0);
+  auto other = server_.connect();
+  other("SELECT", "15");
+  EXPECT_EQ(other("EXISTS", "hf:{x}"), 1);
 }
 
 TEST_F(server_state, wrong_port_is_unreachable) {

@@ -14,6 +14,9 @@
 //                                         waits a millisecond for HELD; acquires and releases NAME. Then "done TRIES
 //                                         WAITS HOLDS ERROR COUNT ERROR COUNT ..."
 //   worker URI static NAME                "acquired TOKEN", and ends: client and lease are static, as many a program's
+//   worker URI end NAME PLACE HOW         "acquired TOKEN"; with the next line it ends, its lease alive. PLACE of
+//   client
+//                                         and lease: static | stack; HOW: return | exit | quick_exit, the latter with 3
 //   worker URI endure NAME:TTL_MS,... DIRECTORY
 //                                         contends for the locks, half of it for the first, until DIRECTORY/stop
 //                                         exists, whatever fails; those named long... are only tried, and held for
@@ -79,6 +82,27 @@ int hold_to_the_end(holdfast::client& begun, const std::vector<std::string>& wor
   static holdfast::lease held;
   held = locks.acquire(words.at(2), {.ttl = 60s});
   std::cout << "acquired " << held.token().value() << std::endl;
+  return 0;
+}
+
+int end(holdfast::client& begun, const std::vector<std::string>& words) {
+  const auto acquire = [&](holdfast::client& locks) {
+    auto held = locks.acquire(words.at(2), {.ttl = 60s});
+    std::cout << "acquired " << held.token().value() << std::endl;
+    std::string line;
+    std::getline(std::cin, line);
+    return held;
+  };
+  holdfast::lease on_stack;
+  if (words.at(3) == "static") {
+    static holdfast::client locks = std::move(begun);
+    static holdfast::lease held;
+    held = acquire(locks);
+  } else {
+    on_stack = acquire(begun);
+  }
+  if (words.at(4) == "exit") std::exit(3);
+  if (words.at(4) == "quick_exit") std::quick_exit(3);
   return 0;
 }
 
@@ -213,6 +237,7 @@ int main(int argc, char** argv) {
     holdfast::client locks{words.at(0), how};
     if (words.at(1) == "hold") return hold(locks, words);
     if (words.at(1) == "static") return hold_to_the_end(locks, words);
+    if (words.at(1) == "end") return end(locks, words);
     if (words.at(1) == "queue") return queue(locks, words);
     if (words.at(1) == "share") return share(locks, words);
     if (words.at(1) == "retry") return retry(locks, words);
