@@ -39,12 +39,27 @@ void check_is_the_machines(const std::string& directory) {
        "directory that all of them see with HOLDFAST_LOCAL_DIR, as others who want the same locks do.");
 }
 
-std::string path_of(std::string_view argument) {
-  std::string path{argument};
+// An argument is read where it was written; a variable comes with a process wherever that goes, and a relative one
+// would name another server, with other locks, in each directory that it goes to.
+std::string from_environment() {
+  const char* named = std::getenv("HOLDFAST_LOCAL_DIR");
+  if (named == nullptr) return default_directory();
+  const std::string path{named};
   if (path.empty()) {
-    const char* named = std::getenv("HOLDFAST_LOCAL_DIR");
-    path = named != nullptr && *named != '\0' ? named : default_directory();
+    fail("HOLDFAST_LOCAL_DIR",
+         "It is set and empty, so that which locks were meant cannot be told; name a directory with its whole path, "
+         "or unset it.");
   }
+  if (path.front() != '/') {
+    fail("HOLDFAST_LOCAL_DIR=" + path,
+         "It is relative, so that each working directory would have locks of its own; name the directory with its "
+         "whole path.");
+  }
+  return path;
+}
+
+std::string path_of(std::string_view argument) {
+  const std::string path = argument.empty() ? from_environment() : std::string{argument};
   if (path.find('\0') != std::string::npos) fail(argument, "A directory name cannot contain a zero byte.");
   return absolute(path);
 }

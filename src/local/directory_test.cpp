@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
 namespace holdfast::local {
 namespace {
@@ -28,17 +29,20 @@ std::string refusal(std::string_view directory) {
 
 class environment_variable {
 public:
-  environment_variable(const char* name, const std::string& value) : name_{name} {
+  // Of nullopt: it is not set.
+  environment_variable(const char* name, const std::optional<std::string>& value) : name_{name} {
     if (const char* old = std::getenv(name)) old_ = old;
-    ::setenv(name, value.c_str(), 1);
+    set(value);
   }
-  ~environment_variable() { old_.empty() ? ::unsetenv(name_) : ::setenv(name_, old_.c_str(), 1); }
+  ~environment_variable() { set(old_); }
   environment_variable(const environment_variable&) = delete;
   environment_variable& operator=(const environment_variable&) = delete;
 
 private:
+  void set(const std::optional<std::string>& value) { value ? ::setenv(name_, value->c_str(), 1) : ::unsetenv(name_); }
+
   const char* name_;
-  std::string old_{};
+  std::optional<std::string> old_{};
 };
 
 // A script that works in a directory which somebody removes.
@@ -62,7 +66,7 @@ TEST(local_directory, is_made_with_mode_0700_whatever_the_umask) {
 }
 
 TEST(local_directory, is_var_tmp_with_the_uid_when_nothing_is_named) {
-  const environment_variable none{"HOLDFAST_LOCAL_DIR", ""};
+  const environment_variable none{"HOLDFAST_LOCAL_DIR", std::nullopt};
   EXPECT_EQ(find("").directory, "/var/tmp/holdfast-" + std::to_string(::geteuid()));
 }
 
@@ -70,6 +74,19 @@ TEST(local_directory, is_taken_from_the_environment_when_the_argument_is_empty) 
   scratch_directory scratch;
   const environment_variable named{"HOLDFAST_LOCAL_DIR", scratch.server()};
   EXPECT_EQ(find("").directory, scratch.server());
+}
+
+// Two jobs of one user that begin in two directories would both have the lock, and nobody would say so.
+TEST(local_directory, that_is_relative_in_the_environment_is_refused) {
+  for (const std::string relative : {"locks", "./locks", "../locks", "."}) {
+    const environment_variable named{"HOLDFAST_LOCAL_DIR", relative};
+    EXPECT_NE(refusal("").find("whole path"), std::string::npos) << relative;
+  }
+}
+
+TEST(local_directory, that_is_empty_in_the_environment_is_refused) {
+  const environment_variable named{"HOLDFAST_LOCAL_DIR", ""};
+  EXPECT_NE(refusal("").find("set and empty"), std::string::npos);
 }
 
 TEST(local_directory, argument_goes_before_the_environment) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,6 +72,23 @@ TEST_F(opening_link, looks_up_anew_for_another_connection) {
     one.close();
     EXPECT_EQ(moves.asked(), times);
   }
+}
+
+// A peer that vanished without a word: half a minute, whether somebody asks it something or nobody does.
+TEST_F(opening_link, that_is_open_learns_from_its_system_that_the_peer_is_gone_H15) {
+  link one{at("localhost")};
+  ASSERT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+  const auto option = [fd = one.poll_for(false).fd](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 15);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 5);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 3);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 30'000);
 }
 
 // Who waits for a lock goes on: `holdfast run -w 5m` of a machine that starts, whose name servers do not answer yet.

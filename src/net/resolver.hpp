@@ -36,7 +36,8 @@ struct resolved {
   engine::named_primary::term_number term = 0;  // Where others name it: of which primary.
 };
 
-// One look-up. Addresses are never kept for another connection: a server that moved is found with the next (H23).
+// One look-up. Its answer serves one connection: a server that moved is found with the next. Where whoever asked has
+// given up before it came, the next one has it, within `answer_lasts` (H23).
 class resolver {
 public:
   // Literals, localhost and Unix paths are answered at once. Path too long: a failure.
@@ -53,7 +54,7 @@ public:
   // Is it worth more than a new look-up there? It is under way, or has come to addresses not long ago, and those who
   // name the primary name the same still.
   bool is_good_for(const endpoint& where, time_point now) const;
-  static constexpr std::chrono::minutes answer_lasts{1};
+  static constexpr std::chrono::seconds answer_lasts{5};
 
 private:
   struct shared;
