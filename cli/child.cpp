@@ -46,9 +46,24 @@ bool is_ours_alone(int terminal) { return is_ours(terminal) && processes_of_grou
 
 }  // namespace
 
-child::child(const child_plan& plan) : own_group_{plan.own_group} {
-  if (own_group_) terminal_ = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-  start(plan);
+start_descriptors::start_descriptors(bool with_terminal) {
+  if (::pipe2(report_.data(), O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
+  if (with_terminal) terminal_ = ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+  if (with_terminal && terminal_ < 0 && (errno == EMFILE || errno == ENFILE)) {
+    const int failure = errno;
+    for (const int fd : report_) ::close(fd);
+    throw std::system_error{failure, std::generic_category(), "/dev/tty"};
+  }
+}
+
+start_descriptors::~start_descriptors() {
+  for (const int fd : {terminal_, report_[0], report_[1]})
+    if (fd >= 0) ::close(fd);
+}
+
+child::child(const child_plan& plan, start_descriptors& given) : own_group_{plan.own_group} {
+  terminal_ = std::exchange(given.terminal_, -1);
+  start(plan, given);
 }
 
 child::~child() {
@@ -58,12 +73,11 @@ child::~child() {
 
 // vfork and not fork: it copies no page tables, which is most of what starting a command costs, and it returns when the
 // command runs or could not be run. The pipe is for run-times that make a fork of it (ThreadSanitizer's).
-void child::start(const child_plan& plan) {
+void child::start(const child_plan& plan, start_descriptors& given) {
   auto words = pointers(plan.words);
   auto environment = pointers(plan.environment);
   const pid_t parent = ::getpid();
-  std::array<int, 2> report{};
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) throw std::system_error{errno, std::generic_category(), "pipe2"};
+  const auto report = std::exchange(given.report_, {-1, -1});
   had_terminal_ = is_ours_alone(terminal_);
   pid_ = ::vfork();
   if (pid_ == 0) become(plan, words.data(), environment.data(), had_terminal_ ? terminal_ : -1, parent, report[1]);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <array>
 #include <csignal>
 #include <optional>
 #include <string>
@@ -22,10 +23,26 @@ struct child_plan {
   int signal_when_we_die = SIGTERM;
 };
 
+// What the start of a command needs of the process's descriptors, to be made before the lock is taken.
+class start_descriptors {
+public:
+  // Throws std::system_error where there are none.
+  explicit start_descriptors(bool with_terminal);
+  ~start_descriptors();
+  start_descriptors(const start_descriptors&) = delete;
+  start_descriptors& operator=(const start_descriptors&) = delete;
+
+private:
+  friend class child;
+  int terminal_ = -1;  // The controlling terminal, if there is one.
+  std::array<int, 2> report_{-1, -1};
+};
+
 class child {
 public:
-  // Starts it, and returns when it runs. On failure nothing is left running and `failure()` is the errno.
-  explicit child(const child_plan& plan);
+  // Starts it, and returns when it runs. On failure nothing is left running and `failure()` is the errno. Takes what is
+  // in `given`, which is empty afterwards.
+  child(const child_plan& plan, start_descriptors& given);
   child(const child&) = delete;
   child& operator=(const child&) = delete;
   ~child();
@@ -69,7 +86,7 @@ public:
   bool had_terminal() const noexcept { return had_terminal_; }
 
 private:
-  void start(const child_plan& plan);
+  void start(const child_plan& plan, start_descriptors& given);
   void stopped_by(int number);
   bool has_terminal() const;
 

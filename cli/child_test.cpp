@@ -39,33 +39,39 @@ int status_of(child& command) {
 }
 
 TEST(child, passes_its_own_status_on) {
-  child command{plan_for({"sh", "-c", "exit 7"})};
+  start_descriptors given{true};
+  child command{plan_for({"sh", "-c", "exit 7"}), given};
   EXPECT_EQ(command.failure(), 0);
   EXPECT_EQ(status_of(command), 7);
 }
 
 TEST(child, ended_by_a_signal_is_128_and_its_number) {
-  child command{plan_for({"sh", "-c", "kill -9 $$"})};
+  start_descriptors given{true};
+  child command{plan_for({"sh", "-c", "kill -9 $$"}), given};
   EXPECT_EQ(status_of(command), 137);
 }
 
 TEST(child, gets_exactly_the_environment_it_was_given) {
-  child command{plan_for({"sh", "-c", "test \"$WITNESS\" = seen && test -z \"$HOME\""})};
+  start_descriptors given{true};
+  child command{plan_for({"sh", "-c", "test \"$WITNESS\" = seen && test -z \"$HOME\""}), given};
   EXPECT_EQ(status_of(command), 0);
 }
 
 TEST(child, that_does_not_exist_is_told_by_errno_and_leaves_nothing_running) {
-  child command{plan_for({"/no/such/command"})};
+  start_descriptors given{true};
+  child command{plan_for({"/no/such/command"}), given};
   EXPECT_EQ(command.failure(), ENOENT);
 }
 
 TEST(child, that_may_not_be_executed_is_told_by_errno) {
-  child command{plan_for({"/etc/passwd"})};
+  start_descriptors given{true};
+  child command{plan_for({"/etc/passwd"}), given};
   EXPECT_EQ(command.failure(), EACCES);
 }
 
 TEST(child, has_a_group_of_its_own) {
-  child command{plan_for({"sleep", "60"})};
+  start_descriptors given{true};
+  child command{plan_for({"sleep", "60"}), given};
   EXPECT_EQ(::getpgid(command.pid()), command.pid());
   command.signal(SIGKILL);
   EXPECT_EQ(status_of(command), 137);
@@ -74,7 +80,8 @@ TEST(child, has_a_group_of_its_own) {
 TEST(child, without_own_group_stays_in_ours) {
   auto plan = plan_for({"sleep", "60"});
   plan.own_group = false;
-  child command{plan};
+  start_descriptors given{true};
+  child command{plan, given};
   EXPECT_EQ(::getpgid(command.pid()), ::getpgrp());
   command.signal(SIGKILL);
   EXPECT_EQ(status_of(command), 137);
@@ -82,7 +89,8 @@ TEST(child, without_own_group_stays_in_ours) {
 
 // consul#2022: killing only /bin/sh leaves its children alive.
 TEST(child, signal_reaches_grandchildren) {
-  child command{plan_for({"sh", "-c", "sleep 60 & sleep 60 & wait"})};
+  start_descriptors given{true};
+  child command{plan_for({"sh", "-c", "sleep 60 & sleep 60 & wait"}), given};
   ASSERT_TRUE(comes_true([&] { return processes_of_group(command.pid()).size() == 3; }));
   command.signal(SIGKILL);
   EXPECT_EQ(status_of(command), 137);
@@ -106,7 +114,8 @@ TEST(process_group, has_not_ended_where_it_cannot_be_seen) {
 }
 
 TEST(child, group_lives_while_a_grandchild_does) {
-  child command{plan_for({"sh", "-c", "sleep 60 & exit 0"})};
+  start_descriptors given{true};
+  child command{plan_for({"sh", "-c", "sleep 60 & exit 0"}), given};
   EXPECT_EQ(status_of(command), 0);
   EXPECT_TRUE(command.group_lives());
   EXPECT_TRUE(comes_true([&] {  // Until its exec the grandchild is called sh.

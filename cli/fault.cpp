@@ -54,6 +54,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       if (is_file(p.subject))
         return {fmt::format("{} cannot be used", as_typed(p.subject)), p.why,
                 "name a PEM file that this user can read"};
+      if (p.subject.starts_with("resize of ")) return {fmt::format("no {}", p.subject), p.why, "holdfast help resize"};
       return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)), p.why,
               p.subject.starts_with("ttl")
                   ? "a --ttl in that range; a longer one needs --max-ttl, the same on every client"
@@ -63,6 +64,15 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       // A URI that is understood, and is no list to replace another one with.
       if (p.subject.find("://") != p.subject.npos && !p.subject.ends_with("://") && !p.why.empty())
         return {fmt::format("{} cannot be used here", p.subject), p.why, "holdfast help quorum"};
+      // Without an @ it hides no password.
+      if (p.subject.starts_with("a URI of") && !context.uri.empty() && context.uri.find('@') == context.uri.npos) {
+        const bool has_scheme = context.uri.find("://") != context.uri.npos || context.uri.starts_with("local:");
+        return {fmt::format("'{}' is not a server that we know how to reach", shortened(visible(context.uri))),
+                has_scheme ? "" : "it does not say what is spoken there: redis:// is missing before it",
+                has_scheme ? "holdfast help servers"
+                           : fmt::format("redis://{}, or rediss:// for TLS; holdfast help servers",
+                                         shortened(visible(context.uri)))};
+      }
       // The part that is wrong, or that it cannot be taken apart.
       return {p.subject.starts_with("a URI of") || p.subject == "an empty URI"
                   ? fmt::format("{} is not a server that we know how to reach", p.subject)
@@ -73,7 +83,9 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
     case errc::no_server: return {"no server was named", "", "export HOLDFAST_URI=redis://HOST:PORT, or --uri"};
     case errc::timed_out: return {fmt::format("somebody else held {} all the time", p.lock), "", "a longer -w"};
     case errc::cancelled: return {"the wait was cancelled", "", ""};
-    case errc::not_held: return {fmt::format("nobody holds {}: there is nothing to break", p.lock), "", ""};
+    case errc::not_held:
+      return {fmt::format("nobody holds {}: there is nothing to break", p.lock), "",
+              "nothing is to be done; who holds what: holdfast ls"};
     case errc::changed_hands:
       return {fmt::format("{} is not held under that token any more; nothing was broken", p.lock),
               "it changed hands since you looked", fmt::format("look again: holdfast show {}", p.quoted_lock)};
@@ -89,6 +101,9 @@ sentences aftermath(const pieces& p, intent what) {
     case intent::break_lock:
       return {"", fmt::format("so nobody knows whether {} was broken", p.lock),
               fmt::format("look whether it still is held (holdfast show {}), and try again", p.quoted_lock)};
+    case intent::resize:
+      return {"", fmt::format("so nobody knows which size {} has", p.lock),
+              fmt::format("look (holdfast show {}), and try again: to say it twice does no harm", p.quoted_lock)};
     case intent::declare: return {"", "so nobody knows whether it heard it", "again: to say it twice does no harm"};
     case intent::take: break;
   }
@@ -151,8 +166,11 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
       return {fmt::format("{} is a replica; locks must be taken on the primary", p.server), p.words,
               "name the primary, or look why it was demoted"};
     case errc::other_size:
-      return {fmt::format("{} is a semaphore of another size{}", p.lock, p.colon_words), p.why,
-              "the same --limit everywhere; `holdfast show` says which it is"};
+      return {
+          fmt::format("{} is a semaphore of another size{}", p.lock, p.colon_words), p.why,
+          fmt::format("the same --limit everywhere; `holdfast show` says which it is; another one for all: holdfast "
+                      "resize {} N",
+                      p.quoted_lock)};
     case errc::wrong_kind:
       if (p.why.starts_with("it is a lock") || p.why.starts_with("it is a sem") || p.why.starts_with("it is a sha"))
         return {fmt::format("{} is used as something else on {}", p.lock, p.server), p.why,
@@ -280,10 +298,19 @@ fault describe(const std::exception& e) {
             .fix = "raise it: ulimit -u, TasksMax= of a systemd unit, pids.max of a container; or lower ulimit -s",
             .exit = exit_code::defect};
   }
+  if (failed && (failed->code() == std::errc::too_many_files_open ||
+                 failed->code() == std::errc::too_many_files_open_in_system)) {
+    return {.code = "E21",
+            .text = "this process, or this machine, has no descriptor left",
+            .why = fmt::format("{}; the lock was not kept", visible(e.what())),
+            .fix = way_to_descriptors,
+            .exit = exit_code::defect};
+  }
   if (dynamic_cast<const cannot_print*>(&e)) {
     return {.code = "E21",
             .text = visible(e.what()),
             .why = "standard output is closed or full, or nobody reads it any more",
+            .fix = "send it to where there is room: > FILE, or > /dev/null",
             .exit = exit_code::defect};
   }
   return {.code = "E21",

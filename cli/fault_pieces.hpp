@@ -24,6 +24,10 @@ struct sentences {
   std::string fix;
 };
 
+// Where there are no descriptors left.
+inline constexpr const char* way_to_descriptors =
+    "raise the limit: ulimit -n 64 or more, LimitNOFILE= of a systemd unit; of the machine: sysctl fs.file-max";
+
 // A server that cannot be reached. Empty for other causes.
 sentences for_connection(errc cause, const pieces& p);
 

@@ -32,8 +32,11 @@ std::string of_local(const pieces& p, std::string_view what) {
   return fmt::format("holdfast local {}{}", what, p.server == "local:" ? "" : " DIRECTORY");
 }
 
-// The library gives the system's words, and those are the number.
-bool says(const pieces& p, int number) { return p.words == std::generic_category().message(number); }
+// The library gives the system's words, and those are the number; of a call that it names, behind a colon.
+bool says(const pieces& p, int number) {
+  const auto message = std::generic_category().message(number);
+  return p.words == message || p.words.ends_with(": " + message);
+}
 
 // Another server would help as little.
 bool is_ours_to_mend(const pieces& p) {
@@ -43,7 +46,7 @@ bool is_ours_to_mend(const pieces& p) {
 // Why, and what to do. Not everything that keeps us from connecting is far away.
 std::pair<std::string, std::string> about_connect(const pieces& p) {
   if (says(p, EMFILE) || says(p, ENFILE))
-    return {"this process, or this machine, has no descriptor left; nobody was asked", "raise the limit (ulimit -n)"};
+    return {"this process, or this machine, has no descriptor left; nobody was asked", way_to_descriptors};
   if (is_ours_to_mend(p))
     return {"this machine is out of memory, or of local addresses; nobody was asked", "look what uses them up (ss -s)"};
   const bool is_forbidden = says(p, EACCES) || says(p, EPERM);

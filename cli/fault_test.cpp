@@ -224,6 +224,10 @@ TEST(E01, tells_what_is_wrong_on_this_side) {
   const char* socket = "redis+unix:///run/s";
   EXPECT_THAT(of(tcp, ECONNREFUSED), HasSubstr("nothing listens there"));
   EXPECT_THAT(of(tcp, EMFILE), AllOf(HasSubstr("no descriptor left"), Not(HasSubstr("listens"))));
+  for (const char* words : {"Too many open files", "eventfd: Too many open files", "Too many open files in system"})
+    EXPECT_THAT(shown(errc::cannot_connect, {.endpoint = socket, .server_text = words}),
+                AllOf(HasSubstr("no descriptor left"), HasSubstr("ulimit -n"), Not(HasSubstr("listens"))))
+        << words;
   EXPECT_THAT(of(tcp, EADDRNOTAVAIL), HasSubstr("local addresses"));
   EXPECT_THAT(of(tcp, EPERM), HasSubstr("a rule of this machine"));
   EXPECT_THAT(of(socket, EACCES), HasSubstr("do not let this user in"));

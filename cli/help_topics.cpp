@@ -149,7 +149,7 @@ constexpr std::array codes{
         "output.\nExit status 70.\n"},
     help_text{"E22",
               "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
-              "`holdfast show NAME` says which it has. Exit status 78.\n"},
+              "`holdfast show NAME` says which it has, and `holdfast resize NAME N` changes it. Exit status 78.\n"},
     help_text{"E23",
               "the server started or was promoted a moment ago and may have forgotten locks whose holders live.\n"
               "Nothing is granted until their leases must have ended (--max-ttl, 60s); who waits keeps its place. Was "

@@ -44,8 +44,8 @@ void tell_loss(const lease& held, const ending_lease& how, const settings& s, co
 }
 
 // Until the end of input (0), a signal (128+N) or the loss of the lease (79).
-int keep(const lease& held, signal_inbox& inbox, const settings& s, const server& at) {
-  lease_watch watch{held};
+int keep(const lease& held, lease_watch& watch, signal_inbox& inbox, const settings& s, const server& at) {
+  watch.watch(held);
   input_end input;
   const auto began_at = lease_watch::now();
   // There is nothing to stop but ourselves: no grace, and the margin for our reader to notice.
@@ -92,11 +92,17 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
   server at = open_server(s, std::move(options), inbox);
+  lease_watch watch;  // Whoever has no descriptors must not take the lock.
   auto [held, exit] = take_lock(at, s, owner_label(s, "hold"), inbox);
   if (!held) return exit;
-  print(held->token().to_string() + "\n");
   const auto began_at = lease_watch::now();
-  exit = keep(*held, inbox, s, at);
+  try {
+    print(held->token().to_string() + "\n");
+    exit = keep(*held, watch, inbox, s, at);
+  } catch (...) {  // In the background there may be no time left for it.
+    if (held->valid()) held->release();
+    throw;
+  }
   warn_of_short_hold(lease_watch::now() - began_at, exit, s);
   if (exit == number(exit_code::lost)) return exit;
   error_detail why;

@@ -15,11 +15,14 @@ namespace holdfast::cli {
 
 using std::chrono::milliseconds;
 
-lease_watch::lease_watch(const lease& watched)
+lease_watch::lease_watch()
     : timer_{::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
       lost_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
   if (timer_ < 0 || lost_ < 0) throw std::system_error{errno, std::generic_category(), "timerfd, eventfd"};
-  on_lost_.emplace(watched.lost(), [fd = lost_] {
+}
+
+void lease_watch::watch(const lease& held) {
+  on_lost_.emplace(held.lost(), [fd = lost_] {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
   });

@@ -14,10 +14,14 @@ namespace holdfast::cli {
 
 class lease_watch {
 public:
-  explicit lease_watch(const lease& watched);
+  // Before the lock is taken: throws std::system_error where there are no descriptors. Then watch() the lease.
+  lease_watch();
   ~lease_watch();
   lease_watch(const lease_watch&) = delete;
   lease_watch& operator=(const lease_watch&) = delete;
+
+  // Once.
+  void watch(const lease& held);
 
   // Milliseconds of CLOCK_BOOTTIME, the clock of the lease's deadline.
   static std::chrono::milliseconds now();

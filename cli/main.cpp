@@ -44,6 +44,7 @@ int dispatch(command which, const settings& s) {
     case command::show: return show_command(s);
     case command::ls: return ls_command(s);
     case command::break_lock: return break_command(s);
+    case command::resize: return resize_command(s);
     case command::doctor: return doctor_command(s);
     case command::init: return init_command(s);
     case command::local: return local_command(s);
@@ -61,8 +62,15 @@ intent intent_of(command which) {
     case command::hold: return intent::take;
     case command::break_lock: return intent::break_lock;
     case command::init: return intent::declare;
+    case command::resize: return intent::resize;
     default: return intent::look;
   }
+}
+
+// For messages alone. Of two that were named, as by `quorum replace`, nobody can say which was meant.
+std::string_view server_named(const settings& s) {
+  if (s.with) return {};
+  return s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
 }
 
 fault_context context_of(command which, const settings& s) {
@@ -70,7 +78,8 @@ fault_context context_of(command which, const settings& s) {
           .prefix = s.prefix ? std::string_view{*s.prefix} : "hf:",
           .plain = s.plain,
           .what = intent_of(which),
-          .min_fence = s.min_fence};
+          .min_fence = s.min_fence,
+          .uri = server_named(s)};
 }
 
 fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }

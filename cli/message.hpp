@@ -44,7 +44,7 @@ struct fault {
 };
 
 // What the server was asked for: what nobody knows when its answer is lost.
-enum class intent { take, look, break_lock, declare };
+enum class intent { take, look, break_lock, declare, resize };
 
 // What the command knows and the error does not. Views must outlive the call.
 struct fault_context {
@@ -53,6 +53,7 @@ struct fault_context {
   bool plain = false;         // --plain.
   intent what = intent::take;
   fencing_token min_fence{};  // --min-fence.
+  std::string_view uri{};     // As it was typed; shown only where it can hide no password.
 };
 
 fault describe(const error& e, const fault_context& context = {});

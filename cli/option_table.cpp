@@ -16,7 +16,8 @@ constexpr unsigned waits = bits(command::wait);
 constexpr unsigned lookers = bits(command::check) | bits(command::show) | bits(command::ls) | bits(command::doctor);
 constexpr unsigned breaks = bits(command::break_lock);
 constexpr unsigned quorums = bits(command::quorum);
-constexpr unsigned servers = takers | waits | lookers | breaks | quorums | bits(command::init);
+constexpr unsigned resizes = bits(command::resize);
+constexpr unsigned servers = takers | waits | lookers | breaks | quorums | resizes | bits(command::init);
 constexpr unsigned labs = bits(command::lab);
 constexpr unsigned all = servers | labs | bits(command::local);
 
@@ -25,7 +26,8 @@ constexpr std::array options{
                "do not wait, whatever -w says: exit 75 when somebody else holds it"},
     option_row{option::nonblock, 0, "nb", nullptr, takers | waits, nullptr},
     option_row{option::wait, 'w', "wait", "DUR", takers | waits,
-               "wait at most so long; without it, for as long as it takes"},
+               "wait at most so long; without it, for as long as it takes. A server that was never\n"
+               "                                 reached, and has refused three connections, ends it sooner (69)"},
     option_row{option::wait, 0, "timeout", "DUR", takers | waits, nullptr},
     option_row{option::conflict_exit, 'E', "conflict-exit-code", "N", takers | waits,
                "exit N instead of 75 when it is held"},
@@ -45,6 +47,10 @@ constexpr std::array options{
                "only with a token above N, which a resource has seen already"},
     option_row{option::max_hold, 0, "max-hold", "DUR", takers,
                "lose it after so long, however well it is renewed (no bound)"},
+    option_row{option::at_least, 0, "at-least", "DUR", runs,
+               "keep it until DUR after it was taken, also when the command ended sooner:\n"
+               "                                 for a cron job of several hosts (with -n) whose clocks differ by less "
+               "than DUR"},
     option_row{option::on_lost, 0, "on-lost", "term|kill|warn", runs,
                "what to do to the command when the lock is lost (term)"},
     option_row{option::stop_signal, 0, "signal", "SIG", runs, "what to send it first (TERM)"},
@@ -68,8 +74,8 @@ constexpr std::array options{
                "the server (HOLDFAST_URI): redis:// rediss:// redis+unix:// redis+sentinel://\n"
                "                                 redis+cluster:// redis+quorum:// local: (holdfast help servers)"},
     option_row{option::prefix, 0, "prefix", "TEXT", servers, "what keys begin with (hf:); the same on every client"},
-    // Not of ls: a plain key cannot be told from any other key.
-    option_row{option::plain, 0, "plain", nullptr, servers & ~bits(command::ls),
+    // Not of ls: a plain key cannot be told from any other key. A semaphore has none.
+    option_row{option::plain, 0, "plain", nullptr, servers & ~bits(command::ls) & ~resizes,
                "NAME is the exact key, shared with other lock libraries"},
     option_row{option::password_file, 0, "password-file", "FILE", servers,
                "read the server's password from FILE (mode 0600)"},
@@ -107,6 +113,8 @@ constexpr std::array commands{
     command_row{command::show, "show", "show [options] NAME", "who holds it, since when, under which token"},
     command_row{command::ls, "ls", "ls [options] [GLOB]", "all locks that are held"},
     command_row{command::break_lock, "break", "break [options] --token N NAME", "end somebody's hold (flock's -u)"},
+    command_row{command::resize, "resize", "resize [options] NAME N",
+                "a semaphore (-l) has N permits from now on, for everybody; not of a quorum"},
     command_row{command::doctor, "doctor", "doctor [options]", "is this server fit for locks? exit 0 or 78"},
     command_row{command::init, "init", "init [options]",
                 "say that the server has forgotten no lock: its first start, or nothing lost"},

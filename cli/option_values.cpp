@@ -44,7 +44,7 @@ milliseconds duration_value(const option_row& row, const char* value) {
   refuse_option(row, value);
   std::string why;
   const auto span = parse_duration(value, why);
-  if (!span) throw usage_error{fmt::format("{}: {}", spelt(row), why)};
+  if (!span) throw usage_error{fmt::format("{}: {}", spelt(row), why), "holdfast help durations"};
   return *span;
 }
 
@@ -54,7 +54,8 @@ int number_value(const option_row& row, std::string_view value, int largest, int
   const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), parsed);
   if (ec != std::errc{} || end != value.data() + value.size() || parsed < 0 || parsed > largest)
     throw usage_error{
-        fmt::format("{}: '{}' is not a whole number from {} to {}", spelt(row), visible(value), smallest, largest)};
+        fmt::format("{}: '{}' is not a whole number from {} to {}", spelt(row), visible(value), smallest, largest),
+        "a number in that range"};
   return parsed;
 }
 
@@ -82,7 +83,8 @@ on_lost on_lost_value(const option_row& row, std::string_view value) {
   if (value == "term") return on_lost::stop;
   if (value == "kill") return on_lost::kill;
   if (value == "warn") return on_lost::warn;
-  throw usage_error{fmt::format("{}: '{}' is none of term, kill, warn", spelt(row), visible(value))};
+  throw usage_error{fmt::format("{}: '{}' is none of term, kill, warn", spelt(row), visible(value)),
+                    "holdfast help loss"};
 }
 
 constexpr int largest_limit = 1'000'000;
@@ -143,6 +145,7 @@ bool apply_taking(settings& s, const option_row& row, const char* value) {
 bool apply_child(settings& s, const option_row& row, const char* value) {
   switch (row.id) {
     case option::shell_command: s.shell_command = text_value(row, value); return true;
+    case option::at_least: s.at_least = duration_value(row, value); return true;
     case option::kill_after: s.kill_after = duration_value(row, value); return true;
     case option::stop_signal: s.stop_signal = signal_value(row, value); return true;
     case option::on_lost: s.when_lost = on_lost_value(row, value); return true;

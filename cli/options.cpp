@@ -110,8 +110,9 @@ private:
   [[noreturn]] void complain(int got, const char* argument) const {
     const bool is_long = std::strncmp(argument, "--", 2) == 0;
     const auto shown = is_long ? std::string{argument} : fmt::format("-{}", static_cast<char>(optopt));
-    if (got == ':') throw usage_error{fmt::format("'{}' needs a value", visible(shown))};
-    if (is_long) throw usage_error{fmt::format("'{}' takes no value", visible(shown))};
+    const auto help = fmt::format("holdfast help {}", word_of(which_));
+    if (got == ':') throw usage_error{fmt::format("'{}' needs a value", visible(shown)), help};
+    if (is_long) throw usage_error{fmt::format("'{}' takes no value", visible(shown)), help};
     if (which_ == command::run && !into_.name.empty())
       throw usage_error{fmt::format("command '{}' looks like an option", visible(argument)),
                         "put options before NAME, or add -- before the command"};
@@ -143,13 +144,30 @@ void read_words(command which, int argc, char** argv, settings& s) {
     if (!named && s.name.empty() && which == command::ls)
       throw usage_error{"the pattern is empty", "leave it out for all locks"};
     if (!named && s.name.empty()) throw empty_name{};
+    if (!named) s.is_name_behind_dashes = reader.ended_by_dashes();
     named = true;
   }
   if (std::strcmp(argv[at], "--") == 0) ++at;
   s.words.assign(argv + at, argv + argc);
 }
 
+void check_at_least(const settings& s) {
+  if (!s.at_least) return;
+  constexpr std::chrono::milliseconds longest = std::chrono::hours{24 * 366};
+  if (*s.at_least > longest)
+    throw usage_error{fmt::format("--at-least {} is more than a year", to_text(*s.at_least)), "a shorter --at-least"};
+  if (s.max_hold && *s.at_least >= *s.max_hold)
+    throw usage_error{fmt::format("--at-least {} cannot be kept: --max-hold {} ends it before", to_text(*s.at_least),
+                                  to_text(*s.max_hold)),
+                      "a longer --max-hold, or a shorter --at-least"};
+  if (!s.renews && *s.at_least >= s.ttl)
+    throw usage_error{fmt::format("--at-least {} cannot be kept: with --no-renew it ends with its --ttl {}",
+                                  to_text(*s.at_least), to_text(s.ttl)),
+                      "leave --no-renew out, or a longer --ttl"};
+}
+
 void check_run(const settings& s) {
+  check_at_least(s);
   if (s.shell_command && !s.words.empty())
     throw usage_error{"both -c and a command were given", "put all of it into the string of -c, or leave -c out"};
   if (!s.shell_command && s.words.empty())
@@ -179,12 +197,14 @@ void check_words(command which, const settings& s) {
     throw usage_error{fmt::format("{} needs a lock's name", word_of(which)),
                       fmt::format("holdfast help {}", word_of(which))};
   if (which == command::run) return check_run(s);
-  if (which != command::local && which != command::lab && which != command::quorum && !s.words.empty())
+  const std::size_t most = which == command::resize ? 1 : 0;
+  if (s.words.size() < most) throw usage_error{"resize needs the number of permits", "holdfast resize NAME N"};
+  if (which != command::local && which != command::lab && which != command::quorum && s.words.size() > most)
     throw usage_error{
-        fmt::format("'{}' is one word too many for {}", visible(without_credentials(s.words.front())), word_of(which)),
-        is_uri(s.words.front())  ? "a server is named by --uri"
+        fmt::format("'{}' is one word too many for {}", visible(without_credentials(s.words[most])), word_of(which)),
+        is_uri(s.words[most])    ? "a server is named by --uri"
         : which == command::hold ? "hold runs nothing; to run a command: holdfast run"
-                                 : ""};
+                                 : fmt::format("holdfast help {}", word_of(which))};
   if (which == command::break_lock && !s.token)
     throw usage_error{"break needs --token, so that it ends the hold that you saw and no newer one",
                       fmt::format("holdfast show {}", shell_quoted(visible(s.name)))};

@@ -35,6 +35,7 @@ enum class command : unsigned {
   lab = 1U << 11,
   init = 1U << 12,
   quorum = 1U << 13,
+  resize = 1U << 14,
 };
 
 enum class option {
@@ -51,6 +52,7 @@ enum class option {
   ttl,
   no_renew,
   max_hold,
+  at_least,
   min_fence,
   kill_after,
   stop_signal,
@@ -114,8 +116,9 @@ enum class taking_mode { exclusive, writing, reading, permit };
 
 // Everything that was asked for, with the defaults.
 struct settings {
-  std::string name{};                // NAME, or GLOB for ls.
-  std::vector<std::string> words{};  // CMD and its arguments; the words after `local`, `lab`, `quorum` and `help`.
+  std::string name{};                  // NAME, or GLOB for ls.
+  bool is_name_behind_dashes = false;  // `run -- NAME CMD`.
+  std::vector<std::string> words{};  // CMD and its arguments; N of `resize`; the words after `local`, `lab`, `quorum`.
   std::optional<std::string> shell_command{};  // -c
 
   taking_mode mode = taking_mode::exclusive;
@@ -129,6 +132,7 @@ struct settings {
   std::chrono::milliseconds ttl = std::chrono::seconds{10};
   bool renews = true;
   std::optional<std::chrono::milliseconds> max_hold{};
+  std::optional<std::chrono::milliseconds> at_least{};
   fencing_token min_fence{};
   std::optional<std::chrono::milliseconds> kill_after{};
   int stop_signal = SIGTERM;

@@ -9,6 +9,7 @@
 #include "lease_watch.hpp"
 #include "loss_text.hpp"
 #include "message.hpp"
+#include "not_started.hpp"
 #include "server.hpp"
 #include "signals.hpp"
 #include "subcommands.hpp"
@@ -16,13 +17,18 @@
 #include "take.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <chrono>
+
 #include <utility>
 
 namespace holdfast::cli {
 namespace {
+
+using std::chrono::milliseconds;
 
 std::vector<std::string> words_of(const settings& s) {
   if (s.shell_command) return {"/bin/sh", "-c", *s.shell_command};
@@ -35,10 +41,9 @@ std::string_view mode_of(const settings& s) {
 }
 
 // What env(1) and timeout(1) answer too.
-ending answer_not_started(const child& command, const std::string& program) {
-  return {
-      .exit = number(command.failure() == ENOENT ? exit_code::not_found : exit_code::not_executable),
-      .untold = fault{.text = fmt::format("cannot run '{}': {}", visible(program), std::strerror(command.failure()))}};
+ending answer_not_started(const settings& s, const child& command, const std::string& program) {
+  const auto why = why_not_started(s, program, command.failure());
+  return {.exit = number(why.exit), .untold = why};
 }
 
 // What it will be if the release finds that the server ended it while the command ran, before that could be stopped for
@@ -113,36 +118,76 @@ struct kill_if_left {
   }
 };
 
+struct makings {
+  const child_plan& plan;
+  lease_watch& watch;
+  start_descriptors& descriptors;
+};
+
+// The command has ended: keeps the lock for the rest of --at-least. A signal or the loss of the lease ends that.
+void keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_at, const settings& s,
+                   signal_inbox& inbox) {
+  const auto left = [&] { return taken_at + s.at_least.value_or(milliseconds{0}) - lease_watch::now(); };
+  if (left() <= milliseconds{0}) return;
+  if (s.verbose || (stderr_is_terminal() && !s.quiet))
+    try_say(fmt::format("the command has ended; '{}' is kept for {} more (--at-least)", visible(held.name()),
+                        to_text(left())));
+  while (held.valid() && left() > milliseconds{0}) {
+    watch.wake_in(std::min(left(), held.remaining()));
+    std::array<pollfd, 3> news{pollfd{inbox.descriptor(), POLLIN, 0}, pollfd{watch.timer(), POLLIN, 0},
+                               pollfd{watch.lost(), POLLIN, 0}};
+    ::poll(news.data(), news.size(), -1);
+    watch.drain();
+    while (const auto signal = inbox.take()) {
+      if (asks_to_end(signal->number)) return;
+      if (signal->number == SIGTSTP) suspend_ourselves();
+    }
+  }
+}
+
+// From the grant to the release.
+int run_with(lease& held, const makings& made, const settings& s, const server& at, signal_inbox& inbox) {
+  const auto taken_at = lease_watch::now();
+  made.watch.watch(held);
+  if (!held.valid()) return release(held, s, at, lost_before_start(held, s, at), inbox);
+  child command{made.plan, made.descriptors};
+  const kill_if_left not_without_the_lock{command};
+  if (command.failure() != 0)
+    return release(held, s, at, answer_not_started(s, command, made.plan.words.front()), inbox);
+
+  const auto end = supervise(held, made.watch, command, inbox, s, at);
+  const bool has_terminal = command.take_terminal();
+  if (command.had_terminal()) inbox.missed(end.exit - 128, has_terminal);
+  if (!end.was_stopped) {
+    keep_at_least(held, made.watch, taken_at, s, inbox);
+    return release(held, s, at, end, inbox);
+  }
+  // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
+  if (held.valid()) held.release();
+  say_belated(end, inbox);
+  return end.exit;
+}
+
 int run_under_lock(const settings& s, client_options options, signal_inbox& inbox) {
   server at = open_server(s, std::move(options), inbox);
   const auto entry = entry_of(at, s);
 
-  const auto words = words_of(s);
-  const auto owner = owner_label(s, words.front());
-  auto [held, exit] = take_lock(at, s, owner, inbox);
-  if (!held) return exit;
-
-  child_plan plan{
-      .words = words,
-      .environment = environment_under({s.name, held->token(), owner, s.ttl, entry, mode_of(s)}, s.keep_password),
-      .mask = inbox.mask_of_parent(),
-      .own_group = !s.foreground};
+  child_plan plan{.words = words_of(s), .environment = {}, .mask = inbox.mask_of_parent(), .own_group = !s.foreground};
   // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
   if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
-  lease_watch watch{*held};
-  if (!held->valid()) return release(*held, s, at, lost_before_start(*held, s, at), inbox);
-  child command{plan};
-  const kill_if_left not_without_the_lock{command};
-  if (command.failure() != 0) return release(*held, s, at, answer_not_started(command, words.front()), inbox);
-
-  const auto end = supervise(*held, watch, command, inbox, s, at);
-  const bool has_terminal = command.take_terminal();
-  if (command.had_terminal()) inbox.missed(end.exit - 128, has_terminal);
-  if (!end.was_stopped) return release(*held, s, at, end, inbox);
-  // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
-  if (held->valid()) held->release();
-  say_belated(end, inbox);
-  return end.exit;
+  // Whoever has no descriptors for the command must not take the lock.
+  lease_watch watch;
+  start_descriptors descriptors{plan.own_group};
+  const auto owner = owner_label(s, plan.words.front());
+  auto [held, exit] = take_lock(at, s, owner, inbox);
+  if (!held) return exit;
+  try {
+    plan.environment = environment_under({s.name, held->token(), owner, s.ttl, entry, mode_of(s)}, s.keep_password);
+    return run_with(*held, {plan, watch, descriptors}, s, at, inbox);
+  } catch (...) {  // The command is gone. In the background there may be no time left for it.
+    if (held->valid()) held->release();
+    throw;
+  }
 }
 
 }  // namespace

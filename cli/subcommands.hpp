@@ -17,6 +17,7 @@ int wait_command(const settings& s);
 int show_command(const settings& s);
 int ls_command(const settings& s);
 int break_command(const settings& s);
+int resize_command(const settings& s);
 int doctor_command(const settings& s);
 int init_command(const settings& s);
 int local_command(const settings& s);

@@ -241,7 +241,10 @@ bool is_free(const lock_info& info) {
 
 std::string holder_text(const lock_info& info) {
   if (!info.held && info.quarantine.count() > 0)
-    return fmt::format("may be held by somebody whom the server has forgotten, for {} more", to_text(info.quarantine));
+    return fmt::format(
+        "may be held by somebody whom the server has forgotten, for {} more (if this is its first start: holdfast "
+        "init)",
+        to_text(info.quarantine));
   if (info.foreign)
     return info.endless ? std::string{"is held by something that is not holdfast, and never expires"}
                         : fmt::format("is held by something that is not holdfast, for {} more without a renewal",

@@ -2,12 +2,29 @@
 """The programs of examples/, where they meet trouble: they are copied, and so is what they do then."""
 
 import os
+import re
+import shutil
+import signal
 import subprocess
 import unittest
 
-from fixture import CommandTest
+from fixture import CommandTest, content, state_of, until
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 EXAMPLES = os.environ.get("HOLDFAST_EXAMPLES", os.path.join(os.path.dirname(__file__), "../../build/examples"))
+
+
+class First(CommandTest):
+    def run_it(self, directory):
+        environment = {**self.environment, "HOLDFAST_LOCAL_DIR": directory}
+        return subprocess.run([os.path.join(EXAMPLES, "first")], env=environment, text=True, capture_output=True,
+                              timeout=30, check=False)
+
+    # Its server is `local:`.
+    def test_without_its_server_says_so_and_does_not_abort(self):
+        bad = self.run_it(self.path("no/where"))
+        self.assertEqual((bad.returncode, bad.stdout), (69, ""))
+        self.assertIn("cannot be made", bad.stderr)
 
 
 class Cache(CommandTest):
@@ -37,6 +54,145 @@ class Cache(CommandTest):
         self.assertIn("cannot read", bad.stderr)
         self.assertEqual(os.listdir(self.directory), ["page"])
         self.assertTrue(self.is_free("cache:page"))
+
+
+class Nightly(CommandTest):
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.path("reports"))
+        self.report = self.path("reports/2026-11-27")
+
+    def begin(self, steps="3"):
+        running = subprocess.Popen([os.path.join(EXAMPLES, "nightly"), self.report, steps], env=self.environment,
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
+    def end(self, running):
+        """What it has said, and how it ended."""
+        out, err = running.communicate(timeout=30)
+        return out, err, running.returncode
+
+    def until_it_works(self):
+        until(lambda: os.listdir(self.path("reports")), "the job has begun")
+
+    def test_of_which_the_starts_follow_each_other_is_done_once(self):
+        ended = [self.end(self.begin(steps)) for steps in ("3", "6000", "6000")]  # A minute, if they did it again.
+        self.assertRegex(ended[0][0], r"^published under token \d{16}\n$")
+        self.assertEqual(ended[1:], [("done already\n", "", 0)] * 2, ended)
+        self.assertEqual(os.listdir(self.path("reports")), ["2026-11-27"])
+
+    def test_that_waited_for_another_finds_it_done(self):
+        first = self.begin("100")
+        self.until_it_works()
+        second = self.begin()
+        until(lambda: self.server.ask("ZCARD", "hf:{nightly:2026-11-27}:line"), "the second one waits")
+        self.assertRegex(self.end(first)[0], "^published")
+        self.assertEqual(self.end(second), ("done already\n", "", 0))
+
+    def test_that_comes_late_does_not_publish_over_another(self):
+        late = self.begin("100")
+        self.until_it_works()
+        with open(self.report, "w", encoding="utf-8") as file:
+            file.write("another's")
+        self.assertEqual(self.end(late), ("done already\n", "", 0))
+        self.assertEqual(content(self.report), "another's")
+        self.assertEqual(os.listdir(self.path("reports")), ["2026-11-27"])
+
+    # It learns of that with its next renewal, 10 s after the last one.
+    def test_of_which_the_lease_is_lost_says_so_and_publishes_nothing(self):
+        broken = self.begin("6000")
+        self.until_it_works()
+        token = self.show("nightly:2026-11-27")["token"]
+        self.assertEqual(self.finish("break", "--now", "--token", str(token), "nightly:2026-11-27").status, 0)
+        out, err, status = self.end(broken)
+        self.assertEqual((out, status), ("", 1))
+        self.assertRegex(err, "nightly: stopped: .*broke")
+        self.assertEqual(os.listdir(self.path("reports")), [])
+
+
+class WorkerPool(CommandTest):
+    def setUp(self):
+        super().setUp()
+        for key in self.server.ask("KEYS", "hf:{uploads}*"):
+            self.server.ask("DEL", key)  # Its size is another one in each test.
+
+    def run_it(self, *words, **environment):
+        return subprocess.run([os.path.join(EXAMPLES, "worker_pool"), *words], env={**self.environment, **environment},
+                              text=True, capture_output=True, timeout=60, check=False)
+
+    def stopped_in_a_job(self):
+        """A pool of one, which is stopped while it has its permit."""
+        pool = subprocess.Popen([os.path.join(EXAMPLES, "worker_pool"), "1", "1", "1000000"], env=self.environment,
+                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(pool.wait)
+        self.addCleanup(pool.kill)
+
+        def has_it():
+            pool.send_signal(signal.SIGSTOP)
+            until(lambda: state_of(pool.pid) == "T", "the pool is stopped")
+            if self.holder():
+                return True
+            pool.send_signal(signal.SIGCONT)
+            return False
+        until(has_it, "it is stopped in a job")
+        return pool
+
+    def holder(self):
+        return self.server.ask("ZRANGE", "hf:{uploads}", 0, 0)
+
+    def end(self, pool):
+        pool.send_signal(signal.SIGCONT)
+        out, err = pool.communicate(timeout=30)
+        self.assertEqual(pool.returncode, 1, err)
+        return out, err
+
+    def test_does_each_job_once(self):
+        good = self.run_it("3", "8", "40")
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertEqual(sorted(re.findall(r"^job (\d+) ", good.stdout, re.M), key=int), [str(n) for n in range(40)])
+
+    # Others may have had the permit meanwhile: the job is not finished as if nothing had been.
+    def test_that_was_stopped_for_longer_than_the_ttl_does_not_finish_its_job(self):
+        pool = self.stopped_in_a_job()
+        until(lambda: self.is_free("uploads"), "the server has let its permit go")
+        out, err = self.end(pool)
+        job = re.fullmatch(r"worker_pool: job (\d+): 'uploads': .*\n", err)
+        self.assertTrue(job, err)
+        self.assertNotIn(f"job {job[1]} ", out)
+
+    def test_that_cannot_give_its_permits_back_says_so(self):
+        pool = self.stopped_in_a_job()
+        self.server.ask("DEL", "hf:{uploads}")
+        _, err = self.end(pool)
+        self.assertRegex(err, r"^worker_pool: job \d+: the permits were lost at its end\n$")
+
+    def test_prints_what_the_server_said(self):
+        bad = self.run_it("3", "1", "1", HOLDFAST_URI=self.server.uri.replace("://", "://nobody:wrong@"))
+        self.assertEqual(bad.returncode, 1, bad.stdout)
+        self.assertRegex(bad.stderr, "^worker_pool: job 0: .*WRONGPASS")
+
+
+class Fencing(CommandTest):
+    def test_refuses_the_late_write_alone(self):
+        ran = subprocess.run([os.path.join(EXAMPLES, "fencing")], env=self.environment, text=True, capture_output=True,
+                             timeout=30, check=False)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertRegex(ran.stdout, r"(?s)^first owner .* refused: .*second owner .* accepted\nbalance +100 - 30\n$")
+
+    # The copy of somebody who leaves out what docs/fencing.md says of step 1: "If it is larger already, stop".
+    def test_result_of_raise_and_of_write_cannot_be_dropped(self):
+        source = content(os.path.join(ROOT, "examples/fencing.cpp"))
+        compiler = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+        for used, dropped in ((r"if \(!(account\.raise\(first\.token\(\)\))\).*", r"\1;"),
+                              (r"const bool \w+ = (account\.write\(second.*)", r"const bool second_wrote = true; \1")):
+            changed, count = re.subn(used, dropped, source)
+            self.assertEqual(count, 1, used)
+            compiled = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-I", os.path.join(ROOT, "include"),
+                                       "-x", "c++", "-"], input=changed, text=True, capture_output=True, check=False)
+            self.assertEqual(compiled.returncode, 0, compiled.stderr)
+            self.assertIn("nodiscard", compiled.stderr)
 
 
 class Async(CommandTest):

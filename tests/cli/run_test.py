@@ -40,6 +40,46 @@ class Status(CommandTest):
             self.assertNotIn("defect", refused.err)
         self.assertIsNone(self.server.ask("GET", f"hf:{{{self.lock}}}:fence"), "never granted")
 
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer has descriptors of its own")
+    def test_of_too_few_descriptors_names_the_limit_and_no_lock_is_left_behind(self):
+        for words in (("run", self.lock, "true"), ("hold", self.lock)):
+            succeeded = 0
+            for count in range(5, 24):
+                few = ("sh", "-c", f'ulimit -n {count}; exec "$@"', "sh")
+                tried = self.finish(words[0], "-n", "-q", "--server-timeout", "100ms", *words[1:], prefix=few)
+                with self.subTest(command=words[0], descriptors=count, said=tried.err):
+                    succeeded += tried.status == 0
+                    self.assertIn(tried.status, (0, 69, 70))
+                    if tried.status != 0:
+                        self.assertRegex(tried.err, r"no descriptor left[^\0]*\n  fix: raise the limit: ulimit -n ")
+                    self.assertIsNone(self.server.ask("GET", f"hf:{{{self.lock}}}"), "nobody holds it")
+            self.assertGreater(succeeded, 3)
+
+    def test_of_a_forgotten_name_says_what_was_taken_for_it(self):
+        for words in (("--", "make", "-j4"), ("make", "--", "-j4")):
+            with self.subTest(words):
+                forgotten = self.finish("run", *words)
+                self.assertEqual(forgotten.status, 127)
+                self.assertIn("cannot run '-j4'", forgotten.err)
+                self.assertIn("\n  why: 'make' was taken for the lock's name, and '-j4' for the command\n"
+                              "  fix: holdfast run NAME -- make ..\n", forgotten.err)
+
+    def test_of_a_command_that_cannot_be_run_has_a_reason_and_a_way_out(self):
+        with open(self.path("script"), "w", encoding="utf-8") as file:
+            file.write("#! /no/such/python -u\n")
+        os.chmod(self.path("script"), 0o755)
+        os.mkdir(self.path("directory"))
+        for program, status, why in (("/no/such", 127, "there is no such file"),
+                                     ("no-such", 127, "no directory of PATH"),
+                                     ("", 127, "the command is an empty word"),
+                                     (self.path("directory"), 126, "it is a directory"),
+                                     (self.path("script"), 127, "the interpreter '/no/such/python' that its first line")):
+            with self.subTest(program):
+                failed = self.finish("run", self.lock, program)
+                self.assertEqual(failed.status, status)
+                self.assertIn(f"\n  why: {why}" if program != self.path("script") else why, failed.err)
+                self.assertIn("\n  fix: ", failed.err)
+
     def test_is_126_for_a_command_that_is_no_program(self):
         with open(self.path("data"), "w", encoding="utf-8") as file:
             file.write("not a program\n")
@@ -215,6 +255,31 @@ class Usage(CommandTest):
                 self.assertIn("holdfast: error[E17]: ", wrong.err)
                 self.assertIn(said, wrong.err)
 
+    def test_mistakes_have_a_way_out(self):
+        for words in (("run", "x", "--ttl"), ("run", "--ttl", "3x", "x", "true"), ("run", "-E", "999", "x", "true"),
+                      ("run", "--password-file", "/no/such", "x", "true"), ("show", "a", "b"),
+                      ("break", "--token", "x", "x"), ("run", "--on-lost", "y", "x", "true"),
+                      ("break", "--token", "1", "nobody-has-it")):
+            with self.subTest(words):
+                self.assertRegex(self.finish(*words).err, "error\\[E1[79]\\]: [^\\n]*\\n(  why: .*\\n)?  fix: .")
+
+    def test_of_a_uri_without_a_scheme_shows_it_and_says_what_is_missing(self):
+        wrong = self.finish("ls", "-u", "127.0.0.1:7701")
+        self.assertEqual(wrong.status, 64)
+        self.assertIn("error[E17]: '127.0.0.1:7701' is not a server that we know how to reach\n"
+                      "  why: it does not say what is spoken there: redis:// is missing before it\n"
+                      "  fix: redis://127.0.0.1:7701, or ", wrong.err)
+        self.assertNotIn("secret", self.finish("ls", "-u", "u:secret@127.0.0.1:7701").err)
+
+    def test_help_of_wait_says_what_ends_it_sooner(self):
+        self.assertIn("has refused three connections, ends it sooner", self.finish("help", "run").out)
+
+    def test_init_says_what_it_did(self):
+        done = self.finish("init")
+        self.assertEqual((done.status, done.err), (0, ""))
+        self.assertEqual(done.out, f"{self.server.uri} is told that it has forgotten no lock: it grants at once\n")
+        self.assertEqual(self.finish("init", "-q").out, "")
+
     def test_without_arguments_shows_six_examples(self):
         bare = self.finish()
         self.assertEqual(len(re.findall(r"^  holdfast ", bare.out, re.M)), 6)
@@ -245,6 +310,73 @@ class Usage(CommandTest):
     def test_of_a_listing_under_plain_names_is_refused_where_the_option_is(self):
         self.assertIn("'ls' has no option '--plain'", self.finish("ls", "--plain").err)
         self.assertNotIn("--plain", self.finish("help", "ls").out)
+
+
+class Resize(CommandTest):
+    def test_changes_the_size_for_everybody(self):
+        self.assertEqual(self.finish("run", "-l", "2", self.lock, "true").status, 0)
+        refused = self.finish("run", "-l", "3", self.lock, "true")
+        self.assertIn(f"holdfast resize {self.lock} N\n", refused.err)
+        resized = self.finish("resize", self.lock, "3")
+        self.assertEqual((resized.status, resized.err), (0, ""))
+        self.assertIn(f"'{self.lock}' has 3 permits now", resized.out)
+        self.assertEqual(self.finish("run", "-l", "3", self.lock, "true").status, 0)
+        self.assertEqual(self.finish("run", "-l", "2", self.lock, "true").status, 78)
+
+    def test_refuses_what_is_no_size(self):
+        for words in (("resize", "x"), ("resize", "x", "0"), ("resize", "x", "2", "3"), ("resize", "x", "1000001")):
+            with self.subTest(words):
+                refused = self.finish(*words)
+                self.assertEqual(refused.status, 64)
+                self.assertRegex(refused.err, "error\\[E17\\]: [^\\n]*\\n  fix: ")
+
+    def test_of_a_quorum_says_why_not(self):
+        refused = self.finish("resize", "x", "2", "-u", "redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+        self.assertEqual(refused.status, 64, refused.err)
+        self.assertIn("error[E08]: no resize of 'x' to 2 on a quorum\n  why: ", refused.err)
+
+
+class AtLeast(CommandTest):
+    def ended_command(self, *options):
+        running = self.start("run", "--verbose", *options, self.lock, "--", "sh", "-c", "exit 7")
+        until(lambda: "is kept for" in running.err or running.process.poll() is not None, "the command has ended")
+        self.assertIn(f"the command has ended; '{self.lock}' is kept for ", running.err)
+        return running
+
+    def test_the_lock_is_kept_and_renewed_when_the_command_ends_sooner(self):
+        began = now()
+        running = self.ended_command("--at-least", "1.5s", "--ttl", "500ms")
+        time.sleep(max(0, began + 1.1 - now()))  # Its ttl is over twice.
+        self.assertEqual(self.finish("run", "-n", "-q", self.lock, "true").status, 75)
+        self.assertEqual(running.wait(), 7)
+        self.assertGreaterEqual(now() - began, 1.5)
+        self.assertTrue(self.is_free())
+
+    def test_is_over_when_the_command_takes_longer(self):
+        self.assertEqual(self.finish("run", "--at-least", "1ms", self.lock, "--", "sh", "-c", "exit 7").status, 7)
+
+    def test_a_signal_ends_the_rest_of_it_and_the_status_stays(self):
+        running = self.ended_command("--at-least", "1h")
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(), 7)
+        self.assertTrue(self.is_free())
+
+    def test_the_loss_ends_the_rest_of_it(self):
+        running = self.ended_command("--at-least", "1h")
+        token = str(self.show()["token"])
+        self.assertEqual(self.finish("break", "--now", "--token", token, self.lock).status, 0)
+        self.assertEqual(running.wait(), 79)
+
+    def test_a_command_that_cannot_be_run_keeps_nothing(self):
+        self.assertEqual(self.finish("run", "--at-least", "1h", self.lock, "/no/such").status, 127)
+        self.assertTrue(self.is_free())
+
+    def test_what_cannot_be_kept_is_refused(self):
+        for words in (("--at-least", "1h", "--max-hold", "1h"), ("--at-least", "10s", "--no-renew"),
+                      ("--at-least", "400d")):
+            refused = self.finish("run", *words, self.lock, "true")
+            self.assertEqual(refused.status, 64)
+            self.assertRegex(refused.err, r"error\[E17\]: --at-least [^\n]*\n  fix: ")
 
 
 class Busy(CommandTest):
