@@ -39,6 +39,10 @@ else()
   set(pc_libs_private "")
 endif()
 
+if(NOT HOLDFAST_INSTALL)
+  return()
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 install(TARGETS holdfast EXPORT holdfast-targets
   RUNTIME COMPONENT runtime
@@ -59,9 +63,16 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/holdfast-config-version.c
 install(FILES ${PROJECT_BINARY_DIR}/holdfast-config.cmake ${PROJECT_BINARY_DIR}/holdfast-config-version.cmake
   DESTINATION ${package_dir} COMPONENT development)
 
-# The .pc file finds the prefix from where it lies, so an installed tree may be moved.
-file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
+# The .pc file finds the prefix from where it lies, so an installed tree may be moved; but not where the libraries are
+# somewhere else than below the prefix. What is absolute stays what it is: that is how APPEND has it.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+else()
+  file(RELATIVE_PATH pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  string(REGEX REPLACE "/$" "" pc_prefix "\${pcfiledir}/${pc_prefix}")
+endif()
+cmake_path(APPEND pc_libdir "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in ${PROJECT_BINARY_DIR}/holdfast.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 

@@ -20,8 +20,8 @@ namespace {
 class fenced_store {
 public:
   // Step 1, before reading: from here on nobody with a smaller token can write. Without it a write that an old owner
-  // sent long ago could still land between our read and our write.
-  bool raise(holdfast::fencing_token token) {
+  // sent long ago could still land between our read and our write. False: you have been overtaken; stop.
+  [[nodiscard]] bool raise(holdfast::fencing_token token) {
     const std::lock_guard guard{mutex_};
     if (token < highest_) return false;
     highest_ = token;
@@ -35,7 +35,7 @@ public:
   }
 
   // Step 3, as often as you like: it happens only if nobody newer has raised.
-  bool write(holdfast::fencing_token token, std::string value) {
+  [[nodiscard]] bool write(holdfast::fencing_token token, std::string value) {
     const std::lock_guard guard{mutex_};
     if (token < highest_) return false;
     highest_ = token;
@@ -58,13 +58,13 @@ int main() {
     const char* name = "example:account:7";
 
     auto first = locks.acquire(name);
-    account.raise(first.token());
+    if (!account.raise(first.token())) return std::fputs("first owner: overtaken before it began\n", stderr), 1;
     const std::string seen_by_first = account.read();
 
     // The first owner still believes that it holds the lock when the second one gets it.
     locks.break_lock(name, first.token(), {.why = "example", .mode = holdfast::break_mode::immediately});
     auto second = locks.acquire(name);
-    account.raise(second.token());
+    if (!account.raise(second.token())) return std::fputs("second owner: overtaken before it began\n", stderr), 1;
     const bool second_wrote = account.write(second.token(), account.read() + " - 30");
 
     const bool first_wrote = account.write(first.token(), seen_by_first + " - 80");

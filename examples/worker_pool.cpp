@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -17,10 +19,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Stands for your work; `weight` permits are held meanwhile.
-void work(int job, int weight, const holdfast::lease& lease) {
+// One job: waits for its permits, works, and gives them back. Throws if it cannot be said that they were held all the
+// time: a process that is stopped for longer than the ttl, say, goes on while others have its permits.
+void run(holdfast::semaphore& uploads, int job, int weight) {
+  auto lease = uploads.acquire({.ttl = 10s, .wait = 30s, .permits = weight});
+  std::this_thread::sleep_for(10ms);  // Stands for your work. If it takes long, look at lease.lost() between its steps.
+  lease.check();                      // Before what cannot be undone: throws the reason if the lease has ended.
   std::printf("job %d under %d permit(s), token %s\n", job, weight, lease.token().to_string().c_str());
-  std::this_thread::sleep_for(10ms);
+  holdfast::error_detail why;
+  const auto outcome = lease.release(why);
+  if (outcome == holdfast::release_outcome::already_lost) throw std::runtime_error{"the permits were lost at its end"};
+  if (outcome == holdfast::release_outcome::unknown) throw holdfast::error{holdfast::errc::reply_lost, why};
 }
 
 }  // namespace
@@ -38,16 +47,12 @@ int main(int argc, char** argv) {
     for (int w = 0; w < workers; ++w) {
       pool.emplace_back([&] {
         for (int job = next++; job < jobs && !failed; job = next++) {
-          const int weight = job % 10 == 9 ? permits : 1;  // Each tenth job wants it all.
-          std::error_code ec;
-          auto lease = uploads.acquire({.ttl = 10s, .wait = 30s, .permits = weight}, ec);
-          if (ec) {
-            std::fprintf(stderr, "worker_pool: %s\n", ec.message().c_str());
-            failed = true;
-            return;
+          try {
+            run(uploads, job, job % 10 == 9 ? permits : 1);  // Each tenth job wants it all.
+          } catch (const std::exception& e) {                // The message has the server's words.
+            std::fprintf(stderr, "worker_pool: job %d: %s\n", job, e.what());
+            failed = true;  // The others end the jobs that they have, and begin no more.
           }
-          work(job, weight, *lease);
-          lease->release();
         }
       });
     }
