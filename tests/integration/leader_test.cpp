@@ -29,8 +29,10 @@ namespace {
 thread_local int allocations_until_it_stands_still = -1;
 thread_local timespec it_stands_still_for{1, 200'000'000};
 
+#ifndef HOLDFAST_SANITIZED
 // Whether this thread stands still behind the next bytes that it sends: it has asked, and looks for the answer late.
 thread_local bool stands_still_behind_a_send = false;
+#endif
 
 }  // namespace
 
@@ -149,7 +151,7 @@ TEST_F(on_a_cluster, a_caller_that_stands_still_with_the_mutex_of_a_node_keeps_n
   const auto names = a_name_on_each();
   for (const auto& name : names) (void)locks.acquire(name, brief).release();
   auto kept = locks.acquire(names[1], brief);
-  for (int stops = 0; stops < 4; ++stops) {
+  for (int stops = 1; stops < 3; ++stops) {
     std::atomic<bool> is_over{false};
     std::jthread caller{[&] {
       it_stands_still_for = {4, 0};
