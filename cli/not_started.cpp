@@ -33,7 +33,7 @@ std::string file_of(const std::string& program) {
   auto path = variable("PATH");
   while (!path.empty()) {
     const auto end = path.find(':');
-    const auto file = fmt::format("{}/{}", path.substr(0, end), program);
+    auto file = fmt::format("{}/{}", path.substr(0, end), program);
     if (is_file(file)) return file;
     path.remove_prefix(end == path.npos ? path.size() : end + 1);
   }

@@ -374,7 +374,7 @@ void start_downgrade(const lease_reference& what, code_receiver to) {
 void conclude_all(std::vector<std::shared_ptr<async_call>> ended, callback_thread& callbacks) noexcept {
   std::erase_if(ended,
                 [](const std::shared_ptr<async_call>& call) { return call->flow().is_moved() && call->go_on(call); });
-  const auto kept = callbacks.shared_from_this();
+  const auto kept = callbacks.weak_from_this().lock();
   std::shared_ptr<client_state> of;  // The same for all.
   for (const auto& call : ended) of = call->conclude();
   // With the last of it we have nothing of the client any more: as soon as somebody is told, its end may be waited for,

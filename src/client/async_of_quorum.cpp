@@ -21,17 +21,19 @@ namespace detail {
 namespace {
 
 // `call` blocks and does not throw; `tell` is called on the callback thread. Both are gone before the client may be.
-// (`tell` as what the callback thread takes, or the errand's thread would need memory to make that.)
+// (What the callback thread takes is made here, or the errand's thread would need memory for it.)
 template <class Call>
 void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, std::function<void()> tell) {
   of->callbacks().stand_by();
-  by.errands().run([of, call = std::move(call), tell = std::move(tell)]() mutable {
-    call(*of);
-    const auto callbacks = of->callbacks().shared_from_this();
-    callbacks->post([of = std::move(of), tell = std::move(tell)]() mutable {
-      of.reset();
-      tell();
-    });
+  // With it the errand has nothing of the client any more, as in conclude_all().
+  std::function<void()> end = [of = of, tell = std::move(tell)]() mutable {
+    of.reset();
+    tell();
+  };
+  by.errands().run([state = of.get(), call = std::move(call), end = std::move(end)]() mutable {
+    call(*state);
+    const auto callbacks = state->callbacks().weak_from_this().lock();
+    callbacks->post(std::move(end));
   });
 }
 

@@ -44,7 +44,7 @@ void check_is_the_machines(const std::string& directory) {
 std::string from_environment() {
   const char* named = std::getenv("HOLDFAST_LOCAL_DIR");
   if (named == nullptr) return default_directory();
-  const std::string path{named};
+  std::string path{named};
   if (path.empty()) {
     fail("HOLDFAST_LOCAL_DIR",
          "It is set and empty, so that which locks were meant cannot be told; name a directory with its whole path, "
