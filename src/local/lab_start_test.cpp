@@ -32,6 +32,8 @@ bool is_empty(const scratch_directory& scratch) { return std::filesystem::is_emp
 class listener {
 public:
   explicit listener(int port) : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    const int on = 1;  // As who found it free has: a connection of another test's lab may have ended there just now.
+    EXPECT_EQ(::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));

@@ -49,7 +49,7 @@ TEST_F(a_semaphore, counts_weights) {
 // the place would live as long as they do, and its three permits come before all that others want (P2).
 TEST_F(a_semaphore, that_was_given_up_while_its_server_was_away_keeps_no_place_P2) {
   fault_proxy proxy{server_.socket()};
-  auto away = make_client_at(proxy.uri(), 1s);
+  auto away = make_client_at(proxy.uri(), 10s);  // Whoever goes on waiting outlives the outage.
   semaphore theirs{away, "x", 3};
   auto two = three_.acquire({.permits = 2});
   auto one = three_.acquire();
