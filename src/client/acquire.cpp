@@ -270,7 +270,7 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
     detail.why = fmt::format("{} of {} replicas confirmed it within {} ms", call.replicas(),
                              options_.durability.replicas, options_.durability.timeout.count());
   }
-  if (code == errc::invalid_option) {
+  if (code == errc::invalid_option && call.was_too_far()) {
     const auto round_trip = std::chrono::ceil<milliseconds>(call.round_trip());
     detail.subject = fmt::format("ttl {} ms", call.ttl().count());
     detail.why = fmt::format("the server's answers take {} ms, so that each grant is over, or nearly, when it is here",

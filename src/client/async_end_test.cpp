@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <time.h>
 
 #include <future>
 #include <memory>
@@ -20,19 +19,15 @@
 
 namespace {
 
-// Whether this thread stands still behind the next signal that it gives: the other one goes on meanwhile.
-thread_local bool stands_still_behind_a_signal = false;
+// What this thread waits for behind the next signal that it gives: the other one goes on meanwhile.
+thread_local const std::shared_future<bool>* stands_still_until = nullptr;
 
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] int pthread_cond_signal(pthread_cond_t* condition) {
   static const auto real = reinterpret_cast<int (*)(pthread_cond_t*)>(::dlsym(RTLD_NEXT, "pthread_cond_signal"));
   const int done = real(condition);
-  if (std::exchange(stands_still_behind_a_signal, false)) {
-    timespec left{0, 300'000'000};
-    while (::nanosleep(&left, &left) != 0) {
-    }
-  }
+  if (const auto* until = std::exchange(stands_still_until, nullptr)) until->wait();
   return done;
 }
 
@@ -89,10 +84,10 @@ TEST(conclude_all, whoever_is_told_finds_no_other_owner_of_the_client) {
   nobody listens;
   engine::channel wire{{}, rng, listens};
   const auto call = std::make_shared<ended_call>(wire, std::make_shared<int>());
-  auto is_gone = call->is_gone.get_future();
-  stands_still_behind_a_signal = true;
+  const auto is_gone = call->is_gone.get_future().share();
+  stands_still_until = &is_gone;
   conclude_all({call}, *callbacks);
-  EXPECT_FALSE(stands_still_behind_a_signal);
+  EXPECT_EQ(stands_still_until, nullptr);
   EXPECT_TRUE(is_gone.get());
   callbacks->close(true);
 }

@@ -180,7 +180,14 @@ void cluster_nodes::take(const engine::slot_map& map) {
 // because they are put where they belong under moving(). What fails is made up for in the next round, as is what a
 // caller's thread is in the way of that stands still: each node's leases hang on the rounds going on (P32).
 void cluster_nodes::move_on() {
-  const bool is_move_due = is_move_due_.exchange(false);
+  struct round {
+    std::atomic<bool>& due;
+    const bool is_of_leases = due.exchange(false);
+    bool is_done = false;
+    ~round() {
+      if (is_of_leases && !is_done) due = true;
+    }
+  } here{is_move_due_};
   bool is_all_moved = true;
   const auto serves = [this](const node& at) {
     return [this, &at](int slot) {
@@ -190,7 +197,7 @@ void cluster_nodes::move_on() {
     };
   };
   for (const auto& at : all()) {
-    if (is_move_due) {
+    if (here.is_of_leases) {
       std::unique_lock held{moving_, std::defer_lock};
       if (!lock_soon(held)) {
         is_all_moved = false;
@@ -205,11 +212,11 @@ void cluster_nodes::move_on() {
       }
     }
     at->commands()->leave_server(serves(*at));
-    if (is_move_due) at->look_around();
+    if (here.is_of_leases) at->look_around();
   }
-  if (!is_move_due) return;
-  if (!is_all_moved) is_move_due_ = true;
+  if (!here.is_of_leases) return;
   for (const auto& at : all()) at->keeper().start_if_it_keeps();
+  here.is_done = is_all_moved;
 }
 
 }  // namespace detail

@@ -271,14 +271,13 @@ std::optional<engine::quarantine> command_connection::quarantine() {
 
 void command_connection::look_around() { wake_leader_.set(); }
 
-bool command_connection::leave_server(const std::function<bool(int slot)>& is_served_here) {
+void command_connection::leave_server(const std::function<bool(int slot)>& is_served_here) {
   connection::lock held{line_.mutex(), std::defer_lock};
-  if (!lock_soon(held)) return false;
+  if (!lock_soon(held)) return;
   caller_.leave_server(boottime_now(), is_served_here);
   wake_driver();
   conclude_ended(held);
   wake_members(held);
-  return true;
 }
 
 void command_connection::send_and_forget(const script::command& what) {

@@ -65,8 +65,8 @@ public:
   void cancel_all_async();
 
   // Whatever is about a slot that is not served here any more is done here, and goes on elsewhere (engine/call.hpp).
-  // False: a caller stands still with our mutex, for whom nobody else is to wait (P32), and nothing was done.
-  bool leave_server(const std::function<bool(int slot)>& is_served_here);
+  // Nothing, where a caller stands still with our mutex: for that one nobody else is to wait (P32). Ask again.
+  void leave_server(const std::function<bool(int slot)>& is_served_here);
 
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }

@@ -157,7 +157,7 @@ void acquire_call::accept(time_point now, fencing_token token, time_point deadli
     // The way is longer than the ttl: whoever asks for ever is in its own way. It ends when the last one is given back.
     if (++too_late_ >= grants_too_late_before_giving_up) {
       giving_back_for_ = errc::invalid_option;
-      is_hopeless_ = true;
+      is_hopeless_ = was_too_far_ = true;
     } else {
       forget_owner();
     }

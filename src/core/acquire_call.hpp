@@ -192,6 +192,8 @@ public:
   std::chrono::milliseconds ttl() const { return ttl_; }
   // Of the last answer.
   duration round_trip() const { return round_trip_; }
+  // Over as invalid_option: grants were over, or nearly, when they came.
+  bool was_too_far() const { return was_too_far_; }
 
   // The caller lets each leave, in the background.
   std::vector<unfinished> take_clean_ups() { return std::exchange(clean_ups_, {}); }
@@ -260,6 +262,7 @@ private:
   int unreplicated_ = 0;  // In a row.
   int too_late_ = 0;      // Grants of which little was left when they came, and no answer in between was quicker.
   duration round_trip_{0};
+  bool was_too_far_ = false;
   int comebacks_ = 0;
   errc last_news_ = errc::server_silent;
   std::vector<unfinished> clean_ups_;

@@ -117,6 +117,7 @@ TEST(acquire_call, a_ttl_that_is_shorter_than_the_way_ends_it_and_nothing_is_lef
   c.sent_at = c.now;
   c.hears(was_left{}, 8s);
   EXPECT_EQ(c.failure(), errc::invalid_option);
+  EXPECT_TRUE(c.call.was_too_far()) << "and not what a script says of an argument";
 }
 
 // It was stopped three times, while the server is quick.

@@ -23,7 +23,7 @@ namespace holdfast::core {
 //  ------------+-------------------------+-----------------------------------------------------------------
 //  busy        | pause, soon at first    | stand in line; once: it ends
 //  split       | pause, by lot (R12)     | the same; of a counted kind stand in line; once: the second ends it
-//   again and again: as busy
+//  split again | as busy, from the fourth in a row on
 //  quarantined | pause; once: it ends
 //  refused     | it ends where trying again is no use, else as unreachable
 //  unreachable | pause, longer and longer

@@ -71,6 +71,7 @@ public:
   const owner_id& owner() const { return flow_.owner(); }
   int attempts() const { return flow_.attempts(); }
   duration round_trip() const { return flow_.round_trip(); }
+  bool was_too_far() const { return flow_.was_too_far(); }
   // What must be released in the background. For a lease that was_repeated, the lease's own owner is not among them.
   std::vector<unsettled> take_unsettled();
   // Is it past its first request, and would a subscription help?
