@@ -106,6 +106,8 @@ struct client_options {
   //   likewise, with server_silent for timed_out; in line after 15 s, if that is later, because so long the place is
   //   kept. Who waits behind another thread of this client (docs/threads.md) begins to count with it; behind one that
   //   has a `wait`, it may be told of the silence only when that is over, and counts up to twice if this is below 1 s.
+  //   A server that takes no writes (out_of_memory, NOREPLICAS, MISCONF) is silent to who stands in line, and ends
+  //   every other call at once (docs/protocol.md).
   // acquire that waits, on a quorum: with `wait` and without, it ends as no_quorum after so long without a majority, or
   //   as reply_lost if one may have its votes, be it long before `wait` is over. The time in line does not count. Who
   //   wants to ride out more calls again.

@@ -39,7 +39,7 @@ namespace {
 struct nobody final : engine::channel_listener {
   void on_ready(time_point) override {}
   void on_down(time_point, const engine::connection_failure&, bool) override {}
-  void on_clock_step(duration) override {}
+  void on_clock_step(time_point, duration) override {}
 };
 
 class ended_flow final : public engine::call {

@@ -29,7 +29,7 @@ using net::boottime_now;
 struct what_is_told final : engine::channel_listener {
   void on_ready(time_point) override {}
   void on_down(time_point, const engine::connection_failure& why, bool) override { failures.push_back(why.text); }
-  void on_clock_step(duration) override {}
+  void on_clock_step(time_point, duration) override {}
   std::vector<std::string> failures;
 };
 

@@ -11,7 +11,10 @@
 #include <holdfast/start.hpp>
 
 #include <condition_variable>
+#include <mutex>
+#include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace holdfast {
@@ -52,6 +55,14 @@ namespace {
 // A thread waits for it.
 class waiting_wish final : public engine::renewal_wish {
 public:
+  void on_refusal(const std::string& text) noexcept override {
+    const std::lock_guard held{mutex_};
+    try {
+      server_text_ = text;
+    } catch (const std::bad_alloc&) {
+      server_text_.clear();
+    }
+  }
   void on_end(errc how) noexcept override {
     const std::lock_guard held{mutex_};
     end_ = how;
@@ -62,11 +73,14 @@ public:
     news_.wait(held, [&] { return end_.has_value(); });
     return *end_;
   }
+  // Behind wait().
+  const std::string& server_text() const { return server_text_; }
 
 private:
   std::mutex mutex_{};
   std::condition_variable news_{};
   std::optional<errc> end_{};
+  std::string server_text_{};
 };
 
 // Nobody waits: it is told on the callback thread.
@@ -110,6 +124,7 @@ void client_state::renew(const std::shared_ptr<lease_record>& record) {
   if (code == errc{}) return;
   error_detail detail;
   detail.subject = "'" + record->name + "'";
+  detail.server_text = wish->server_text();
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
   fail(code, std::move(detail));
 }

@@ -4,6 +4,7 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::core {
 
@@ -22,6 +23,7 @@ constexpr duration pass_again = 25ms;  // LOADING and its like.
 constexpr duration longest_pause = 1s;
 constexpr int refusals_before_giving_up = 3;
 constexpr int lates_before_giving_up = 3;
+constexpr int looks_missed_before_giving_up = place_lives / heartbeat;
 constexpr int grants_too_late_before_giving_up = 3;
 
 }  // namespace
@@ -133,6 +135,7 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
   // With the time that replicas took, which a leave does not wait for: the next one will take as long.
   if (!std::holds_alternative<was_left>(answer)) round_trip_ = now - sent_at;
   if (!std::holds_alternative<was_late>(answer)) lates_ = 0;
+  if (!std::holds_alternative<was_refused>(answer)) unwritten_ = 0;
   if (usable(ttl_, drift_) - (now - sent_at) >= least_useful(ttl_)) too_late_ = 0;  // It was not the way's doing.
   std::visit([&](const auto& what) { hear(now, sent_at, what); }, answer);
 }
@@ -197,7 +200,8 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_left&)
   is_unanswered_ = false;
   forget_owner();
   if (only_once_ || is_hopeless_) return fail(last_news_);
-  const duration pause = std::min(longest_pause, pass_again * (1 << std::min(unreplicated_++, 6)));
+  const duration pause = std::min(longest_pause, pass_again * (1 << unreplicated_));
+  if (unreplicated_ < 6) ++unreplicated_;
   schedule_ask(now, now + pause / 2 + duration{rng_->between(0, (pause / 2).count())});
 }
 
@@ -300,7 +304,7 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_not_in
 
 // With the ticket the first time; a waiter that cannot claim in time must not be the head for ever (P4).
 void acquire_call::come_back(time_point now) {
-  if (++comebacks_ > 1) ticket_ = 0;
+  if (std::exchange(has_come_back_, true)) ticket_ = 0;
   enter(now);
 }
 
@@ -327,6 +331,12 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_spent&
 }
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refused& what) {
+  if (what.keeps_place && place_ == place::in_line) {
+    if (deadline_ != never || ++unwritten_ < looks_missed_before_giving_up) {
+      last_news_ = what.code;
+      return beat_at(now, next_beat(now, heartbeat));
+    }
+  }
   if (!what.passes) {
     // It may have taken effect all the same: of a script the ACL may deny what stands behind the grant.
     const bool is_half_done = what.code == errc::no_permission && !is_unanswered_ && !is_given_back_;

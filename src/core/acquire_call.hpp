@@ -51,7 +51,8 @@ struct was_late {};   // This copy had no effect. An earlier one may have had (P
 struct was_spent {};  // An earlier copy was granted and has ended (P9).
 struct was_refused {
   errc code;
-  bool passes;  // By itself, so that asking again makes sense.
+  bool passes;               // By itself, so that asking again makes sense.
+  bool keeps_place = false;  // Not soon; but a place in line is worth waiting for as long as the server keeps it.
 };
 using acquire_answer =
     std::variant<was_granted, was_mine, was_unconfirmed, was_uncounted, was_unreplicated, was_left, was_busy, was_lined,
@@ -129,6 +130,9 @@ struct acquire_settings {
 //
 // In quarantine, while nothing is granted: outside becomes entering without a question, what asks only once ends, and
 // who is in line looks for the heartbeat, and at the end of it.
+//
+// Refused in line because the server takes no writes: that look was missed, the next one is the heartbeat's. The third
+// in a row ends it, for then the place is gone; a bounded wait lasts.
 //
 // Past the deadline: an unanswered request makes it unknown (reply_lost); else the last news decides: busy is
 // timed_out, no connection is the connection's error.
@@ -251,20 +255,22 @@ private:
   bool has_copies_ = false;      // One was cut off at all: it may still arrive.
   bool was_quarantine_ = false;  // When the last request was sent.
   bool is_hopeless_ = false;     // What it is given back for stays so.
+  bool was_too_far_ = false;
+  bool has_come_back_ = false;
+  // Each ends it when it is three, or goes no further.
+  std::uint8_t refusals_ = 0;
+  std::uint8_t lates_ = 0;
+  std::uint8_t unwritten_ = 0;  // Looks in a row to a server that takes no writes.
+  std::uint8_t too_late_ = 0;   // Grants of which little was left when they came, and no answer in between was quicker.
+  std::uint8_t unreplicated_ = 0;
+  int attempts_ = 0;
   errc giving_back_for_{};
+  errc last_news_ = errc::server_silent;
   time_point wait_for_hearing_until_{};
   time_point quarantined_until_{};
   std::uint64_t ticket_ = 0;
   server_time hinted_at_{};
-  int attempts_ = 0;
-  int refusals_ = 0;
-  int lates_ = 0;
-  int unreplicated_ = 0;  // In a row.
-  int too_late_ = 0;      // Grants of which little was left when they came, and no answer in between was quicker.
   duration round_trip_{0};
-  bool was_too_far_ = false;
-  int comebacks_ = 0;
-  errc last_news_ = errc::server_silent;
   std::vector<unfinished> clean_ups_;
   std::optional<acquire_end> end_;
 };

@@ -193,6 +193,55 @@ TEST(acquire_call_line, a_refusal_in_line_ends_it_and_it_leaves) {
   EXPECT_EQ(c.left_behind(), owners{me});
 }
 
+// A replica that restarts, a disk or a memory that is full for a moment: the place lives as long as it would if the
+// server were silent.
+TEST(acquire_call_line, a_server_that_takes_no_writes_is_a_look_missed_and_three_in_a_row_end_it_H31) {
+  const was_refused no_writes{errc::out_of_memory, false, true};
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  for (int i = 0; i < 2; ++i) {
+    c.looks();
+    c.hears(no_writes);
+    EXPECT_GE(c.sleeps(), c.sent_at + 5s);
+    EXPECT_LE(c.sleeps(), c.sent_at + 5500ms);
+    c.now = c.sleeps();
+  }
+  EXPECT_EQ(c.looks(), me);
+  c.hears(was_queued{c.server_now(), 42, 0ms});
+  for (int i = 0; i < 3; ++i) {
+    c.looks();
+    c.hears(no_writes);
+    if (i < 2) c.now = c.sleeps();
+  }
+  EXPECT_EQ(c.failure(), errc::out_of_memory);
+  EXPECT_EQ(c.left_behind(), owners{me});
+}
+
+TEST(acquire_call_line, a_bounded_wait_lasts_when_no_writes_are_taken_and_says_so_at_its_end_H31) {
+  auto bounded = waits_for_ever();
+  bounded.wait = 60s;
+  course c{bounded};
+  c.queues(0ms);
+  for (int i = 0; i < 10; ++i) {
+    c.looks();
+    c.hears(was_refused{errc::server_refused, false, true});
+    c.now = c.sleeps();
+  }
+  c.now += 60s;
+  (void)c.call.on_wake(c.now, true);
+  EXPECT_EQ(c.failure(), errc::server_refused);
+}
+
+// Who has no place yet has nothing to keep, and is told.
+TEST(acquire_call_line, a_server_that_takes_no_writes_ends_a_call_that_is_not_in_line) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  c.stands();
+  c.hears(was_refused{errc::out_of_memory, false, true});
+  EXPECT_EQ(c.failure(), errc::out_of_memory);
+}
+
 // P4: so slow that each claim comes too late to be of use. It gives the lease back, and its old place with the second.
 TEST(acquire_call_look, a_claim_that_comes_too_late_keeps_the_ticket_once_P4_H16) {
   auto patient = waits_for_ever();

@@ -77,6 +77,10 @@ void lease_keeper::stop_asking() {
   if (!renews_itself()) waits_for_connection_ = false;
 }
 
+void lease_keeper::hurry(time_point now) {
+  if (!is_lost_ && renews_itself()) next_send_at_ = std::min(next_send_at_, now);
+}
+
 void lease_keeper::on_refused(errc reason) {
   if (!is_lost_) refused_ = reason;
 }

@@ -75,6 +75,9 @@ public:
   void ask(time_point now);
   void stop_asking();
 
+  // Whether it still stands is in doubt: what renews itself is due now.
+  void hurry(time_point now);
+
   // The server refuses: the lease is gone, taken or broken. The loss is reported by the next on_wake.
   void on_refused(errc reason);
 

@@ -40,6 +40,14 @@ TEST_F(lease_keeper_test, held_sleeps_until_the_next_send) {
   EXPECT_EQ(what.wake_at, t0 + 3s);
 }
 
+TEST_F(lease_keeper_test, one_in_doubt_is_due_now_if_it_renews_itself_H3) {
+  keeper.hurry(t0 + 1s);
+  EXPECT_TRUE(keeper.on_wake(t0 + 1s, true).renew);
+  lease_keeper by_hand{ends(t0), ttl, renewal::none, drift, t0};
+  by_hand.hurry(t0 + 1s);
+  EXPECT_FALSE(by_hand.on_wake(t0 + 1s, true).renew);
+}
+
 TEST_F(lease_keeper_test, held_renews_when_the_send_is_due) {
   const auto what = keeper.on_wake(t0 + 3s, true);
   EXPECT_TRUE(what.renew);

@@ -222,11 +222,13 @@ core::acquire_answer acquire::of_worth(time_point now, time_point sent_at, core:
   return grant;
 }
 
+core::acquire_answer acquire::refused(time_point now, const resp::server_error& error) {
+  const auto what = judge_error(now, error);
+  return core::was_refused{what.code, what.what == script::reaction::try_again, what.what == script::reaction::keep};
+}
+
 core::acquire_answer acquire::judge_leave(time_point now, time_point sent_at, const resp::value& reply) {
-  if (const auto* error = reply.as_error()) {
-    const auto what = judge_error(now, *error);
-    return core::was_refused{what.code, what.what == script::reaction::try_again};
-  }
+  if (const auto* error = reply.as_error()) return refused(now, *error);
   const auto parsed = script::parse_release(reply);
   if (!parsed) return core::was_refused{errc::unexpected_reply, false};
   to().observe_clock(parsed->now, sent_at, now);
@@ -235,10 +237,7 @@ core::acquire_answer acquire::judge_leave(time_point now, time_point sent_at, co
 
 core::acquire_answer acquire::judge(time_point now, time_point sent_at, const resp::value& reply,
                                     std::vector<std::size_t>& missing) {
-  if (const auto* error = reply.as_error()) {
-    const auto what = judge_error(now, *error);
-    return core::was_refused{what.code, what.what == script::reaction::try_again};
-  }
+  if (const auto* error = reply.as_error()) return refused(now, *error);
   const auto parsed = script::parse_acquire(reply);
   if (!parsed) return core::was_refused{errc::unexpected_reply, false};
   to().observe_clock(parsed->now, sent_at, now);

@@ -114,6 +114,7 @@ private:
   void let_leave(time_point now);
   void collect_unsettled();
   core::acquire_answer of_worth(time_point now, time_point sent_at, core::acquire_answer grant);
+  core::acquire_answer refused(time_point now, const resp::server_error& error);
   core::acquire_answer judge_leave(time_point now, time_point sent_at, const resp::value& reply);
   core::acquire_answer judge(time_point now, time_point sent_at, const resp::value& reply,
                              std::vector<std::size_t>& missing);

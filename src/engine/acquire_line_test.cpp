@@ -389,6 +389,25 @@ TEST_F(waiting_test, what_is_no_answer_in_line_is_unknown_and_leaves_C5) {
   }
 }
 
+// To whoever has no place yet each of these is the end (acquire_test.cpp).
+TEST_F(waiting_test, a_server_that_takes_no_writes_ends_nobody_who_stands_in_line_H31) {
+  for (const char* text :
+       {"OOM command not allowed when used memory > 'maxmemory'.", "MISCONF Redis is configured to save RDB snapshots",
+        "NOREPLICAS Not enough good replicas"}) {
+    start_with(wants(), rules(false));
+    queue();
+    server.pass(call->wake_at() - server.now);
+    call->step(server.now);
+    EXPECT_THAT(server.take_names(), ElementsAre("look")) << text;
+    server.say(refusal(text));
+    EXPECT_FALSE(call->is_over()) << text;
+    EXPECT_EQ(call->server_text(), text);
+    EXPECT_GE(call->wake_at() - server.now, 5s - 1ms) << "it is not asked again and again";
+    calls.stop(*call);
+    server.cut();
+  }
+}
+
 }  // namespace
 
 }  // namespace holdfast::engine

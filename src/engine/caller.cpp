@@ -67,7 +67,7 @@ void caller::on_down(time_point now, const connection_failure& failure, bool was
   if (!was_ready) tell_all([&](call& c) { c.on_no_connection(now, failure); });
 }
 
-void caller::on_clock_step(duration step) {
+void caller::on_clock_step(time_point /*now*/, duration step) {
   if (tell_.on_clock_step) tell_.on_clock_step(step);
 }
 

@@ -46,7 +46,7 @@ public:
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
-  void on_clock_step(duration step) override;
+  void on_clock_step(time_point now, duration step) override;
 
 private:
   template <class Tell>

@@ -276,7 +276,8 @@ void channel::note_round_trip(duration round_trip) {
 
 void channel::observe_clock(server_time server_now, time_point sent_at, time_point now) {
   // What was kept came before it is given out.
-  if (const auto step = clock_.observe(server_now, sent_at, std::min(now, came_at_))) listener_->on_clock_step(*step);
+  if (const auto step = clock_.observe(server_now, sent_at, std::min(now, came_at_)))
+    listener_->on_clock_step(now, *step);
 }
 
 void channel::send(time_point now, script::command what, reply_sink& from, hope what_for) {

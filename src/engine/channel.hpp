@@ -59,7 +59,7 @@ public:
   virtual void on_ready(time_point now) = 0;
   // A connection could not be made, or a ready one ended (`was_ready`).
   virtual void on_down(time_point now, const connection_failure& failure, bool was_ready) = 0;
-  virtual void on_clock_step(duration step) = 0;
+  virtual void on_clock_step(time_point now, duration step) = 0;
   // On a channel that hears_pushes: something that may be no reply. True: it is none.
   virtual bool on_push(time_point /*now*/, const resp::value& /*what*/) { return false; }
 

@@ -50,7 +50,7 @@ struct channel_news final : channel_listener {
   void on_down(time_point, const connection_failure& f, bool was_ready) override {
     news.push_back(std::string{was_ready ? "down " : "failed "} + to_string(f.code));
   }
-  void on_clock_step(duration step) override {
+  void on_clock_step(time_point /*now*/, duration step) override {
     news.push_back("step " + std::to_string(std::chrono::duration_cast<std::chrono::seconds>(step).count()));
   }
   words news;

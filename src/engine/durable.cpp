@@ -23,7 +23,7 @@ void append_wait(std::string& out, int replicas, std::chrono::milliseconds timeo
 
 connection_failure no_wait(const resp::server_error& error) {
   const auto what = script::classify(error.text);
-  connection_failure failure{what.code, error.text, what.what == script::reaction::give_up, false};
+  connection_failure failure{what.code, error.text, script::ends_a_call(what.what), false};
   if (what.code == errc::no_permission) {
     failure.text += " (what replicas have is asked with WAIT: allow +wait, or say durability.replicas = 0)";
   } else if (failure.is_final) {

@@ -22,7 +22,7 @@ constexpr server_time last_time{std::chrono::microseconds{9'999'999'999'999'999}
 
 connection_failure refused(const std::string& text) {
   const auto what = script::classify(text);
-  return {what.code, text, what.what == script::reaction::give_up, false};
+  return {what.code, text, script::ends_a_call(what.what), false};
 }
 
 connection_failure not_ours(std::string text) { return {errc::wrong_server, std::move(text), true, false}; }

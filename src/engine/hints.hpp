@@ -63,7 +63,7 @@ public:
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
-  void on_clock_step(duration) override {}
+  void on_clock_step(time_point, duration) override {}
   bool on_push(time_point now, const resp::value& what) override;
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
   void on_cut(time_point) override {}

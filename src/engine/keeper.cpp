@@ -159,6 +159,12 @@ void keeper::on_down(time_point /*now*/, const connection_failure& failure, bool
   update_demand();
 }
 
-void keeper::on_clock_step(duration step) { listener_->on_clock_step(step); }
+// The server's clock went forward against ours: its, or we and our clock were frozen, and every deadline here is too
+// late (H3). The renewals find out, all at once; what is not renewed by itself is not asked about.
+void keeper::on_clock_step(time_point now, duration step) {
+  listener_->on_clock_step(step);
+  if (step <= duration{0}) return;
+  for (auto& [key, kept] : leases_) kept->verify(now);
+}
 
 }  // namespace holdfast::engine

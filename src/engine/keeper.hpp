@@ -89,6 +89,8 @@ public:
   renewal_wish(const renewal_wish&) = delete;
   renewal_wish& operator=(const renewal_wish&) = delete;
 
+  // The server's words to the last try, empty when another is sent: on_end says what they mean.
+  virtual void on_refusal(const std::string& /*text*/) noexcept {}
   // Once. None: renewed, by a request that was sent after the wish. As keeper_listener: must not call back.
   virtual void on_end(errc how) noexcept = 0;
 };
@@ -182,7 +184,7 @@ public:
 
   void on_ready(time_point now) override;
   void on_down(time_point now, const connection_failure& failure, bool was_ready) override;
-  void on_clock_step(duration step) override;
+  void on_clock_step(time_point now, duration step) override;
 
 private:
   void remember(const script::lock_keys& keys, const owner_id& owner, fencing_token grant) noexcept;

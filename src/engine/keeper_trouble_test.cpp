@@ -354,6 +354,34 @@ TEST_F(keeper_test, tells_of_a_clock_step_H4) {
   EXPECT_THAT(listens.take(), ElementsAre("step", "renewed"));
 }
 
+// Its machine was frozen, its clock with it: every deadline here is too late by that much.
+TEST_F(keeper_test, a_clock_that_went_forward_puts_all_leases_to_the_test_H3) {
+  const auto first = renewing();
+  const auto second = held(1);
+  const auto by_hand = held(2, renewal::none);
+  server.pass(100ms);
+  server.clock += 5s;
+  server.say(done());
+  wake();
+  const auto asked = server.take();
+  ASSERT_EQ(asked.size(), 1u) << "the first has just been renewed, and the third does not renew itself";
+  EXPECT_EQ(asked[0][3], keys_of(1).holder);
+  server.say(not_mine("gone"));
+  wake();
+  EXPECT_EQ(second->lost_reason, errc::lease_gone);
+  EXPECT_EQ(first->lost_reason, errc{});
+}
+
+TEST_F(keeper_test, a_clock_that_went_back_puts_nothing_to_the_test_H3) {
+  const auto first = renewing();
+  const auto second = held(1);
+  server.pass(100ms);
+  server.clock -= 5s;
+  server.say(done());
+  wake();
+  EXPECT_THAT(server.take(), IsEmpty());
+}
+
 }  // namespace
 
 }  // namespace holdfast::engine

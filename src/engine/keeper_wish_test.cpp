@@ -23,11 +23,13 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 struct noted_wish final : renewal_wish {
+  void on_refusal(const std::string& text) noexcept override { words = text; }
   void on_end(errc how) noexcept override {
     EXPECT_FALSE(end) << "told twice";
     end = how;
   }
   std::optional<errc> end;
+  std::string words;
 };
 
 class keeper_wish_test : public keeper_test {
@@ -67,6 +69,21 @@ TEST_F(keeper_wish_test, a_lease_without_renewal_is_renewed_once_for_each_wish) 
     return done();
   });
   EXPECT_THAT(listens.take(), ElementsAre("renewed", "at_risk", "lost lease_expired"));
+}
+
+TEST_F(keeper_wish_test, a_refusal_is_told_with_the_servers_words_H31) {
+  const auto lease = connected();
+  const auto one = wish(*lease);
+  server.take();
+  server.say(refusal("LOADING Redis is loading"));
+  EXPECT_EQ(one->words, "LOADING Redis is loading");
+  EXPECT_FALSE(one->end);
+  wake_after(1s);
+  EXPECT_EQ(one->words, "") << "another try is under way, and that is not its answer";
+  server.take();
+  server.say(refusal("NOREPLICAS Not enough good replicas to write."));
+  EXPECT_EQ(one->end, errc::server_refused);
+  EXPECT_EQ(one->words, "NOREPLICAS Not enough good replicas to write.");
 }
 
 TEST_F(keeper_wish_test, wishes_that_come_while_two_are_under_way_share_the_next_and_do_not_wait_for_a_timer) {

@@ -232,7 +232,7 @@ void quorum_acquire::read(std::size_t node, time_point now) {
 
 void quorum_acquire::note_error(std::size_t node, const std::string& text) {
   const auto what = script::classify(text);
-  note_trouble(node, text, what.what == script::reaction::give_up ? what.code : errc{});
+  note_trouble(node, text, script::ends_a_call(what.what) ? what.code : errc{});
 }
 
 void quorum_acquire::note_trouble(std::size_t node, std::string text, errc final) {

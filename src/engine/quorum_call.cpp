@@ -31,7 +31,7 @@ void voter::on_down(time_point /*now*/, const connection_failure& failure, bool 
   if (was_ready && tell_.on_down) tell_.on_down(failure);
 }
 
-void voter::on_clock_step(duration step) {
+void voter::on_clock_step(time_point /*now*/, duration step) {
   if (tell_.on_clock_step) tell_.on_clock_step(step);
 }
 

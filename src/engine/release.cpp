@@ -20,7 +20,7 @@ void release::on_reply(time_point now, time_point sent_at, const resp::value& re
   if (const auto* error = reply.as_error()) {
     const auto what = judge_error(now, *error);
     // NOREPLICAS and MISCONF block releases too (H31): the lease stays until its ttl; the background goes on.
-    what.what == script::reaction::give_up ? flow_.on_hopeless() : flow_.on_not_done(now);
+    script::ends_a_call(what.what) ? flow_.on_hopeless() : flow_.on_not_done(now);
   } else if (const auto parsed = script::parse_release(reply)) {
     to().observe_clock(parsed->now, sent_at, now);
     parsed->what == script::release_answer::released ? flow_.on_released() : flow_.on_not_mine(sent_at);

@@ -63,6 +63,11 @@ public:
     of().schedule(*this, now);
   }
 
+  void verify(time_point now) {
+    plan_.hurry(now);
+    of().schedule(*this, now);
+  }
+
   // All that another keeper needs to go on with it.
   departing depart(time_point now) {
     plan_.on_failed(now, of().jitter_);  // What is unanswered is not heard of.
@@ -141,7 +146,7 @@ private:
     has_failed_ = false;
     for (auto& one : wishes_) {
       one.is_sent = true;
-      one.refusal.reset();
+      if (std::exchange(one.refusal, std::nullopt)) one.whose->on_refusal({});
     }
     for (auto& p : parts_) of().channel_.send(now, p.lease->renewal_command(), p);
   }
@@ -150,9 +155,12 @@ private:
     if (const auto* error = reply.as_error()) {
       channel& from = of().channel_;
       const auto what = from.judge(error->text);
-      for (auto& one : wishes_) one.refusal = what.code;
+      for (auto& one : wishes_) {
+        one.refusal = what.code;
+        one.whose->on_refusal(error->text);
+      }
       const bool is_for_good =
-          what.what == script::reaction::give_up || (what.what == script::reaction::elsewhere && !from.is_in_cluster());
+          script::ends_a_call(what.what) || (what.what == script::reaction::elsewhere && !from.is_in_cluster());
       if (is_for_good) {
         end_wishes([](const wish& one) { return one.is_sent; }, [&](const wish&) { return what.code; });
       }
@@ -180,7 +188,10 @@ private:
     const confirmation& said = of().channel_.confirmed();
     if (said.what == confirmation::word::not_needed || said.what == confirmation::word::enough) return true;
     const errc code = said.what == confirmation::word::refused ? said.code : errc::not_replicated;
-    for (auto& w : wishes_) w.refusal = code;
+    for (auto& w : wishes_) {
+      w.refusal = code;
+      w.whose->on_refusal(said.text);
+    }
     if (said.what == confirmation::word::refused && !said.passes) {
       end_wishes([](const wish& w) { return w.is_sent; }, [&](const wish&) { return code; });
     }

@@ -14,8 +14,12 @@ enum class reaction {
   try_again,    // LOADING, MASTERDOWN, CLUSTERDOWN, TRYAGAIN, BUSY: passes by itself; try until the deadline.
   reconnect,    // READONLY after it was a primary, max clients, protocol faults: a new connection may differ.
   elsewhere,    // MOVED, ASK: this node of a cluster does not serve the key, and did nothing.
-  give_up,      // Trying again will not help: NOAUTH, WRONGPASS, NOPERM, WRONGTYPE, OOM, MISCONF, NOREPLICAS, ...
+  keep,         // OOM, MISCONF, NOREPLICAS: it takes no writes. A place in line that is there already is worth keeping.
+  give_up,      // Trying again will not help: NOAUTH, WRONGPASS, NOPERM, WRONGTYPE, ...
 };
+
+// Who has nothing there yet is told, and does not ask again.
+constexpr bool ends_a_call(reaction what) { return what == reaction::give_up || what == reaction::keep; }
 
 struct classified {
   errc code;

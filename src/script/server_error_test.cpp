@@ -28,6 +28,7 @@ TEST_P(server_error, is_classified_H27) {
 }
 
 constexpr auto give_up = reaction::give_up;
+constexpr auto keep = reaction::keep;
 constexpr auto try_again = reaction::try_again;
 constexpr auto elsewhere = reaction::elsewhere;
 
@@ -63,10 +64,10 @@ INSTANTIATE_TEST_SUITE_P(
         seen{"ERR DB index is out of range", errc::wrong_database, give_up},
         seen{"ERR SELECT is not allowed in cluster mode", errc::wrong_database, give_up},
         seen{"WRONGTYPE Operation against a key holding the wrong kind of value", errc::wrong_kind, give_up},
-        seen{"OOM command not allowed when used memory > 'maxmemory'.", errc::out_of_memory, give_up},
+        seen{"OOM command not allowed when used memory > 'maxmemory'.", errc::out_of_memory, keep},
         seen{"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
-             errc::server_refused, give_up},
-        seen{"NOREPLICAS Not enough good replicas to write.", errc::server_refused, give_up},
+             errc::server_refused, keep},
+        seen{"NOREPLICAS Not enough good replicas to write.", errc::server_refused, keep},
         seen{"ERR max number of clients reached", errc::server_refused, reaction::reconnect},
         seen{"ERR Protocol error: invalid bulk length", errc::server_refused, reaction::reconnect},
         seen{"DENIED Redis is running in protected mode because protected mode is enabled", errc::server_refused,
@@ -84,13 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
     in_a_script, server_error,
     testing::Values(
         seen{"OOM command not allowed when used memory > 'maxmemory'. script: 1f8f4cfb, on @user_script:1.",
-             errc::out_of_memory, give_up},
+             errc::out_of_memory, keep},
         seen{"WRONGTYPE Operation against a key holding the wrong kind of value script: 620cd258, on @user_script:1.",
              errc::wrong_kind, give_up},
         seen{"READONLY You can't write against a read only replica. script: 1f8f4cfb, on @user_script:1.",
              errc::not_a_primary, reaction::reconnect},
         seen{"NOREPLICAS Not enough good replicas to write. script: 1f8f4cfb, on @user_script:1.", errc::server_refused,
-             give_up},
+             keep},
         // B98: a missing permission must not look like a lost lock.
         seen{"ERR The user executing the script can't run this command or subcommand script: 1f8f, on @user_script:1.",
              errc::no_permission, give_up},
@@ -111,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         seen{
             "ERR Error running script (call to f_1f8f): @user_script:1: @user_script: 1: -OOM command not allowed when "
             "used memory > 'maxmemory'.",
-            errc::out_of_memory, give_up},
+            errc::out_of_memory, keep},
         seen{"ERR Error running script (call to f_1f8f): @user_script:1: WRONGTYPE Operation against a key holding the "
              "wrong kind of value",
              errc::wrong_kind, give_up},

@@ -48,6 +48,21 @@ TEST_F(server_without_replicas, ends_a_lease_at_its_deadline_and_not_before_H31)
   want_replicas(0);
 }
 
+TEST_F(server_without_replicas, refuses_a_renewal_that_somebody_asks_for_in_its_own_words_H31) {
+  auto locks = make_client();
+  auto held = locks.acquire("x", {.ttl = 30s});
+  want_replicas(1);
+  try {
+    held.renew();
+    ADD_FAILURE() << "it was renewed";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::server_refused);
+    EXPECT_NE(std::string_view{e.what()}.find("NOREPLICAS"), std::string_view::npos) << e.what();
+  }
+  want_replicas(0);
+  EXPECT_TRUE(held.valid());
+}
+
 // B48, B49: somebody would wait for the rest of a ttl of half a minute.
 TEST_F(server_without_replicas, refuses_a_release_which_is_unknown_and_done_when_it_can_be_H31) {
   auto locks = make_client();
@@ -62,6 +77,21 @@ TEST_F(server_without_replicas, refuses_a_release_which_is_unknown_and_done_when
   EXPECT_TRUE(exists("hf:{x}"));
   want_replicas(0);
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 10s));
+}
+
+// Its place is there, and the release that lets it in is done as soon as it can be.
+TEST_F(server_without_replicas, keeps_whoever_stands_in_line_H31) {
+  auto locks = make_client();
+  auto theirs = make_client();
+  auto held = locks.acquire("x", {.ttl = 30s});
+  auto waits = std::async(std::launch::async, [&] { return theirs.acquire("x"); });
+  ASSERT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line") == 1; }, 10s));
+  want_replicas(1);
+  server_("CLIENT", "KILL", "TYPE", "pubsub");  // So that it looks now, and not at its next heartbeat.
+  ASSERT_TRUE(eventually([&] { return refusals() >= 1; }, 10s));
+  want_replicas(0);
+  EXPECT_EQ(held.release(), release_outcome::released);
+  EXPECT_TRUE(waits.get().valid());
 }
 
 // ---- it stands still ----
