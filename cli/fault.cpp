@@ -55,11 +55,11 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
         return {fmt::format("{} cannot be used", as_typed(p.subject)), p.why,
                 "name a PEM file that this user can read"};
       if (p.subject.starts_with("resize of ")) return {fmt::format("no {}", p.subject), p.why, "holdfast help resize"};
-      return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)), p.why,
-              p.subject.starts_with("ttl")
-                  ? "a --ttl in that range; a longer one needs --max-ttl, the same on every client"
-              : p.subject.starts_with("ready_within") ? "holdfast help lab"
-                                                      : "holdfast help run"};
+      if (p.why.starts_with("the server's answers take"))
+        return {fmt::format("{} is too short for {}", in_units_of_options(as_typed(p.subject)), p.server),
+                in_units_of_options(p.why), "a longer --ttl; holdfast doctor says which"};
+      return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)),
+              in_units_of_options(p.why), way_into_range(p.subject)};
     case errc::invalid_uri:
       // A URI that is understood, and is no list to replace another one with.
       if (p.subject.find("://") != p.subject.npos && !p.subject.ends_with("://") && !p.why.empty())
@@ -185,7 +185,8 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
                                                  : "another name, or another --prefix"};
     case errc::wrong_server:
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
-              "a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is redis://"};
+              "the port of a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is "
+              "redis://"};
     case errc::other_quorum:
       return {fmt::format("a server of {} belongs to another list of servers", p.server), p.words,
               p.why.empty() ? "the same servers and the same generation in every client's URI" : p.why};

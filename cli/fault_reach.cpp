@@ -8,7 +8,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -74,6 +77,62 @@ std::string way_to_votes(const pieces& p) {
                      has("; a semaphore of ") ? "as many servers as it takes votes" : "a majority of the servers");
 }
 
+struct tls_row {
+  std::string_view words;
+  const char* why;
+  const char* fix;
+};
+
+constexpr auto silence = "nobody answered the handshake: the port speaks Redis without TLS, or it hangs";
+constexpr auto no_tls = "that port speaks something else than TLS";
+constexpr auto another_tls = "the server speaks no TLS that we do: 1.2 or newer";
+constexpr auto unknown_authority = "whoever signed the server's certificate is no authority that we trust";
+constexpr auto way_to_plain = "redis:// if that port is plain, or the port that speaks TLS";
+constexpr auto way_to_protocol = "redis.conf: tls-protocols \"TLSv1.2 TLSv1.3\"";
+constexpr auto way_to_authority = "--cacert FILE with that authority; in a URI ?cacert=FILE";
+constexpr auto way_to_name =
+    "name the host as it does: openssl s_client -connect HOST:PORT </dev/null | openssl x509 -noout -ext "
+    "subjectAltName";
+
+// Which words of the library, or of OpenSSL, mean what; the first that fit count. Those about files stand before all
+// others, because a file's name may have any words in it. An alert is what the server says of us.
+constexpr std::array tls_table{
+    tls_row{"cannot read the system's authorities", "", "apt-get install ca-certificates; or --cacert FILE"},
+    tls_row{"cannot read authorities", "", "--cacert FILE, with certificates in PEM"},
+    tls_row{"cannot use ", "", "--cert FILE and --key FILE, in PEM and made for each other"},
+    tls_row{"got no answer", silence, "redis:// if that port is plain; else look whether the server hangs"},
+    tls_row{"during the handshake", "", "redis:// if that port is plain; else the server's log says why it ends them"},
+    tls_row{"wrong version number", no_tls, way_to_plain},
+    tls_row{"certificate required", "the server wants a certificate of ours", "--cert FILE --key FILE"},
+    tls_row{"alert handshake failure", "the server wants a certificate of ours, or knows no cipher of ours",
+            "--cert FILE --key FILE; else its log says more"},
+    tls_row{"alert protocol version", another_tls, way_to_protocol},
+    tls_row{"unsupported protocol", another_tls, way_to_protocol},
+    tls_row{"alert certificate expired", "our certificate has expired, by the server's clock",
+            "another one: --cert FILE --key FILE"},
+    tls_row{"alert unknown ca", "the server does not trust whoever signed our certificate",
+            "--cert FILE --key FILE of an authority in its tls-ca-cert-file"},
+    tls_row{" alert ", "the server refuses us, most often for our certificate",
+            "look at --cert and --key; the server's log says more"},
+    tls_row{"certificate has expired", "the server's certificate has expired, or this machine's clock is ahead",
+            "a new one there; look at the clocks: date"},
+    tls_row{"not yet valid", "the server's certificate begins later, or this machine's clock is behind",
+            "look at the clocks: date"},
+    tls_row{"hostname mismatch", "the server's certificate is for other names", way_to_name},
+    tls_row{"address mismatch", "the server's certificate is for other names", way_to_name},
+    tls_row{"issuer certificate", unknown_authority, way_to_authority},
+    tls_row{"signed certificate", unknown_authority, way_to_authority},
+    tls_row{"first certificate", unknown_authority, way_to_authority},
+    tls_row{"certificate verify failed", "", "look at its certificate: openssl s_client -connect HOST:PORT </dev/null"},
+    tls_row{"", "", "redis:// if that port is plain; --cacert FILE for an authority of your own"},
+};
+
+const tls_row& about_tls(const pieces& p) {
+  const std::string_view words = p.words.empty() ? "got no answer" : std::string_view{p.words};
+  return *std::find_if(tls_table.begin(), tls_table.end(),
+                       [&](const auto& row) { return words.find(row.words) != words.npos; });
+}
+
 }  // namespace
 
 pieces::pieces(const error& e, const fault_context& context)
@@ -133,12 +192,11 @@ sentences for_connection(errc cause, const pieces& p) {
           is_plain_tcp(p) ? "look whether the server is up, and why it closes connections; rediss:// if the port "
                             "speaks TLS"
                           : "look whether the server is up, and why it closes connections"};
-    case errc::tls_failed:
-      return {fmt::format("no TLS with {}{}{}", p.server, p.colon_words, p.tried),
-              p.why.empty() && p.words.empty() ? "nobody answered the handshake: the port speaks Redis without TLS, or "
-                                                 "it hangs"
-                                               : p.why,
-              "redis:// if that port is plain; --cacert FILE for an authority of your own"};
+    case errc::tls_failed: {
+      const auto& row = about_tls(p);
+      return {fmt::format("no TLS with {}{}{}", p.server, p.colon_words, p.tried), p.why.empty() ? row.why : p.why,
+              row.fix};
+    }
     default: return {};
   }
 }
@@ -150,6 +208,11 @@ sentences for_local(const pieces& p) {
     if (p.subject == "redis-server" && p.words.empty())
       return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
               "apt-get install redis-server"};
+    // Of `lab stop`: it was mistyped, or is gone already.
+    if (p.why.starts_with("Nothing is there") || p.why.starts_with("It is not the directory of a lab"))
+      return {fmt::format("no lab in {}", p.subject), p.why,
+              "the directory that `holdfast lab` said when it began: holdfast-lab-* in TMPDIR, XDG_RUNTIME_DIR or "
+              "/tmp, unless --directory named one"};
     return {fmt::format("the lab failed: {}{}", p.subject, p.colon_words), "", ""};  // `why` has the way out.
   }
   const auto elsewhere = "name a server: export HOLDFAST_URI=redis://HOST:PORT";

@@ -277,6 +277,31 @@ TEST(E13, of_a_handshake_without_an_answer_has_a_reason) {
   EXPECT_THAT(shown(errc::tls_failed, {.endpoint = "rediss://h:1"}), HasSubstr("speaks Redis without TLS"));
 }
 
+// Whoever has an expired certificate must not be sent to look for an authority. tests/cli/tls_test.py has the same with
+// servers, so that these words are OpenSSL's.
+TEST(E13, has_the_way_out_of_what_failed) {
+  const auto fix = [](const char* words) {
+    return describe(holdfast::error{errc::tls_failed, {.endpoint = "rediss://h:1", .server_text = words}}).fix;
+  };
+  EXPECT_THAT(fix("certificate verify failed: certificate has expired"), HasSubstr("the clocks"));
+  EXPECT_THAT(fix("certificate verify failed: certificate is not yet valid"), HasSubstr("the clocks"));
+  EXPECT_THAT(fix("certificate verify failed: hostname mismatch"), HasSubstr("name the host as it does"));
+  EXPECT_THAT(fix("certificate verify failed: IP address mismatch"), HasSubstr("name the host as it does"));
+  for (const auto* words : {"self-signed certificate", "self signed certificate in certificate chain",
+                            "unable to get local issuer certificate", "unable to verify the first certificate"})
+    EXPECT_THAT(fix((std::string{"certificate verify failed: "} + words).c_str()), HasSubstr("--cacert FILE")) << words;
+  for (const auto* words : {"tlsv13 alert certificate required", "sslv3 alert handshake failure",
+                            "ssl/tls alert handshake failure", "tlsv1 alert unknown ca", "sslv3 alert bad certificate"})
+    EXPECT_THAT(fix(words), AllOf(HasSubstr("--cert"), Not(HasSubstr("--cacert")))) << words;
+  for (const auto* words : {"", "the handshake got no answer; that port probably speaks plain Redis",
+                            "wrong version number", "the server closed the connection during the handshake"})
+    EXPECT_THAT(fix(words), AllOf(HasSubstr("redis:// if that port is plain"), Not(HasSubstr("--cacert")))) << words;
+  EXPECT_THAT(fix("tlsv1 alert protocol version"), HasSubstr("tls-protocols"));
+  EXPECT_THAT(fix("cannot use private key 'certificate has expired.pem': key values mismatch"),
+              HasSubstr("--key FILE"));
+  EXPECT_THAT(fix("something new"), AllOf(HasSubstr("redis://"), HasSubstr("--cacert")));
+}
+
 TEST(E04, names_the_option_and_not_the_librarys_field) {
   const auto text = shown(errc::no_permission, {.server_text = "(allow +info, or say quarantine = "
                                                                "trust_every_write_is_synced)"});
@@ -314,6 +339,42 @@ TEST(E23, says_when_a_promoted_server_may_be_trusted) {
   EXPECT_THAT(text("the server started 3 s ago and may have forgotten locks"), HasSubstr("the server's first start"));
   EXPECT_THAT(text("the server restarted or was promoted and may have forgotten locks"),
               HasSubstr("it has kept every write"));
+}
+
+// Who typed 100 and meant milliseconds sees what it was read as.
+TEST(E08, says_what_was_read_and_what_to_write) {
+  const auto text = shown(errc::invalid_option, {.subject = "ttl = 100000 ms", .why = "it must be 100 to 60000 ms"});
+  EXPECT_THAT(text, HasSubstr("error[E08]: --ttl 1m40s is out of its range\n  why: it must be 100ms to 1m00s\n"));
+  EXPECT_THAT(text, HasSubstr("fix: --ttl 10s, say, or 500ms; a plain number is seconds"));
+  // Shown as 1m00s it would seem to be in its range.
+  EXPECT_THAT(shown(errc::invalid_option, {.subject = "ttl = 60001 ms", .why = "it must be 100 to 60000 ms"}),
+              HasSubstr("--ttl 60001 ms is out of its range\n  why: it must be 100ms to 1m00s\n"));
+}
+
+TEST(E08, names_no_range_where_the_servers_answers_are_slow) {
+  const auto text =
+      shown(errc::invalid_option, {.endpoint = "redis://h:1",
+                                   .subject = "ttl 100 ms",
+                                   .why = "the server's answers take 120 ms, so that each grant is over"});
+  EXPECT_THAT(text, HasSubstr("--ttl 100ms is too short for redis://h:1\n  why: the server's answers take 120ms, so"));
+  EXPECT_THAT(text, HasSubstr("fix: a longer --ttl; holdfast doctor says which"));
+}
+
+TEST(E08, of_each_duration_says_how_it_is_written) {
+  for (const auto* field : {"ttl", "wait", "max_hold", "timeout", "max_ttl", "durability.timeout", "ready_within"}) {
+    const auto what =
+        describe(holdfast::error{errc::invalid_option, {.subject = std::string{field} + " = 0 ms", .why = "it must"}});
+    EXPECT_THAT(what.fix, HasSubstr("a plain number is seconds")) << field;
+    EXPECT_THAT(what.text, testing::StartsWith("--")) << field;
+  }
+}
+
+TEST(E18, of_a_lab_that_is_not_there_says_where_it_may_be) {
+  for (const auto* why : {"Nothing is there: its lab has been ended, or it is another directory.",
+                          "It is not the directory of a lab: it has no file `lab`. Nothing in it was touched."}) {
+    const auto text = shown(errc::local_server, {.endpoint = "lab", .subject = "/d", .why = why});
+    EXPECT_THAT(text, AllOf(HasSubstr("error[E18]: no lab in /d\n"), HasSubstr("fix: the directory that"))) << text;
+  }
 }
 
 TEST(E08, of_a_file_is_not_a_matter_of_a_range) {

@@ -102,7 +102,8 @@ constexpr std::array codes{
               "same for all. (--plain takes any bytes, and is another key.) Exit status 64.\n"},
     help_text{
         "E08",
-        "an option is out of its range: a ttl is 100ms to --max-ttl (60s), a wait at most a year.\nExit status 64.\n"},
+        "an option is out of its range: a ttl is 100ms to --max-ttl (60s), a wait at most a year.\nA plain number "
+        "is seconds (holdfast help durations). Exit status 64.\n"},
     help_text{"E09",
               "the server's clock moved, so that it cannot be trusted with the end of a lease for a moment.\nRun ntpd "
               "or chrony there, slewing and not stepping. Exit status 69.\n"},
@@ -117,8 +118,9 @@ constexpr std::array codes{
               "help loss` tells how. Give "
               "writes the token (HOLDFAST_TOKEN), and stale ones can be refused. Exit status 79.\n"},
     help_text{"E13",
-              "no TLS with the server.\nIs the port plain (redis://)? Is the authority known (--cacert)? Is the host "
-              "name the certificate's? Exit status 69.\n"},
+              "no TLS with the server; the message says what failed, and the way out of that.\nIs the port plain "
+              "(redis://)? Is the authority known (--cacert)? Is the host name the certificate's? Has it expired? Does "
+              "the\nserver want a certificate of ours (--cert, --key)? Exit status 69.\n"},
     help_text{"E14",
               "the name is used as another kind of lock, or its key is some other program's; the message says which.\n"
               "One name, one kind: -s and -x for readers and writers, -l N for a limit, neither for a lock; a name is "

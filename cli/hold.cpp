@@ -91,9 +91,10 @@ void warn_of_short_hold(std::chrono::milliseconds held_for, int exit, const sett
 int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
+  const auto owner = owner_label(s, "hold");  // Refuses what is too long before a server is started.
   server at = open_server(s, std::move(options), inbox);
   lease_watch watch;  // Whoever has no descriptors must not take the lock.
-  auto [held, exit] = take_lock(at, s, owner_label(s, "hold"), inbox);
+  auto [held, exit] = take_lock(at, s, owner, inbox);
   if (!held) return exit;
   const auto began_at = lease_watch::now();
   try {

@@ -5,6 +5,7 @@
 #include "exit_code.hpp"
 #include "json.hpp"
 #include "message.hpp"
+#include "option_ranges.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
 
@@ -100,6 +101,7 @@ int main_of_command(command which, int argc, char** argv) {
   try {
     s = parse_options(which, argc, argv);
     if (s.wants_help) return help_command(word_of(which));
+    check_ranges(which, s);
     return dispatch(which, s);
   } catch (const empty_name&) {
     return fail(describe(error{errc::invalid_name}), asks_for_json(which, argc, argv));

@@ -169,16 +169,16 @@ int run_with(lease& held, const makings& made, const settings& s, const server& 
 }
 
 int run_under_lock(const settings& s, client_options options, signal_inbox& inbox) {
+  child_plan plan{.words = words_of(s), .environment = {}, .mask = inbox.mask_of_parent(), .own_group = !s.foreground};
+  const auto owner = owner_label(s, plan.words.front());  // Refuses what is too long before a server is started.
   server at = open_server(s, std::move(options), inbox);
   const auto entry = entry_of(at, s);
 
-  child_plan plan{.words = words_of(s), .environment = {}, .mask = inbox.mask_of_parent(), .own_group = !s.foreground};
   // Under another holdfast, being killed means that the outer lock is over; our command may ignore TERM.
   if (!variable("HOLDFAST_HOLDS").empty()) plan.signal_when_we_die = SIGKILL;
   // Whoever has no descriptors for the command must not take the lock.
   lease_watch watch;
   start_descriptors descriptors{plan.own_group};
-  const auto owner = owner_label(s, plan.words.front());
   auto [held, exit] = take_lock(at, s, owner, inbox);
   if (!held) return exit;
   try {

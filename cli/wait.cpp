@@ -49,15 +49,6 @@ constexpr milliseconds last_look{50};
 // As of `run`, -w bounds all of it, also a server that is silent. Zero looks once and gives the server its own time.
 bool is_bounded(const settings& s) { return s.wait && *s.wait > milliseconds{0}; }
 
-// As acquire_options::wait: nobody means more, and an instant so far away would overflow.
-void check_wait(const settings& s) {
-  constexpr milliseconds longest = std::chrono::hours{24 * 366};
-  if (!s.wait || *s.wait <= longest) return;
-  throw error{errc::invalid_option,
-              {.subject = fmt::format("wait = {} ms", s.wait->count()),
-               .why = fmt::format("it must be 0 to {} ms", longest.count())}};
-}
-
 server open_for(const settings& s) {
   if (!is_bounded(s)) return open_server(s);
   auto bounded = s;
@@ -105,7 +96,6 @@ int wait_until_free(const settings& s) {
 }  // namespace
 
 int wait_command(const settings& s) {
-  check_wait(s);
   if (::getpid() != 1) return wait_until_free(s);
   // Alone in its container: there nothing ends who does not handle it.
   signal_inbox inbox;

@@ -71,9 +71,11 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
     }
     if (must_close_) return;
   }
-  if (!reader_.failure().empty()) {
-    fail(now, {errc::unexpected_reply, reader_.failure(), false, false});
-  }
+  if (reader_.failure().empty()) return;
+  // The port of something else: it says the same the next time.
+  if (state_ == state::greeting && (bytes.starts_with("HTTP/") || bytes.starts_with("<")))
+    return fail(now, {errc::wrong_server, "it speaks HTTP, not Redis", true, false});
+  fail(now, {errc::unexpected_reply, reader_.failure(), false, false});
 }
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {

@@ -171,6 +171,19 @@ TEST_F(channel_test, bytes_that_are_no_reply_end_the_connection) {
   EXPECT_THAT(listens.news, ElementsAre("down unexpected_reply"));
 }
 
+// Nobody wants to look at the port of a web server for five seconds.
+TEST_F(channel_test, a_web_server_is_found_out_at_its_greeting_and_for_good) {
+  for (const char* page : {"HTTP/1.1 400 Bad Request\r\n", "<html>"}) {
+    wire.on_connecting(server.now);
+    wire.on_connected(server.now);
+    wire.on_bytes(server.now, page);
+    EXPECT_TRUE(wire.must_close()) << page;
+    EXPECT_EQ(wire.last_failure().code, errc::wrong_server) << page;
+    EXPECT_TRUE(wire.last_failure().is_final) << page;
+    wire.on_closed(server.now, {});
+  }
+}
+
 TEST_F(channel_test, bytes_after_the_end_are_not_read) {
   connect();
   recorder a;

@@ -43,6 +43,24 @@ class Local(CommandTest):
                     self.assertIn(f"error[E17]: {said}", refused.err)
         self.assertFalse(self.status()["running"])
 
+    def test_is_not_started_for_an_option_that_is_out_of_range(self):
+        long = "x" * 300
+        for words in (["run", "--ttl", "0", self.lock, "true"], ["hold", "--ttl", "2m", self.lock],
+                      ["run", "-w", "400d", self.lock, "true"], ["wait", "-w", "400d", self.lock],
+                      ["hold", "--max-hold", "400d", self.lock], ["run", "--max-ttl", "0", self.lock, "true"],
+                      ["run", "--server-timeout", "2h", self.lock, "true"], ["run", "-l", "0", self.lock, "true"],
+                      ["run", "--replicas", "1", "-t", "200ms", self.lock, "true"],
+                      ["run", "--min-fence", str(2**53 - 1), self.lock, "true"],
+                      ["run", "--prefix", "a b", self.lock, "true"], ["run", "--owner", long, self.lock, "true"],
+                      ["run", "--why", long, self.lock, "true"], ["hold", "--why", long, self.lock],
+                      ["break", "--token", "1", "--why", long, self.lock], ["resize", self.lock, "0"],
+                      ["run", "a\nb", "true"], ["show", "a\nb"]):
+            with self.subTest(words):
+                refused = self.finish(*words)
+                self.assertEqual((refused.status, refused.out), (64, ""), refused.err)
+                self.assertRegex(refused.err, r"^holdfast: error\[E(07|08|17)\]: ")
+                self.assertFalse(os.path.exists(self.path("local")))
+
     def test_start_status_stop_tell_the_truth(self):
         self.assertEqual(self.finish("local", "status").status, 69)
         self.assertEqual(self.finish("local", "start").status, 0)

@@ -45,6 +45,8 @@ class Replace(CommandTest):
         self.assertEqual(listed.status, 0, listed.err)
         locks = {lock["name"]: lock["foreign"] for lock in json.loads(listed.out)["locks"]}
         self.assertEqual(locks, {"foreign": True, self.lock: False})
+        # Its line is not asked, and nobody is not what that means.
+        self.assertRegex(self.finish("ls", "-u", self.old, *FEW).out, rf"(?m)^{self.lock} .* exclusive +- ")
 
     def test_doctor_warns_of_a_minority_that_is_down_and_fails_for_a_majority(self):
         uri = self.list_of(0, 1, 2)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast run: statuses, the command's environment and input, busy, nesting, usage. Issue point 2, interface.md 1.4."""
 
+import http.server
 import json
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -128,12 +130,13 @@ class Status(CommandTest):
 
     def test_is_64_for_an_option_out_of_range_and_names_what_was_typed(self):
         for words, said in ((["--server-timeout", "0"],
-                             "--server-timeout 0 ms is out of its range\n  why: it must be 10 "),
-                            (["--max-ttl", "48h"], "--max-ttl 172800000 ms is out of its range\n  why: it must be 100 to "),
-                            (["--replicas", "1", "--replicas-timeout", "0"], "--replicas-timeout 0 ms is out of its"),
-                            (["--replicas", "1", "-t", "200ms"], "400 ms or more, four times --replicas-timeout\n"),
-                            (["--max-hold", "9999h"], "--max-hold 35996400000 ms is out of its range"),
-                            (["-w", "400d"], "--wait 34560000000 ms is out of its range"),
+                             "--server-timeout 0ms is out of its range\n  why: it must be 10ms to 1h00m\n"),
+                            (["--max-ttl", "48h"],
+                             "--max-ttl 2d00h is out of its range\n  why: it must be 100ms to 1d00h\n"),
+                            (["--replicas", "1", "--replicas-timeout", "0"], "--replicas-timeout 0ms is out of its"),
+                            (["--replicas", "1", "-t", "200ms"], "400ms or more, four times --replicas-timeout\n"),
+                            (["--max-hold", "9999h"], "--max-hold 416d15h is out of its range"),
+                            (["-w", "400d"], "--wait 400d00h is out of its range"),
                             (["--replicas", "1", "-u", "redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"],
                              "--replicas 1, with a quorum is out of its range")):
             with self.subTest(words):
@@ -270,6 +273,20 @@ class Usage(CommandTest):
                       "  why: it does not say what is spoken there: redis:// is missing before it\n"
                       "  fix: redis://127.0.0.1:7701, or ", wrong.err)
         self.assertNotIn("secret", self.finish("ls", "-u", "u:secret@127.0.0.1:7701").err)
+
+    def test_of_a_web_servers_port_is_told_and_not_waited_for(self):
+        class Quiet(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Quiet) as web:
+            threading.Thread(target=web.serve_forever).start()
+            uri = f"redis://127.0.0.1:{web.server_port}"
+            wrong = self.finish("run", "-u", uri, "-w", "20s", self.lock, "true")
+            web.shutdown()
+        self.assertEqual(wrong.status, 78)
+        self.assertIn("it speaks HTTP, not Redis", wrong.err)
+        self.assertIn("\n  fix: the port of a Redis", wrong.err)
 
     def test_help_of_wait_says_what_ends_it_sooner(self):
         self.assertIn("has refused three connections, ends it sooner", self.finish("help", "run").out)
