@@ -212,6 +212,7 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
                             std::shared_ptr<acquire_receiver> to) {
   client_state& of = client_state::of(*what.locks);
   const auto part = part_of(what, options);
+  if (options.cancel.stop_requested()) throw error{errc::cancelled, {.subject = "'" + std::string{what.name} + "'"}};
   if (auto* quorum = of.of_quorum()) {
     return start_acquire_of(*quorum, of.shared_from_this(), what, options, part, std::move(to));
   }

@@ -27,16 +27,22 @@ void callback_thread::stand_by() {
 
 void callback_thread::post(std::function<void()> what) noexcept {
   try {
-    {
-      const std::lock_guard held{mutex_};
-      if (is_closed_) return;
-      queue_.push_back(std::move(what));
-      start();
-    }
-    news_.notify_one();
+    add(std::move(what));
   } catch (...) {
-    // No memory or no thread: what was queued is run when the next post finds one. valid() never depends on it.
+    // No memory: it is not run. No thread: it is run when the next post finds one. valid() never depends on it.
   }
+}
+
+void callback_thread::post_or_end(std::function<void()> what) noexcept { add(std::move(what)); }
+
+void callback_thread::add(std::function<void()> what) {
+  {
+    const std::lock_guard held{mutex_};
+    if (is_closed_) return;
+    queue_.push_back(std::move(what));
+    start();
+  }
+  news_.notify_one();
 }
 
 void callback_thread::close(bool wait) noexcept {

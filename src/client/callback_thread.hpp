@@ -32,12 +32,15 @@ public:
   // In order; the first one starts the thread, if it is not there. Exceptions that leave `what` are dropped. Never
   // blocks on user code.
   void post(std::function<void()> what) noexcept;
+  // The same; but where there is no memory the program ends (docs/threads.md): a loss that is not told is worse.
+  void post_or_end(std::function<void()> what) noexcept;
 
   // Runs what was posted, then ends. `wait`: until it has, unless called on the thread itself. Later posts are dropped.
   void close(bool wait) noexcept;
 
 private:
   void start();
+  void add(std::function<void()> what);
   void run();
   void note_time(time_point from);
 

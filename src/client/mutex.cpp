@@ -33,7 +33,10 @@ bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
   } else if (!freed_.wait_for(held, *within, is_free)) {
     return false;
   }
-  if (!got.valid()) return false;
+  if (!got.valid()) {
+    freed_.notify_one();  // It was told in vain, and somebody behind it may have the lock.
+    return false;
+  }
   is_taken_ = true;
   held_ = std::move(got);
   return true;

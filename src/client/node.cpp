@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/node.hpp"
 
+#include "net/clock.hpp"
+
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -46,9 +49,10 @@ void node::start(const std::shared_ptr<async_call>& what) {
 
 // The deputy last, because a hint that it reads may let the keeper release something sooner.
 void node::close(duration at_most, bool wait) noexcept {
+  const time_point until = net::boottime_now() + at_most;
   keeper_->close(at_most, wait);
   const bool has_nothing_to_do = wait && !commands_->is_going_on();
-  deputy_->close(has_nothing_to_do ? duration{0} : at_most, wait);
+  deputy_->close(has_nothing_to_do ? duration{0} : std::max(until - net::boottime_now(), duration{0}), wait);
 }
 
 void node::look_around() {

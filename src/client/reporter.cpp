@@ -29,19 +29,19 @@ reporter::reporter(std::shared_ptr<callback_thread> callbacks, std::string endpo
                    std::shared_ptr<observer> observe)
     : callbacks_{std::move(callbacks)},
       endpoint_{std::move(endpoint)},
-      log_{std::move(log)},
+      log_{log ? std::make_shared<const log_sink>(std::move(log)) : nullptr},
       observe_{std::move(observe)} {
   if (!log_) return;
   callbacks_->on_slow([to = log_](duration took) {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-    to({log_level::warning, fmt::format("a callback took {} ms: lost() of other leases may have been late", ms)});
+    (*to)({log_level::warning, fmt::format("a callback took {} ms: lost() of other leases may have been late", ms)});
   });
 }
 
 void reporter::log(log_level level, std::string_view text) noexcept {
   if (!log_) return;
   try {
-    callbacks_->post([to = log_, record = log_record{level, on_one_line(text)}] { to(record); });
+    callbacks_->post([to = log_, record = log_record{level, on_one_line(text)}] { (*to)(record); });
   } catch (...) {
     // As in tell().
   }
@@ -75,7 +75,7 @@ void reporter::on_at_risk(const std::shared_ptr<engine::held_lease>& lease) {
 void reporter::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {
   auto record = record_of(lease);
   const auto held = us(net::boottime_now() - record->granted_at);
-  callbacks_->post([record] {
+  callbacks_->post_or_end([record] {
     if (!record->is_let_go) record->lost.request_stop();
   });
   log(log_level::error,

@@ -108,7 +108,7 @@ public:
 private:
   const std::shared_ptr<callback_thread> callbacks_;
   const std::string endpoint_;
-  const log_sink log_;
+  const std::shared_ptr<const log_sink> log_;  // Shared, because to copy it is to run the user's code.
   const std::shared_ptr<observer> observe_;
 };
 

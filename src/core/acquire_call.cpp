@@ -19,7 +19,7 @@ constexpr duration wait_for_hearing = 200ms;
 constexpr duration answer_expected = 1s;  // To a look that another one makes for us.
 constexpr duration most_lead = 200ms;  // Nobody stands by for a grant less than that behind its window (advance.lua).
 constexpr std::chrono::milliseconds least_window = 1s;
-constexpr duration pass_again = 25ms;  // LOADING and its like.
+constexpr duration pass_again = 25ms;  // LOADING and its like, at first.
 constexpr duration longest_pause = 1s;
 constexpr int refusals_before_giving_up = 3;
 constexpr int lates_before_giving_up = 3;
@@ -135,7 +135,7 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
   // With the time that replicas took, which a leave does not wait for: the next one will take as long.
   if (!std::holds_alternative<was_left>(answer)) round_trip_ = now - sent_at;
   if (!std::holds_alternative<was_late>(answer)) lates_ = 0;
-  if (!std::holds_alternative<was_refused>(answer)) unwritten_ = 0;
+  if (!std::holds_alternative<was_refused>(answer)) unwritten_ = passing_ = 0;
   if (usable(ttl_, drift_) - (now - sent_at) >= least_useful(ttl_)) too_late_ = 0;  // It was not the way's doing.
   std::visit([&](const auto& what) { hear(now, sent_at, what); }, answer);
 }
@@ -345,7 +345,9 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
     return fail(what.code);
   }
   last_news_ = what.code;
-  schedule_ask(now, now + pass_again);
+  // Some do not pass soon: a slot whose move was interrupted.
+  schedule_ask(now, now + pass_again * (1 << passing_));
+  if (passing_ < 3) ++passing_;
 }
 
 // Who is called in line has a turn to lose, and goes for it while there is time for twice the round trip.

@@ -261,6 +261,7 @@ private:
   std::uint8_t refusals_ = 0;
   std::uint8_t lates_ = 0;
   std::uint8_t unwritten_ = 0;  // Looks in a row to a server that takes no writes.
+  std::uint8_t passing_ = 0;    // Refusals in a row of those that pass.
   std::uint8_t too_late_ = 0;   // Grants of which little was left when they came, and no answer in between was quicker.
   std::uint8_t unreplicated_ = 0;
   int attempts_ = 0;

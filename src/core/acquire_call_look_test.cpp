@@ -133,6 +133,23 @@ TEST(acquire_call_line, a_refusal_that_passes_is_looked_through_H28) {
   EXPECT_EQ(c.looks(), me);
 }
 
+// A slot whose move was interrupted refuses for as long as nobody repairs it.
+TEST(acquire_call_line, what_does_not_pass_soon_is_asked_for_less_often_H28) {
+  course c{waits_for_ever()};
+  c.queues(0ms);
+  for (const auto pause : {25ms, 50ms, 100ms, 200ms, 200ms}) {
+    c.looks();
+    c.hears(was_refused{errc::no_primary, true});
+    EXPECT_EQ(c.sleeps(), c.now + pause);
+    c.now += pause;
+  }
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 0ms});
+  c.looks();
+  c.hears(was_refused{errc::no_primary, true});
+  EXPECT_EQ(c.sleeps(), c.now + 25ms);
+}
+
 // P4: the first missed claim keeps the ticket, the second does not.
 TEST(acquire_call_line, comes_back_with_its_ticket_once_P4_B26_H60) {
   course c{waits_for_ever()};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace holdfast::core {
@@ -55,10 +56,11 @@ bool hand_over_queue::go_and_ask(const waiter_ptr& who) {
 
 void hand_over_queue::got(const lease_of& first, int block, time_point granted_at, const hand_over_wish& wish,
                           const hand_over_limits& limits) {
+  std::optional<held_chain> chain;  // First, because without memory the caller has failed() and nothing else.
+  if (block > 0) chain.emplace(held_chain{{first.token, block, granted_at, wish, limits}, first});
   end_asking(errc::timed_out);  // For all others.
   last_ = fencing_token{first.token.value() + static_cast<std::uint64_t>(block)};
-  chain_.reset();
-  if (block > 0) chain_.emplace(held_chain{{first.token, block, granted_at, wish, limits}, first});
+  chain_ = std::move(chain);
 }
 
 void hand_over_queue::failed(bool is_trouble, time_point silent_since) {

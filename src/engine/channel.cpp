@@ -15,7 +15,7 @@ namespace {
 
 // In its own words, a node of a cluster is not whom we should have asked, or not now.
 bool is_redirection(std::string_view text) {
-  return text.starts_with("MOVED ") || text.starts_with("ASK ") || text.starts_with("CLUSTERDOWN");
+  return text.starts_with("MOVED ") || text.starts_with("CLUSTERDOWN");  // ASK: the map stays as it is.
 }
 
 }  // namespace
@@ -319,7 +319,7 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
   // What passes is asked again with the next request; nothing counts until then.
   const auto* error = reply.as_error();
   if (error && script::classify(error->text).what == script::reaction::try_again) return;
-  fail(now, no_epoch(reply, run_id()));
+  fail(now, no_epoch(reply, run_id(), is_in_cluster()));
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {

@@ -180,14 +180,20 @@ public:
   // ---- which server is the primary (engine/named_primary.hpp) ----
   // Until when a grant or a renewal counts that this connection has answered.
   time_point counts_until() const { return settings_.primary ? settings_.primary->until(term_) : never; }
-  // Does a grant count whose answer is read now? A renewal, that was sent before `renewals_from`, does not.
+  // Does a grant count whose answer is read now? A renewal, that was sent before `renewals_from`, does not. Clients
+  // with a larger max_ttl than ours are reckoned with as far as the server knows of them.
   bool counts_grant(time_point sent_at, time_point now) const {
     return !settings_.primary || settings_.primary->counts_grant(term_, sent_at, now);
   }
-  time_point renewals_from() const {
-    return settings_.primary ? settings_.primary->renewals_from(term_) : time_point{};
+  time_point renewals_from(time_point now) const {
+    return settings_.primary ? settings_.primary->renewals_from(term_, epoch_.longest_hold(now)) : time_point{};
   }
-  duration moving_takes() const { return settings_.primary ? settings_.primary->moving_takes() : duration{0}; }
+  duration moving_takes(time_point now) const {
+    return settings_.primary ? settings_.primary->moving_takes(epoch_.longest_hold(now)) : duration{0};
+  }
+  duration longest_moving_takes() const {
+    return settings_.primary ? settings_.primary->longest_moving_takes() : duration{0};
+  }
   // `term`: of the server that the connection leads to or is being made to, 0 before that is known. Ends it when that
   // is not the primary any more, or has not been named for so long that a grant would not count; one over which nothing
   // is granted (epoch.may_be_unknown), when a renewal would be worth little. True: the driver must close it.

@@ -42,6 +42,12 @@ bool epoch_watch::on_answer(time_point now, time_point asked_at, const resp::val
   return true;
 }
 
+duration epoch_watch::longest_hold(time_point now) const {
+  if (is_on() && !is_answered_) return duration::max();
+  const auto what = in_force(now);
+  return what ? what->ends_at - what->began_at : duration{0};
+}
+
 std::optional<quarantine> epoch_watch::in_force(time_point now) const {
   if (!is_on() || now >= until_) return std::nullopt;
   return quarantine{began_at_, until_, is_promotion_};

@@ -69,6 +69,9 @@ public:
   }
   // Empty: none that is known.
   std::optional<quarantine> in_force(time_point now) const;
+  // The longest that a lease of any client may live on, as far as the server knows; it says so while it matters, in a
+  // quarantine. Zero: nothing is known of any, or it does not matter. The longest duration: it has not been asked.
+  duration longest_hold(time_point now) const;
   // Must nothing be granted, for all that is known?
   bool is_quarantine(time_point now) const { return is_on() && (now < until_ || (may_be_unknown() && !is_answered_)); }
   // Until then; in the past: no longer.

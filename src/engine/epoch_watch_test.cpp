@@ -57,6 +57,22 @@ protected:
   std::vector<request> greeting;
 };
 
+TEST(epoch_watch, knows_of_the_longest_hold_of_all_clients_while_it_matters_P18) {
+  time_point now{1h};
+  epoch_watch watch{watching().epoch};
+  EXPECT_EQ(watch.longest_hold(now), duration::max()) << "it has not been asked";
+  std::string out;
+  watch.ask(out, now);
+  const server_time clock{1'795'212'800s};
+  ASSERT_TRUE(watch.on_answer(
+      now, now, parsed(list({integer(8), stamp(clock), integer(57'000), integer(3'000), bulk("promotion")}))));
+  EXPECT_GE(watch.longest_hold(now), 60s);
+  EXPECT_LE(watch.longest_hold(now), 61s);
+  now += 58s;
+  EXPECT_EQ(watch.longest_hold(now), 0s) << "it is over";
+  EXPECT_EQ(epoch_watch{{}}.longest_hold(now), 0s) << "it never asks";
+}
+
 TEST_F(epoch_test, is_asked_for_in_the_greeting_by_text) {
   greet(nothing());
   ASSERT_EQ(greeting.size(), 5u);

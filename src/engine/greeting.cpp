@@ -43,7 +43,7 @@ bool is_old(const std::string& version) {
 
 }  // namespace
 
-connection_failure no_epoch(const resp::value& reply, std::string_view run_id) {
+connection_failure no_epoch(const resp::value& reply, std::string_view run_id, bool is_in_cluster) {
   const auto* error = reply.as_error();
   if (!error) return nonsense("epoch.lua");
   auto failure = refused(error->text);
@@ -54,6 +54,13 @@ connection_failure no_epoch(const resp::value& reply, std::string_view run_id) {
     failure.text +=
         " (whether the server has forgotten locks is seen in INFO: allow +info, or say quarantine = "
         "trust_every_write_is_synced)";
+  }
+  if (failure.code == errc::wrong_server && is_in_cluster) {
+    failure.code = errc::no_primary;
+    failure.text +=
+        " (the key that tells whether this node has forgotten locks is in a slot that is on its way; one that is "
+        "stuck: "
+        "redis-cli --cluster fix)";
   }
   return failure;
 }
@@ -203,7 +210,7 @@ std::optional<connection_failure> greeting::on_node(const resp::value& reply) co
 // Without an answer nothing that is granted here would count: better no connection, and the reason.
 std::optional<connection_failure> greeting::on_epoch(time_point now, const resp::value& reply) {
   if (epoch_->on_answer(now, begun_at_, reply) || epoch_->may_be_unknown()) return std::nullopt;
-  return no_epoch(reply, run_id_);
+  return no_epoch(reply, run_id_, !node_id_.empty());
 }
 
 // Where it may not be asked, as by an older ACL rule, none is known to be there.

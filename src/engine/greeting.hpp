@@ -27,14 +27,14 @@ struct credentials {
 
 // Why there is no connection.
 struct connection_failure {
-  errc code = errc::connection_lost;
-  std::string text{};       // The server's or the system's own words.
-  bool is_final = false;    // Trying again will not help.
-  bool is_refusal = false;  // Somebody definitely said no.
+  errc code = errc::server_silent;  // While nothing is known yet.
+  std::string text{};               // The server's or the system's own words.
+  bool is_final = false;            // Trying again will not help.
+  bool is_refusal = false;          // Somebody definitely said no.
 };
 
 // What follows when the question about the epoch is answered so. `run_id`: as the greeting has it.
-connection_failure no_epoch(const resp::value& reply, std::string_view run_id);
+connection_failure no_epoch(const resp::value& reply, std::string_view run_id, bool is_in_cluster = false);
 
 class greeting {
 public:

@@ -320,6 +320,14 @@ TEST(greeting, of_another_server_at_the_nodes_address_ends_it_and_is_not_final) 
   EXPECT_EQ(node_outcome{bulk("bb22")}.failure->text, "this is node bb22, and the cluster has its node aa11 here");
 }
 
+// Of a node of a cluster it is the slot of one key that is on its way; elsewhere the server is the wrong one.
+TEST(no_epoch, of_a_key_that_is_elsewhere_is_no_fault_of_a_node) {
+  const auto said = parsed(refusal("ASK 1584 127.0.0.1:7001"));
+  EXPECT_EQ(no_epoch(said, "run", true).code, errc::no_primary);
+  EXPECT_FALSE(no_epoch(said, "run", true).is_final);
+  EXPECT_EQ(no_epoch(said, "run").code, errc::wrong_server);
+}
+
 TEST(greeting, of_a_node_that_does_not_say_which_it_is_goes_on) {
   for (const auto* text : {"NOPERM this user has no permissions to run the 'cluster|myid' command",
                            "ERR unknown command 'CLUSTER', with args beginning with: 'MYID' ",

@@ -171,9 +171,11 @@ public:
     }
   };
   // What is about such keys, with deadlines and wishes as they are; nothing of it is kept here any more.
-  std::vector<departing> take_away(time_point now, const std::function<bool(const script::lock_keys&)>& which);
+  // Without memory it ends the program, and so does adopt(): between two keepers nobody would renew it, nor say so.
+  std::vector<departing> take_away(time_point now,
+                                   const std::function<bool(const script::lock_keys&)>& which) noexcept;
   // Goes on with it, and renews as soon as there is a connection. No deadline moves before moving_takes() is over.
-  void adopt(time_point now, departing what);
+  void adopt(time_point now, departing what) noexcept;
 
   // Does what is due.
   void on_wake(time_point now);
@@ -197,7 +199,7 @@ private:
   class releasing;
 
   // No renewal of it that was sent before moves a deadline (engine/named_primary.hpp).
-  time_point renewals_from(const held_lease& lease) const;
+  time_point renewals_from(const held_lease& lease, time_point now) const;
   void schedule(task& what, time_point at);
   void mind_silence();
   void update_demand();
@@ -213,7 +215,7 @@ private:
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
   std::deque<ghost> ghosts_;                           // The latest of them.
-  std::unordered_map<std::string, time_point> moved_;  // Holder keys that came from another server: renewals_from().
+  std::unordered_map<std::string, time_point> moved_;  // Holder keys that came from another server, and when: renewals_from().
   time_point forget_moved_at_{};
   std::uint64_t last_number_ = 0;
   channel channel_;

@@ -12,7 +12,7 @@
 namespace holdfast::engine {
 
 std::vector<keeper::departing> keeper::take_away(time_point now,
-                                                 const std::function<bool(const script::lock_keys&)>& which) {
+                                                 const std::function<bool(const script::lock_keys&)>& which) noexcept {
   // In the order in which they came, because what is drawn and sent for them must not depend on where they lie in
   // memory.
   struct found {
@@ -50,7 +50,7 @@ std::vector<keeper::departing> keeper::take_away(time_point now,
   return out;
 }
 
-void keeper::adopt(time_point now, departing what) {
+void keeper::adopt(time_point now, departing what) noexcept {
   if (what.ghost) return remember(what.ghost->keys, what.ghost->owner, what.ghost->grant);
   if (what.release) {
     auto background = std::make_unique<releasing>(*this, std::move(*what.release), *what.release_plan);
@@ -61,21 +61,22 @@ void keeper::adopt(time_point now, departing what) {
   const held_lease* key = what.several.front().get();
   // By key, because it may be handed on in the process meanwhile. Many come at once, so the old ones are not looked for
   // each time.
+  const duration most = channel_.longest_moving_takes();
   if (now >= forget_moved_at_) {
-    std::erase_if(moved_, [&](const auto& one) { return one.second <= now; });
-    forget_moved_at_ = now + channel_.moving_takes();
+    std::erase_if(moved_, [&](const auto& one) { return one.second + most <= now; });
+    forget_moved_at_ = now + most;
   }
-  for (const auto& lease : what.several) moved_[lease->keys.holder] = now + channel_.moving_takes();
+  for (const auto& lease : what.several) moved_[lease->keys.holder] = now;
   auto kept = std::make_unique<renewing>(*this, std::move(what.several), what.renewed_from, *what.plan);
   kept->take_over(now, std::move(what.wishes));
   schedule(*kept, now);
   leases_.emplace(key, std::move(kept));
 }
 
-time_point keeper::renewals_from(const held_lease& lease) const {
+time_point keeper::renewals_from(const held_lease& lease, time_point now) const {
   const auto moved = moved_.find(lease.keys.holder);
-  const time_point since_it_moved = moved == moved_.end() ? time_point{} : moved->second;
-  return std::max(channel_.renewals_from(), since_it_moved);
+  const time_point it_counts = moved == moved_.end() ? time_point{} : moved->second + channel_.moving_takes(now);
+  return std::max(channel_.renewals_from(now), it_counts);
 }
 
 }  // namespace holdfast::engine

@@ -35,6 +35,7 @@ protected:
     primary->name(address, server.now, server.now);
     server.term = primary->term();
   }
+  static time_point ends(held_lease& lease, const peer& server) { return server.now + lease.deadline.left(server.now); }
 
   std::shared_ptr<named_primary> primary = std::make_shared<named_primary>(worth);
   core::seeded_random rng;
@@ -187,7 +188,7 @@ TEST(a_channel, of_one_server_counts_for_ever_and_a_replica_stays_one) {
   wire.on_connected(server.now);
   EXPECT_EQ(wire.counts_until(), never);
   EXPECT_TRUE(wire.counts_grant(server.now, server.now));
-  EXPECT_EQ(wire.renewals_from(), time_point{});
+  EXPECT_EQ(wire.renewals_from(server.now), time_point{});
   EXPECT_FALSE(wire.mind_primary(server.now, 0));
   server.say(hello("replica", "standalone", "7.0.15"));
   EXPECT_TRUE(wire.last_failure().is_final);
@@ -317,7 +318,7 @@ TEST_F(named, an_acquire_of_one_server_that_writes_nothing_ends_as_not_a_primary
 
 class a_named_keeper : public named {
 protected:
-  time_point ends(held_lease& lease) const { return server.now + lease.deadline.left(server.now); }
+  time_point ends(held_lease& lease) const { return named::ends(lease, server); }
 
   keeper_testing::lease_news listens;
   keeper keeps{naming(primary), keeper_testing::drift, rng, listens};
@@ -416,6 +417,39 @@ TEST_F(a_named_keeper_that_moves, loses_what_ends_before_that_P22) {
   }
   EXPECT_THAT(listens.lost, ElementsAre(lease.get()));
   EXPECT_LT(server.now, deadline);
+}
+
+// A client with a larger max_ttl counts for longer what the one before grants; the server knows of the largest.
+TEST_F(named, a_keeper_that_moves_waits_for_the_grants_of_clients_with_a_larger_max_ttl_P22_P18) {
+  primary = std::make_shared<named_primary>(6s);
+  auto how = naming(primary);
+  how.epoch = {.prefix = "hf:", .hold = 6'062ms, .may_be_unknown = true, .is_first_run = {}};
+  keeper_testing::lease_news listens;
+  keeper keeps{how, keeper_testing::drift, rng, listens};
+  peer server{keeps.wire()};
+  name(server);
+  const auto deadline = core::deadline_of(server.now, 5s, keeper_testing::drift);
+  const auto lease = std::make_shared<held_lease>(keeper_testing::keys_of(0), keeper_testing::somebody,
+                                                  keeper_testing::token, 5s, deadline);
+  keeps.keep(lease, server.now, deadline, renewal::automatic);
+  server.pass(1800ms);
+  name(server, "10.0.0.2:6379");
+  const auto moved_at = server.now;
+  keeps.on_wake(server.now);
+  server.epoch = list({integer(8), stamp(server.clock), integer(60'000), integer(600), bulk("promotion")});
+  server.connect();
+  EXPECT_GE(keeps.wire().moving_takes(server.now), 2s);
+  EXPECT_EQ(keeps.wire().renewals_from(server.now), moved_at + keeps.wire().moving_takes(server.now));
+  while (ends(*lease, server) == deadline && server.now < deadline) {
+    server.pass(std::max<duration>(keeps.wake_at() - server.now, 1ms));
+    name(server, "10.0.0.2:6379");
+    keeps.on_wake(server.now);
+    const auto sent_at = server.now;
+    if (server.take_names().empty()) continue;
+    server.say(stamp(server.clock));
+    EXPECT_EQ(ends(*lease, server) > deadline, sent_at >= moved_at + 2s);
+  }
+  EXPECT_GT(ends(*lease, server), deadline);
 }
 
 // To another node of a cluster, which has been named for long. And there to another thread of the process.

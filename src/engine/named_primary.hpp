@@ -47,9 +47,7 @@ public:
 
   // `worth`: for how long after it was named. `drift`: how far apart two clients' clocks may be.
   explicit named_primary(duration worth, core::clock_drift drift = {})
-      : worth_{worth},
-        grants_for_{std::min(std::clamp<duration>(worth / 6, least_grants, most_grants), worth / 2)},
-        moving_takes_{moving_takes(grants_for_, drift)} {}
+      : worth_{worth}, grants_for_{grants_for(worth)}, drift_{drift}, moving_takes_{outlasting(grants_for_)} {}
 
   // A majority named `address`; the first of them was asked at `asked_at`, the last was heard at `heard_at`. True: it
   // is another one than before.
@@ -58,8 +56,7 @@ public:
     if (is_other) {
       address_ = address;
       const bool is_first = term_.load(std::memory_order_relaxed) == 0;
-      if (!is_first)
-        renewals_from_.store((heard_at + moving_takes()).time_since_epoch().count(), std::memory_order_release);
+      if (!is_first) moved_at_.store(heard_at.time_since_epoch().count(), std::memory_order_release);
       term_.fetch_add(1, std::memory_order_release);
     } else if (asked_at - time_point{duration{named_at_.load(std::memory_order_relaxed)}} > grants_for_) {
       grants_from_.store(heard_at.time_since_epoch().count(), std::memory_order_release);
@@ -99,22 +96,31 @@ public:
     return sent_at >= time_point{duration{grants_from_.load(std::memory_order_acquire)}};
   }
   // Who moves to another primary, or to another node, renews for so long what counts only later: as long as a grant of
-  // the one before may count by a clock that is slower than ours by twice rho.
-  duration moving_takes() const { return moving_takes_; }
+  // the one before may count by a clock that is slower than ours by twice rho. `longest_worth`: of any client, as far
+  // as is known; for whoever has a larger max_ttl its grants count for longer.
+  duration moving_takes(duration longest_worth = duration{0}) const {
+    return longest_worth <= worth_ ? moving_takes_ : outlasting(grants_for(longest_worth));
+  }
+  // So long at the most, whoever the others are.
+  duration longest_moving_takes() const { return outlasting(most_grants); }
   // No renewal that was sent there before moves a deadline. The first that is ever named has nothing to wait for.
-  time_point renewals_from(term_number of) const {
-    const bool is_it = of != 0 && term() == of;
-    return is_it ? time_point{duration{renewals_from_.load(std::memory_order_acquire)}} : never;
+  time_point renewals_from(term_number of, duration longest_worth = duration{0}) const {
+    if (of == 0 || term() != of) return never;
+    const duration moved_at{moved_at_.load(std::memory_order_acquire)};
+    return moved_at == duration{long_ago} ? time_point{} : time_point{moved_at} + moving_takes(longest_worth);
   }
 
 private:
   static constexpr duration least_grants = std::chrono::milliseconds{200};
   static constexpr duration most_grants = std::chrono::seconds{2};
+  static duration grants_for(duration worth) {
+    return std::min(std::clamp<duration>(worth / 6, least_grants, most_grants), worth / 2);
+  }
   // A clock that is too fast by rho waits for it, while one that is too slow counts grants_for(). At least 3 %.
-  static duration moving_takes(duration grants, core::clock_drift drift) {
+  duration outlasting(duration grants) const {
     constexpr std::int64_t million = 1'000'000;
-    const std::int64_t slow = million - std::min(drift.ppm, million / 2);
-    const duration by_drift = (grants * (million + drift.ppm) + duration{slow - 1}) / slow;
+    const std::int64_t slow = million - std::min(drift_.ppm, million / 2);
+    const duration by_drift = (grants * (million + drift_.ppm) + duration{slow - 1}) / slow;
     return std::max(by_drift, grants + grants / 32);
   }
 
@@ -122,11 +128,12 @@ private:
 
   const duration worth_;
   const duration grants_for_;
+  const core::clock_drift drift_;
   const duration moving_takes_;
   std::string address_{};
   std::atomic<term_number> term_{0};
   std::atomic<std::int64_t> named_at_{0};
-  std::atomic<std::int64_t> renewals_from_{0};
+  std::atomic<std::int64_t> moved_at_{long_ago};
   std::atomic<std::int64_t> grants_from_{std::numeric_limits<std::int64_t>::min()};
 };
 

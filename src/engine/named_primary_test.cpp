@@ -83,6 +83,20 @@ TEST(named_primary, waits_for_the_grants_of_the_one_before_by_clocks_as_far_apar
   }
 }
 
+// Whoever has a larger max_ttl counts its grants for longer (a rolling change of it, say).
+TEST(named_primary, waits_for_the_grants_of_clients_with_a_larger_max_ttl_P22) {
+  named_primary primary{6s};
+  const named_primary others{60s};
+  EXPECT_LT(primary.moving_takes(), others.grants_for());
+  EXPECT_GT(primary.moving_takes(60s), others.grants_for());
+  EXPECT_EQ(primary.moving_takes(3s), primary.moving_takes());
+  EXPECT_EQ(primary.moving_takes(duration::max()), primary.longest_moving_takes());
+  primary.name("a", at(100s), at(100s));
+  EXPECT_EQ(primary.renewals_from(primary.term(), 60s), time_point{}) << "nobody was before it";
+  primary.name("b", at(110s), at(111s));
+  EXPECT_EQ(primary.renewals_from(primary.term(), 60s), at(111s) + primary.moving_takes(60s));
+}
+
 // Two clocks that differ by twice rho: what is counted there is over when what is renewed here begins to count.
 TEST(named_primary, renews_when_no_grant_of_the_one_before_counts_any_more_P22) {
   named_primary primary{60s};

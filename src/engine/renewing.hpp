@@ -201,7 +201,7 @@ private:
 
   // Holds from the instant from which all of them are renewed.
   void renewed(part& one, time_point now, time_point sent_at) {
-    const time_point counts_from = of().renewals_from(*one.lease);
+    const time_point counts_from = of().renewals_from(*one.lease, now);
     if (sent_at < counts_from) {
       plan_.on_early(counts_from);
       return run(now);

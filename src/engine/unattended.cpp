@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/unattended.hpp"
 
-#include <utility>
-
 namespace holdfast::engine {
 
 void unattended::start(call& what, time_point now) {
@@ -20,7 +18,7 @@ void unattended::take_back(call& what) {
     agenda_.erase(agenda_.iterator_to(what));
     what.number_ = 0;
   } else {
-    std::erase(over_, &what);
+    leave_over(what);
   }
   what.set_listener(nullptr);
   caller_->stop(what);
@@ -39,7 +37,15 @@ void unattended::look_at(call& what) {
   }
   // It stays in the caller's list for now, which may just be going through it.
   what.number_ = 0;
-  over_.push_back(&what);
+  what.on_agenda_at_ = time_point{duration{++last_end_}};
+  over_.insert(what);
+  ++over_count_;
+}
+
+void unattended::leave_over(call& what) {
+  if (!what.on_agenda_.is_linked()) return;
+  over_.erase(over_.iterator_to(what));
+  --over_count_;
 }
 
 void unattended::step_due(time_point now) {
@@ -55,11 +61,15 @@ void unattended::step_due(time_point now) {
 }
 
 std::vector<call*> unattended::take_over() {
-  for (call* what : over_) {
+  std::vector<call*> found;
+  found.reserve(over_count_);
+  for (call& what : over_) found.push_back(&what);
+  for (call* what : found) {
+    leave_over(*what);
     what->set_listener(nullptr);
     caller_->stop(*what);
   }
-  return std::exchange(over_, {});
+  return found;
 }
 
 std::vector<call*> unattended::all() {

@@ -37,8 +37,8 @@ public:
     return agenda_.empty() ? never : agenda_.begin()->on_agenda_at_;
   }
 
-  std::size_t over() const { return over_.size(); }
-  // Those that are over, in the order in which they ended; stopped.
+  std::size_t over() const { return over_count_; }
+  // Those that are over, in the order in which they ended; stopped. Without memory they stay.
   std::vector<call*> take_over();
   // Those that are not.
   std::vector<call*> all();
@@ -46,6 +46,8 @@ public:
   void on_news(call& of) override { look_at(of); }
 
 private:
+  void leave_over(call& what);
+
   struct in_order {
     using type = std::pair<time_point, std::uint64_t>;
     type operator()(const call& what) const { return {what.on_agenda_at_, what.number_}; }
@@ -61,7 +63,10 @@ private:
   // All that are not over, also who waits for ever. No engine/agenda.hpp: each waits for an instant of its own, and
   // would need a list of its own there.
   agenda agenda_;
-  std::vector<call*> over_;
+  // By the number of their ends in the instant's place, so that an end needs no memory.
+  agenda over_;
+  std::size_t over_count_ = 0;
+  duration::rep last_end_ = 0;
 };
 
 }  // namespace holdfast::engine

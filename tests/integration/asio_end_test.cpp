@@ -108,6 +108,22 @@ TEST_F(asynchronous_end, acquire_is_cancelled_by_a_stop_token_too) {
 
 // ---- What ends under it ----
 
+// As the blocking calls: though the lock is free, and nothing is sent.
+TEST_F(asynchronous_end, acquire_whose_stop_token_was_asked_before_asks_for_nothing) {
+  auto locks = make_client();
+  locks.acquire("y").release();
+  std::stop_source stop;
+  stop.request_stop();
+  const acquire_options options{.cancel = stop.get_token()};
+  int cancelled = 0;
+  for (int i = 0; i < 50; ++i) {
+    async_acquire(locks, "x", options, bound([&](error_code ec, const lease&) { cancelled += ec == errc::cancelled; }));
+  }
+  run();
+  EXPECT_EQ(cancelled, 50);
+  EXPECT_FALSE(exists("hf:{x}:fence")) << "it was never granted";
+}
+
 TEST_F(asynchronous_end, operations_of_a_client_that_ends_are_cancelled) {
   auto holder = make_client();
   auto held = holder.acquire("x");

@@ -71,6 +71,15 @@ TEST_F(callback, an_observer_hears_apart_of_waiting_and_of_holding) {
   EXPECT_LT(seen->held.load(), 500ms);
 }
 
+class counts_connections : public observer {
+public:
+  explicit counts_connections(std::atomic<int>& to) : seen_{to} {}
+  void on_connected(const std::string&) override { ++seen_; }
+
+private:
+  std::atomic<int>& seen_;
+};
+
 class dawdler : public observer {
 public:
   void on_acquire(const std::string&, acquire_result, std::chrono::microseconds, int) override { let_pass(20ms); }
@@ -92,6 +101,32 @@ TEST_F(callback, slow_ones_are_reported_P29) {
     const std::lock_guard reading{mutex};
     return logged.find("a callback took") != std::string::npos;
   })) << logged;
+}
+
+// To copy it is to run the user's code, on whatever thread that is and under whatever mutex (P29).
+TEST_F(callback, log_sink_is_copied_for_no_record_P29) {
+  struct counting {
+    explicit counting(std::atomic<int>& to) : copies{&to} {}
+    counting(const counting& other) : copies{other.copies} { ++*copies; }
+    counting(counting&&) = default;
+    counting& operator=(const counting&) = delete;
+    ~counting() = default;
+    void operator()(const log_record&) { ++records; }
+    std::atomic<int>* copies;
+    int records = 0;
+  };
+  std::atomic<int> copies{0};
+  client_options how;
+  how.log = counting{copies};
+  std::atomic<int> seen{0};
+  how.observe = std::make_shared<counts_connections>(seen);
+  auto locks = make_client(how);
+  how = {};
+  const int before = copies;
+  auto held = locks.acquire("x", {.ttl = 300ms});
+  server_("DEL", "hf:{x}");
+  ASSERT_TRUE(eventually([&] { return held.lost().stop_requested() && seen > 0; }));
+  EXPECT_EQ(copies, before);
 }
 
 TEST_F(callback, throwing_body_of_synchronize_releases_and_passes_the_exception) {

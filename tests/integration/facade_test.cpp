@@ -87,6 +87,39 @@ TEST_F(plain, mutex_keeps_its_threads_apart_even_when_the_lease_was_lost) {
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
 }
 
+// The one who is told that it is free has no lease any more; who stands behind it has, and must not sleep on.
+TEST_F(plain, mutex_goes_to_whoever_has_the_lease_when_the_first_who_waits_has_lost_its_own_B31) {
+  auto locks = make_client();
+  mutex m{locks, "x", {.ttl = 300ms}};
+  m.lock();
+  const auto lose = [&] {
+    const auto before = server_("GET", "hf:{x}").text;
+    server_("DEL", "hf:{x}");
+    return before;
+  };
+  const auto is_taken_by_another_than = [&](const std::string& before) {
+    const auto now = server_("GET", "hf:{x}").text;
+    return now.starts_with("v1|") && now != before;
+  };
+  std::vector<std::thread> others;
+  std::atomic<int> were_in{0};
+  for (int i = 0; i < 2; ++i) {
+    const auto before = lose();
+    others.emplace_back([&] {
+      if (!m.try_lock_for(10s)) return;
+      ++were_in;
+      m.unlock();
+    });
+    ASSERT_TRUE(eventually([&] { return is_taken_by_another_than(before); }));
+    let_pass(250ms);  // It waits for its turn; and after the second loss it knows of the first.
+  }
+  const auto began = boottime();
+  m.unlock();
+  for (auto& one : others) one.join();
+  EXPECT_EQ(were_in, 2);
+  EXPECT_LT(boottime() - began, 5s);
+}
+
 // The end of a condition variable waits for those who wait on it, and in a child they are not there.
 TEST_F(plain, mutex_ends_in_a_forked_child_though_its_parents_thread_waits_for_another_P33) {
   auto locks = make_client();

@@ -334,6 +334,38 @@ TEST_F(scarce, memory_for_an_acquire_leaves_nobody_in_front_who_does_not_ask) {
       });
 }
 
+// Whoever is granted a block of tokens in line keeps the wish of the first, which needs memory behind the grant.
+TEST_F(scarce, memory_for_a_block_of_hand_overs_leaves_nobody_in_front_who_does_not_ask_P14) {
+  client_options how;
+  how.timeout = 500ms;
+  how.owner = "somebody whose name needs memory of its own";
+  auto locks = make_client(how);
+  auto others = make_client();
+  const auto name = [](int i) { return "a name that is longer than most, number " + std::to_string(i); };
+  // Waits for what somebody else holds; gives how many allocations that took.
+  const auto wait_with = [&](int memory, int i) {
+    const auto held = others.acquire(name(i), {.ttl = 100ms, .renew = renewal::none});
+    const auto whose = name(i);
+    int left = memory;
+    allocations_left = memory;
+    try {
+      (void)locks.acquire(whose, {.ttl = 300ms, .wait = 3s});
+      left = allocations_left;
+    } catch (const std::exception&) {
+    }
+    allocations_left = -1;
+    return memory - left;
+  };
+  constexpr int plenty = 100'000;
+  wait_with(plenty, 0);
+  const int needed = wait_with(plenty, 1);
+  ASSERT_GT(needed, 20);
+  for (int i = 2; i < 20; ++i) {
+    wait_with(needed - i + 1, i);
+    EXPECT_FALSE(code_of([&] { locks.acquire(name(i), {.ttl = 300ms, .wait = 3s}).release(); })) << i;
+  }
+}
+
 TEST_F(scarce, memory_for_a_set_leaves_no_lease_that_nobody_has) {
   client_options how;
   how.timeout = 500ms;
