@@ -2,7 +2,7 @@
 #include "client/sentinel_report.hpp"
 
 #include "core/quorum_round.hpp"
-#include "engine/named_primary.hpp"
+#include "engine/sentinel_line.hpp"
 #include "net/asked_line.hpp"
 #include "net/clock.hpp"
 
@@ -51,6 +51,27 @@ void judge_view(const std::string& primary, const seen_by_sentinel& one, const s
 
 // ---- all of them ----
 
+// One under two names would be a majority of three, and could name a primary that was replaced long ago.
+void judge_identities(const std::vector<seen_by_sentinel>& all, const std::vector<engine::sentinel_voice>& voices,
+                      findings& out) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto twin = engine::same_sentinel_as(voices, i);
+    if (!twin) continue;
+    out.push_back({severity::error, "E25",
+                   fmt::format("{} and {} are one sentinel, and have one voice", all[*twin].who, all[i].who),
+                   "name each sentinel once in the URI; if they are two, one has the other's configuration file: take "
+                   "the line 'sentinel myid' out of it and restart it"});
+  }
+  std::string unsaid;
+  for (const auto& one : all)
+    if (one.view.failure.empty() && one.view.identity.empty()) unsaid += (unsaid.empty() ? "" : ", ") + one.who;
+  if (unsaid.empty() || all.size() < 2) return;
+  out.push_back(
+      {severity::warning, "E25",
+       fmt::format("these do not say which sentinel they are: {}; one under two names would count twice", unsaid),
+       "let the sentinels' user ask: ACL SETUSER USER +sentinel|myid on each of them"});
+}
+
 // The URI's majority must be one of all sentinels, or the rest can promote somebody whom nobody here hears of.
 void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
   int most = 0;
@@ -85,16 +106,16 @@ void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
 }  // namespace
 
 findings judge_sentinels(const std::string& primary, const std::vector<seen_by_sentinel>& all) {
-  std::vector<std::optional<std::string>> names;
-  names.reserve(all.size());
+  std::vector<engine::sentinel_voice> voices;
+  voices.reserve(all.size());
   for (const auto& one : all) {
-    names.push_back(one.view.host.empty()
-                        ? std::nullopt
-                        : std::optional{net::text_of(net::tcp_address{one.view.host, one.view.port})});
+    voices.push_back({.identity = one.view.identity});
+    if (!one.view.host.empty()) voices.back().names = net::text_of(net::tcp_address{one.view.host, one.view.port});
   }
-  const auto named = engine::named_by_majority(names);
+  const auto named = engine::named_by_majority(voices);
   findings out;
   for (const auto& one : all) judge_view(primary, one, named, out);
+  judge_identities(all, voices, out);
   judge_number(all, out);
   return out;
 }

@@ -17,7 +17,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const sentinel_view well{.host = "10.0.0.1", .port = "6379", .others = 2, .quorum = 2};
+// As itself: each is given an identity of its own.
+constexpr auto another = "another";
+const sentinel_view well{.host = "10.0.0.1", .port = "6379", .others = 2, .quorum = 2, .identity = another};
 
 sentinel_view with(void (*change)(sentinel_view&)) {
   auto out = well;
@@ -25,12 +27,17 @@ sentinel_view with(void (*change)(sentinel_view&)) {
   return out;
 }
 
-std::vector<std::string> said_of(const std::vector<sentinel_view>& views) {
+std::vector<std::string> said_of(const std::vector<sentinel_view>& views,
+                                 finding::severity level = finding::severity::warning) {
   std::vector<seen_by_sentinel> all;
-  for (const auto& one : views) all.push_back({"s" + std::to_string(all.size() + 1) + ":26379", one});
+  for (const auto& one : views) {
+    const auto who = "s" + std::to_string(all.size() + 1);
+    all.push_back({who + ":26379", one});
+    if (one.identity == another) all.back().view.identity = who;
+  }
   std::vector<std::string> said;
   for (const auto& one : judge_sentinels("mymaster", all)) {
-    EXPECT_EQ(one.level, finding::severity::warning) << one.what;
+    EXPECT_EQ(one.level, level) << one.what;
     EXPECT_NE(one.fix, "") << one.what;
     said.push_back(one.what);
   }
@@ -80,6 +87,36 @@ TEST(sentinel_report, says_that_two_cannot_fail_over) {
 TEST(sentinel_report, says_that_a_quorum_of_more_than_all_is_never_reached) {
   const auto strict = with([](auto& v) { v.quorum = 4; });
   EXPECT_THAT(said_of({strict, strict, strict}), ElementsAre(HasSubstr("4 sentinels must take the primary for dead")));
+}
+
+TEST(sentinel_report, finds_one_sentinel_under_two_names_P22) {
+  const auto s1 = with([](auto& v) { v.identity = "s1"; });
+  EXPECT_THAT(said_of({s1, well, s1}, finding::severity::error),
+              ElementsAre("s1:26379 and s3:26379 are one sentinel, and have one voice"));
+  EXPECT_THAT(said_of({s1, s1, s1}, finding::severity::error),
+              ElementsAre(HasSubstr("s1:26379 and s2:26379"), HasSubstr("s1:26379 and s3:26379")));
+}
+
+// What it names is then no majority's, so that nobody names another than most.
+TEST(sentinel_report, gives_one_under_two_names_no_majority_P22) {
+  const auto s1 = with([](auto& v) { v.identity = "s1"; });
+  const auto elsewhere = with([](auto& v) { v.host = "10.0.0.9"; });
+  EXPECT_THAT(said_of({s1, s1, elsewhere}, finding::severity::error), ElementsAre(HasSubstr("are one sentinel")));
+}
+
+TEST(sentinel_report, names_who_does_not_say_which_one_it_is) {
+  const auto unsaid = with([](auto& v) { v.identity = ""; });
+  EXPECT_THAT(
+      said_of({well, unsaid, unsaid}),
+      ElementsAre(
+          "these do not say which sentinel they are: s2:26379, s3:26379; one under two names would count twice"));
+  EXPECT_THAT(said_of({well, well, {.failure = "it does not answer"}}), ElementsAre(HasSubstr("does not answer")));
+  const auto alone = with([](auto& v) {
+    v.identity = "";
+    v.others = 0;
+    v.quorum = 1;
+  });
+  EXPECT_THAT(said_of({alone}), ElementsAre(HasSubstr("1 sentinel cannot outvote"))) << "it is nobody's twin";
 }
 
 TEST(sentinel_report, of_nobody_who_answers_counts_nothing) {

@@ -12,10 +12,9 @@ void sentinel_talk::ask(std::string& out) {
 std::optional<sentinel_answer> sentinel_talk::on_bytes(std::string_view bytes) {
   const auto heard = line_.on_bytes(bytes);
   if (!heard) return std::nullopt;
-  if (heard->reply) return read(*heard->reply);
-  sentinel_answer nonsense;
-  nonsense.failure = heard->nonsense;
-  return nonsense;
+  auto answer = heard->reply ? read(*heard->reply) : sentinel_answer{.failure = heard->nonsense};
+  answer.identity = line_.identity();
+  return answer;
 }
 
 sentinel_answer sentinel_talk::read(const resp::value& reply) const {

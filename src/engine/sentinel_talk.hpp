@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said to one sentinel over one connection: who we are, once, and who the primary is, again and again. Bytes in
-// and out; one question at a time.
+// What is said to one sentinel over one connection: who we are and who it is, once, and who the primary is, again and
+// again. Bytes in and out; one question at a time.
 #pragma once
 
 #include "engine/greeting.hpp"
-#include "engine/repeated_question.hpp"
+#include "engine/sentinel_line.hpp"
 #include "resp/value.hpp"
 
 #include <optional>
@@ -18,13 +18,14 @@ struct sentinel_answer {
   std::string port{};
   std::string failure{};    // Why it names nobody.
   bool is_unknown = false;  // It is well, and does not know the name.
+  std::string identity{};   // Which sentinel it is. Empty: it may not say, or cannot.
 };
 
 class sentinel_talk {
 public:
   using answer_type = sentinel_answer;
   static bool is_well(const sentinel_answer& of) { return of.failure.empty() || of.is_unknown; }
-  static sentinel_answer failed(const connection_failure& why) { return {{}, {}, why.text, false}; }
+  static sentinel_answer failed(const connection_failure& why) { return {.failure = why.text}; }
 
   // `primary`: the name under which the sentinels watch it.
   sentinel_talk(credentials who, std::string primary) : line_{std::move(who)}, primary_{std::move(primary)} {}
@@ -41,7 +42,7 @@ public:
 private:
   sentinel_answer read(const resp::value& reply) const;
 
-  repeated_question line_;
+  sentinel_line line_;
   std::string primary_;
 };
 

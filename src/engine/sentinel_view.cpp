@@ -24,8 +24,9 @@ void sentinel_view_talk::ask(std::string& out) {
 std::optional<sentinel_view> sentinel_view_talk::on_bytes(std::string_view bytes) {
   const auto heard = line_.on_bytes(bytes);
   if (!heard) return std::nullopt;
-  if (heard->reply) return read(*heard->reply);
-  return sentinel_view{.failure = heard->nonsense};
+  auto view = heard->reply ? read(*heard->reply) : sentinel_view{.failure = heard->nonsense};
+  view.identity = line_.identity();
+  return view;
 }
 
 // ["name", "mymaster", "ip", "10.0.0.1", ...], in an order that differs between versions.

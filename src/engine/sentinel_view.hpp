@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/greeting.hpp"
-#include "engine/repeated_question.hpp"
+#include "engine/sentinel_line.hpp"
 #include "resp/value.hpp"
 
 #include <optional>
@@ -21,6 +21,7 @@ struct sentinel_view {
   bool is_down = false;     // It takes the primary for dead.
   int others = 0;           // Sentinels of the same primary.
   int quorum = 0;           // So many must take the primary for dead.
+  std::string identity{};   // Which sentinel it is. Empty: it may not say, or cannot.
 };
 
 class sentinel_view_talk {
@@ -39,7 +40,7 @@ public:
 private:
   sentinel_view read(const resp::value& reply) const;
 
-  repeated_question line_;
+  sentinel_line line_;
   std::string primary_;
 };
 

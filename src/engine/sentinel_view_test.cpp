@@ -19,8 +19,10 @@ protected:
   sentinel_view heard(std::string_view bytes) {
     std::string out;
     talk_.ask(out);
-    EXPECT_EQ(out, "*3\r\n$8\r\nSENTINEL\r\n$6\r\nMASTER\r\n$8\r\nmymaster\r\n");
-    const auto view = talk_.on_bytes(bytes);
+    EXPECT_EQ(out,
+              "*3\r\n$8\r\nSENTINEL\r\n$6\r\nMASTER\r\n$8\r\nmymaster\r\n"
+              "*2\r\n$8\r\nSENTINEL\r\n$4\r\nMYID\r\n");
+    const auto view = talk_.on_bytes(std::string{bytes} + identity_);
     EXPECT_TRUE(view);
     return view.value_or(sentinel_view{});
   }
@@ -30,6 +32,7 @@ protected:
     return heard(bytes);
   }
 
+  std::string identity_ = "$3\r\nabc\r\n";
   sentinel_view_talk talk_{{}, "mymaster"};
 };
 
@@ -41,6 +44,7 @@ TEST_F(a_sentinel_view, has_the_primary_and_who_else_watches_it) {
   EXPECT_EQ(view.others, 4);
   EXPECT_EQ(view.quorum, 3);
   EXPECT_FALSE(view.is_down);
+  EXPECT_EQ(view.identity, "abc");
   EXPECT_TRUE(sentinel_view_talk::is_well(view));
 }
 
@@ -59,6 +63,7 @@ TEST_F(a_sentinel_view, of_another_server_says_why_there_is_none) {
   EXPECT_THAT(heard("-NOPERM this user has no permissions\r\n").failure, HasSubstr("NOPERM"));
   for (const auto* nonsense : {"+OK\r\n", ":1\r\n", "*0\r\n", "*1\r\n$2\r\nip\r\n", "*2\r\n:1\r\n:2\r\n",
                                "*2\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n", "*-1\r\n"}) {
+    talk_.begin();
     const auto view = heard(nonsense);
     EXPECT_THAT(view.failure, HasSubstr("none that a sentinel gives")) << nonsense;
     EXPECT_FALSE(sentinel_view_talk::is_well(view));
@@ -69,7 +74,28 @@ TEST_F(a_sentinel_view, waits_for_the_rest_of_an_answer) {
   std::string out;
   talk_.ask(out);
   EXPECT_FALSE(talk_.on_bytes("*4\r\n$2\r\nip\r\n$8\r\n10.0"));
-  EXPECT_TRUE(talk_.on_bytes(".0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n"));
+  EXPECT_TRUE(talk_.on_bytes(".0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n$3\r\nabc\r\n"));
+}
+
+TEST_F(a_sentinel_view, has_no_identity_that_the_acl_denies) {
+  identity_ = "-NOPERM this user has no permissions to run the 'sentinel|myid' command\r\n";
+  const auto view = heard_of({"ip", "10.0.0.1", "port", "6379", "flags", "master"});
+  EXPECT_TRUE(sentinel_view_talk::is_well(view));
+  EXPECT_EQ(view.host, "10.0.0.1");
+  EXPECT_EQ(view.identity, "");
+}
+
+// An error is told at once, because nothing comes behind one that is for the whole connection. The identity that does
+// come is no answer to the next question.
+TEST_F(a_sentinel_view, behind_an_unknown_name_takes_no_identity_for_an_answer) {
+  EXPECT_TRUE(heard("-ERR No such master with that name\r\n").is_unknown);
+  EXPECT_FALSE(talk_.is_asked());
+  std::string out;
+  talk_.ask(out);
+  const auto view = talk_.on_bytes("*4\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n$4\r\nport\r\n$4\r\n6379\r\n");
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->port, "6379");
+  EXPECT_EQ(view->identity, "abc");
 }
 
 }  // namespace

@@ -27,11 +27,13 @@ std::optional<std::string> named_by(const line& one) {
   return text_of(tcp_address{one.answer()->host, one.answer()->port});
 }
 
-std::string what_it_says(const tcp_address& who, const line& one) {
-  const std::string said = !one.answer()                   ? "no answer"
-                           : one.answer()->failure.empty() ? *named_by(one)
-                                                           : one.answer()->failure;
-  return text_of(who) + ": " + said;
+engine::sentinel_voice voice_of(const line& one) {
+  return {one.answer() ? one.answer()->identity : std::string{}, named_by(one)};
+}
+
+std::string what_it_says(const line& one) {
+  if (!one.answer()) return "no answer";
+  return one.answer()->failure.empty() ? *named_by(one) : one.answer()->failure;
 }
 
 }  // namespace
@@ -116,13 +118,13 @@ bool sentinel_watch::all_are_done() const {
 }
 
 sentinel_watch::found sentinel_watch::what_they_say() {
-  std::vector<std::optional<std::string>> named;
-  for (const auto& one : lines_) named.push_back(named_by(*one));
+  std::vector<engine::sentinel_voice> heard;
+  for (const auto& one : lines_) heard.push_back(voice_of(*one));
   found result;
-  if (const auto primary = engine::named_by_majority(named)) {
+  if (const auto primary = engine::named_by_majority(heard)) {
     time_point asked_at = never;  // The first of those who name it.
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (named[i] != primary) continue;
+      if (heard[i].names != primary) continue;
       result.where = {lines_[i]->answer()->host, lines_[i]->answer()->port};
       asked_at = std::min(asked_at, lines_[i]->asked_at());
     }
@@ -137,12 +139,14 @@ sentinel_watch::found sentinel_watch::what_they_say() {
     if (is_other && !is_first && tell_of_change_) tell_of_change_();
     return result;
   }
-  const auto unknown = std::count_if(lines_.begin(), lines_.end(),
-                                     [](const auto& one) { return one->answer() && one->answer()->is_unknown; });
-  result.is_final = static_cast<std::size_t>(unknown) * 2 > lines_.size();
+  std::size_t unknown = 0;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    result.failure += (result.failure.empty() ? "" : "; ") + what_it_says(whom_.sentinels[i], *lines_[i]);
+    const auto twin = engine::same_sentinel_as(heard, i);
+    if (!twin && lines_[i]->answer() && lines_[i]->answer()->is_unknown) ++unknown;
+    result.failure += (i == 0 ? "" : "; ") + text_of(whom_.sentinels[i]) + ": ";
+    result.failure += twin ? "it is the same sentinel as " + text_of(whom_.sentinels[*twin]) : what_it_says(*lines_[i]);
   }
+  result.is_final = unknown * 2 > lines_.size();
   return result;
 }
 
