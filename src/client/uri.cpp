@@ -139,8 +139,8 @@ void read_cluster(const urls::url_view& url, const std::vector<std::string>& oth
 void read_sentinels(const urls::url_view& url, const std::vector<std::string>& others, server_uri& out) {
   net::sentinel_set set;
   set.uses_tls = out.where.uses_tls;
-  set.sentinels = read_addresses(url, others, "26379", "the sentinels",
-                                 "it is named twice, and would count twice for the majority");
+  set.sentinels =
+      read_addresses(url, others, "26379", "the sentinels", "it is named twice, and has one voice in the majority");
   const std::string all = text_of_all(set.sentinels);
   std::string path{url.path()};
   if (!path.empty()) path.erase(0, 1);

@@ -109,7 +109,7 @@ TEST(parse_uri, takes_a_plus_for_a_plus) {
   EXPECT_EQ(parsed("rediss://db1?cacert=/etc/a+b/ca.pem").where.tls.cacert, "/etc/a+b/ca.pem");
 }
 
-// P22: it would count twice for the majority that names a primary.
+// P22: it has one voice in the majority that names a primary.
 TEST(parse_uri, knows_a_sentinel_in_another_spelling) {
   for (const std::string_view all :
        {"s1,S1", "s1,s1:026379", "[::1],[0::1]", "[::1],[0:0:0:0:0:0:0:1]", "[fe80::A],[fe80::a]"}) {

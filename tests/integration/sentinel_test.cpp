@@ -109,6 +109,22 @@ TEST_F(with_sentinels, a_minority_is_not_P22) {
   EXPECT_THAT(e->detail().server_text, HasSubstr(lab_.nodes("sentinel")[0].address));
 }
 
+// No two texts of the URI are equal here, and two of the three lines lead to one sentinel.
+TEST_F(with_sentinels, one_under_two_names_is_no_majority_P22) {
+  const auto sentinels = lab_.nodes("sentinel");
+  const auto first = sentinels[0].address;
+  const auto again = "localhost" + first.substr(first.find(':'));
+  const auto uri = "redis+sentinel://" + again + "," + first + "," + sentinels[1].address + "/mymaster";
+  EXPECT_TRUE((client{uri, options()}.try_acquire("x", brief))) << "two voices of three";
+  lab_.kill(sentinels[1]);
+  lab_.kill(sentinels[2]);
+  client locks{uri, options(1s)};
+  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_THAT(e->detail().server_text, HasSubstr(first + ": it is the same sentinel as " + again));
+}
+
 // Somebody has demoted it, and those who name it do not know yet (hazards 8.12). Who waits keeps its place.
 TEST_F(with_sentinels, who_waits_goes_on_waiting_when_the_primary_writes_nothing) {
   auto locks = make();
@@ -304,6 +320,34 @@ TEST_F(with_sentinels, the_doctor_judges_each_of_them) {
   lab_.kill(sentinels[2]);
   EXPECT_THAT(said_to(lab_.uri()),
               testing::ElementsAre(HasSubstr("sentinel " + sentinels[2].address + ": Connection refused")));
+}
+
+TEST_F(with_sentinels, the_doctor_finds_one_under_two_names_P22) {
+  const auto sentinels = lab_.nodes("sentinel");
+  const auto first = sentinels[0].address;
+  const auto again = "localhost" + first.substr(first.find(':'));
+  const auto said =
+      client{"redis+sentinel://" + again + "," + first + "," + sentinels[1].address + "/mymaster", options()}
+          .diagnose();
+  EXPECT_EQ(said.worst(), finding::severity::error);
+  EXPECT_THAT(said.findings, testing::Contains(testing::Field(
+                                 &finding::what, HasSubstr(again + " and " + first + " are one sentinel"))));
+}
+
+// It is believed then, as one of before Redis 6.2 is.
+TEST_F(with_sentinels, they_need_not_say_which_they_are) {
+  for (const auto& one : lab_.nodes("sentinel")) {
+    ASSERT_EQ(ask(one, {"ACL", "SETUSER", "watcher", "on", ">secret", "+@all", "-sentinel|myid"}), "OK");
+  }
+  auto how = options();
+  how.sentinel_user = "watcher";
+  how.sentinel_password = "secret";
+  client locks{lab_.uri(), how};
+  EXPECT_TRUE(locks.try_acquire("x", brief));
+  const auto said = locks.diagnose();
+  EXPECT_EQ(said.worst(), finding::severity::warning);
+  EXPECT_THAT(said.findings,
+              testing::Contains(testing::Field(&finding::what, HasSubstr("do not say which sentinel they are"))));
 }
 
 }  // namespace
