@@ -66,9 +66,9 @@ public:
   // Why it was lost, a lease_* code; no error while it is not.
   std::error_code lost_reason() const noexcept;
 
-  // Gives all of it back, in one write (of a quorum one after the other), and waits for the answers, at most
-  // client_options::timeout or until the ttl is over. `released` when each was; else `unknown` when one is; else
-  // `already_lost`. Throws as lease::release does.
+  // Gives all of it back, in one write (on a cluster to all nodes at once; of a quorum one after the other), and waits
+  // for the answers, at most client_options::timeout or until the ttl is over. `released` when each was; else `unknown`
+  // when one is; else `already_lost`. Throws as lease::release does.
   release_outcome release();
 
   // Implementation detail.

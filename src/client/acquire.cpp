@@ -180,6 +180,7 @@ void client_state::fail_behind_others(const planned& what, const local_line::out
   report_end(what.name, result_of(code), started_at, 0);
   error_detail detail;
   detail.subject = "'" + what.name + "'";
+  if (code == errc::quarantined) detail.why = why_nothing_is_granted(*node_for(what.what.keys));
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
   fail(code, std::move(detail));
 }
@@ -265,6 +266,7 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
   if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + may_remain(call.ttl(), {});
   if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far || code == errc::quarantined)
     detail.subject = "'" + name + "'";
+  if (code == errc::quarantined) detail.why = why_nothing_is_granted(*node_for(call.wanted().keys));
   if (code == errc::not_replicated) {
     detail.subject = "'" + name + "'";
     detail.why = fmt::format("{} of {} replicas confirmed it within {} ms", call.replicas(),

@@ -133,8 +133,8 @@ std::optional<script::quarantined> client_state::ask_quarantine() {
   return ask_epoch(script::epoch_start::unknown);
 }
 
-std::optional<std::chrono::milliseconds> client_state::quarantine() {
-  const auto found = known_quarantine();
+std::optional<std::chrono::milliseconds> client_state::quarantine(const script::lock_keys& about) const {
+  const auto found = node_for(about)->commands()->quarantine();
   if (!found) return std::nullopt;
   return std::chrono::ceil<std::chrono::milliseconds>(found->ends_at - boottime_now());
 }

@@ -184,8 +184,8 @@ std::string quarantine_sentence(bool is_promotion, duration began_ago, duration 
                      is_promotion ? "was promoted" : "started", seconds(began_ago), seconds(remaining));
 }
 
-std::string client_state::why_nothing_is_granted() const {
-  const auto found = known_quarantine();
+std::string client_state::why_nothing_is_granted(const node& by) const {
+  const auto found = by.commands()->quarantine();
   if (!found) return "the server restarted or was promoted and may have forgotten locks";
   const time_point now = net::boottime_now();
   return quarantine_sentence(found->is_promotion, now - found->began_at, found->ends_at - now);
@@ -193,7 +193,7 @@ std::string client_state::why_nothing_is_granted() const {
 
 void client_state::fail(errc code, error_detail detail) const {
   detail.endpoint = display_;
-  if (code == errc::quarantined && detail.why.empty()) detail.why = why_nothing_is_granted();
+  if (code == errc::quarantined && detail.why.empty()) detail.why = why_nothing_is_granted(*node_);
   if (detail.subject.empty() && (code == errc::wrong_password || code == errc::no_permission)) {
     detail.subject = "user '" + user_ + "'";
   }
@@ -259,14 +259,6 @@ void client_state::run(engine::call& call, const script::lock_keys& keys) const 
     if (cluster_) call.go_on(at->channel(), at->ear(), net::boottime_now());
     at->run(call);
   } while (call.is_moved());
-}
-
-std::optional<engine::quarantine> client_state::known_quarantine() const {
-  if (!cluster_) return node_->commands()->quarantine();
-  for (const auto& one : cluster_->primaries()) {
-    if (const auto found = one.at->commands()->quarantine()) return found;
-  }
-  return std::nullopt;
 }
 
 // The deadline of a call may come before the connection's own: then the silence has a better name.

@@ -184,8 +184,8 @@ public:
   void declare_nothing_forgotten();
   // Asks the server for how long nothing may be granted.
   std::optional<script::quarantined> ask_quarantine();
-  // As the connection heard it last.
-  std::optional<std::chrono::milliseconds> quarantine();
+  // Of the server that serves these keys, as its connection heard it last.
+  std::optional<std::chrono::milliseconds> quarantine(const script::lock_keys& about) const;
 
   // Asks one thing and waits for the reply, which may be the server's error. Throws when there is none.
   resp::value ask(const script::lock_keys& about, script::command what, engine::question::repeat how) {
@@ -235,9 +235,8 @@ private:
   std::optional<script::quarantined> ask_epoch_of(const std::shared_ptr<node>& one, script::epoch_start start);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
   resp::value reply_of(const engine::question& call, const node& at, time_point began_at) const;
-  std::optional<engine::quarantine> known_quarantine() const;
   errc refined(errc code) const;
-  std::string why_nothing_is_granted() const;
+  std::string why_nothing_is_granted(const node& by) const;
   void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
 
   const unsigned long generation_;

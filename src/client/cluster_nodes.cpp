@@ -7,6 +7,7 @@
 #include "script/slot.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace holdfast {
@@ -90,10 +91,13 @@ void cluster_nodes::close(duration at_most, bool wait) noexcept {
 
 // ---- on the watch's thread ----
 
-// By its id: whoever has another address now is the same node, with the same leases and calls.
-cluster_nodes::member& cluster_nodes::member_of(const engine::cluster_primary& who) {
+// By its id: whoever has another address now is the same node, with the same leases and calls. Null: it is new.
+cluster_nodes::member* cluster_nodes::known(const engine::cluster_primary& who) const {
   const auto found = std::find_if(members_.begin(), members_.end(), [&](const auto& m) { return m->id == who.id; });
-  if (found != members_.end()) return **found;
+  return found == members_.end() ? nullptr : found->get();
+}
+
+cluster_nodes::member& cluster_nodes::made_for(const engine::cluster_primary& who) {
   auto made = std::make_unique<member>();
   made->id = who.id;
   made->where = {who.where.host, who.where.port};
@@ -134,24 +138,57 @@ int tag_in(const Serves& is_served) {
   }
 }
 
+// What is done for each of several, though it fails for one of them.
+class attempts {
+public:
+  template <class What>
+  void one(What&& what) {
+    try {
+      what();
+    } catch (...) {
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  // Throws what failed first, if anything did.
+  void end() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+private:
+  std::exception_ptr first_{};
+};
+
 }  // namespace
 
 void cluster_nodes::take(const engine::slot_map& map) {
-  std::vector<member*> by_index;
-  for (const auto& one : map.primaries) by_index.push_back(&member_of(one));
+  bool has_changed = false;
+  attempts each;
+  const auto name_it = [&](member& who, std::size_t i) {
+    if (map.is_named[i] && name(who, map.primaries[i], map.asked_at)) has_changed = true;
+  };
+  // Named before anything is sent there; and before anybody is made, for which there may be too little of something:
+  // the leases of the others hang on their being named, again and again.
+  for (std::size_t i = 0; i < map.primaries.size(); ++i) {
+    if (auto* const who = known(map.primaries[i])) each.one([&] { name_it(*who, i); });
+  }
+  std::vector<member*> by_index;  // Null: it could not be made. Its slots are nobody's until the next round.
+  for (std::size_t i = 0; i < map.primaries.size(); ++i) {
+    by_index.push_back(known(map.primaries[i]));
+    if (by_index[i]) continue;
+    each.one([&] {
+      by_index[i] = &made_for(map.primaries[i]);
+      name_it(*by_index[i], i);
+    });
+  }
   std::vector<std::size_t> slots(map.primaries.size(), 0);
   for (const auto owner : map.owner) {
     if (owner != engine::slot_map::nobody) ++slots[owner];
-  }
-  bool has_changed = false;
-  // Named before anything is sent there.
-  for (std::size_t i = 0; i < by_index.size(); ++i) {
-    if (map.is_named[i] && name(*by_index[i], map.primaries[i], map.asked_at)) has_changed = true;
   }
   {
     const std::lock_guard held{mutex_};
     for (const auto& one : members_) one->slots = 0;
     for (std::size_t i = 0; i < by_index.size(); ++i) {
+      if (!by_index[i]) continue;
       by_index[i]->slots = slots[i];
       by_index[i]->replicas = map.primaries[i].replicas;
     }
@@ -174,6 +211,7 @@ void cluster_nodes::take(const engine::slot_map& map) {
   }
   if (has_changed) is_move_due_ = true;
   move_on();
+  each.end();  // Whoever waits for somebody to be named hears why there is nobody.
 }
 
 // Calls in every round, because one may have begun at a node that had just lost its slot; leases when a slot has moved,

@@ -85,7 +85,8 @@ private:
 
   cluster_nodes(const net::cluster_seeds& seeds, duration worth, core::clock_drift drift, maker make_node);
   void take(const engine::slot_map& map);
-  member& member_of(const engine::cluster_primary& who);
+  member* known(const engine::cluster_primary& who) const;
+  member& made_for(const engine::cluster_primary& who);
   bool name(member& who, const engine::cluster_primary& as, time_point asked_at);
   void move_on();
 

@@ -6,10 +6,14 @@
 #include "client/uncancelled.hpp"
 #include "core/lease_time.hpp"
 #include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
 
 #include <algorithm>
 #include <deque>
+#include <memory>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -215,25 +219,75 @@ std::optional<time_point> client_state::let_go_all(const records& several) {
   return std::nullopt;
 }
 
+namespace {
+
+// Those of several releases that one node does. `about`: what each is about.
+struct at_one_node {
+  std::shared_ptr<command_connection> node;
+  std::vector<engine::call*> calls{};
+  std::vector<const script::lock_keys*> about{};
+};
+
+at_one_node& part_of(std::vector<at_one_node>& all, const std::shared_ptr<command_connection>& node) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const at_one_node& one) { return one.node == node; });
+  return found == all.end() ? all.emplace_back(at_one_node{node}) : *found;
+}
+
+// What fails of it is not done, and the calls say so. On a thread of its own where there is one to be had.
+template <class Do>
+void do_at_once(const std::vector<at_one_node>& all, const Do& what) {
+  const auto try_it = [&what](const at_one_node& one) noexcept {
+    try {
+      what(one);
+    } catch (...) {
+      // No memory.
+    }
+  };
+  std::vector<std::thread> threads(all.size());
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    try {
+      threads[i] = net::start_quietly([&, i] { try_it(all[i]); });
+    } catch (...) {
+      break;
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!threads[i].joinable()) try_it(all[i]);
+  }
+  for (auto& one : threads) net::let_end(std::move(one), true);
+}
+
+}  // namespace
+
+// Each at its node, at all of them at once: one that does not answer in time takes nothing of the others' time. On the
+// caller's own thread where there is one node.
 release_outcome client_state::release_all(const records& several) {
   const uncancelled until_done;
   if (quorum_) return release_all_of_quorum(several);
   const auto deadline = let_go_all(several);
   std::deque<engine::release> calls;  // They must not move.
-  std::vector<engine::call*> all;
+  std::vector<at_one_node> by_node;
   const time_point give_up = deadline ? give_up_at(*deadline) : time_point{};  // The same for all.
   for (const auto& one : several) {
     if (!deadline) break;
-    const auto& at = node_for(one->keys)->commands();
+    const auto at = node_for(one->keys)->commands();
     calls.emplace_back(at->channel(), one->keys, one->owner, one->grant, *deadline, give_up);
     calls.back().set_slot(slot_of(one->keys));
-    if (cluster_) run(calls.back(), one->keys);
-    all.push_back(&calls.back());
+    auto& its = part_of(by_node, at);
+    its.calls.push_back(&calls.back());
+    its.about.push_back(&one->keys);
   }
-  if (deadline && !cluster_) node_->commands()->run_all(all);
+  do_at_once(by_node, [this](const at_one_node& part) {
+    part.node->run_all(part.calls);
+    for (std::size_t i = 0; i < part.calls.size(); ++i) {
+      if (part.calls[i]->is_moved()) run(*part.calls[i], *part.about[i]);
+    }
+  });
   auto worst = release_outcome::released;
   for (std::size_t i = 0; i < several.size(); ++i) {
-    const auto outcome = deadline ? calls[i].end() : release_outcome::already_lost;
+    const auto outcome = !deadline            ? release_outcome::already_lost
+                         : calls[i].is_over() ? calls[i].end()
+                                              : release_outcome::unknown;
     conclude(*several[i], outcome);
     worst = worse(worst, outcome);
   }

@@ -99,7 +99,7 @@ lock_info inspect(client_state& state, std::string_view text, milliseconds timeo
   const auto seen = read_inspection(state, reply, keys);
   if (!seen.wrong_kind.empty()) state.fail_wrong_kind(keys, seen.wrong_kind);
   auto info = info_of(name.text(), seen);
-  if (const auto found = state.quarantine()) info.quarantine = *found;
+  if (const auto found = state.quarantine(keys)) info.quarantine = *found;
   return info;
 }
 

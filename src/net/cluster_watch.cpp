@@ -98,7 +98,11 @@ cluster_watch::trouble cluster_watch::round() {
 
 // Those whom the last map names; those of the URI, when that is of no help.
 cluster_watch::trouble cluster_watch::ask_all() {
-  const time_point until = boottime_now() + answer_patience;
+  const time_point began_at = boottime_now();
+  const time_point until = began_at + answer_patience;
+  // Whoever goes by what a round says needs the next one in time (engine/named_primary.hpp): who is silent in each of
+  // them must not make them so long that nothing can be granted in between.
+  const time_point next_at = began_at + period_;
   if (!is_map_confirmed_) {
     std::vector<engine::cluster_address> all;
     for (const auto& one : seeds_.nodes) all.push_back(address_of(one));
@@ -110,22 +114,24 @@ cluster_watch::trouble cluster_watch::ask_all() {
   for (;;) {
     ask_whom_they_name();
     const auto all = votes();
-    if (all.size() > heard || all_are_done()) {
+    const time_point now = boottime_now();
+    const bool is_over = all_are_done() || now >= until;
+    if (all.size() > heard || now >= next_at || is_over) {
       heard = all.size();
       auto round = engine::named_by_majority(all, map_);
       // Not the first majority that will do: who is still to answer may have moved a slot a moment ago, or know better
       // which cluster it is.
-      const bool is_whole = round && round->covered() == engine::slot_count;
+      const bool is_whole = round && (round->covered() == engine::slot_count || now >= next_at);
       const bool is_it = round && (!map_.ids.empty() || engine::of_uri(all, round->ids) * 2 > seeds_.nodes.size());
-      if (round && ((is_whole && is_it) || all_are_done() || boottime_now() >= until)) {
+      if (round && ((is_whole && is_it) || is_over)) {
         map_ = engine::merged(map_, std::move(*round));
         is_map_confirmed_ = true;
         forget_strangers();
         return {errc::no_primary, {}, false, false};
       }
     }
-    if (all_are_done() || must_end() || boottime_now() >= until) return why_nobody();
-    wait(until);
+    if (is_over || must_end()) return why_nobody();
+    wait(now < next_at ? next_at : until);
   }
 }
 

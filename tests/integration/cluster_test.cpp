@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <future>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -117,6 +119,48 @@ TEST_F(on_a_cluster, the_loss_of_one_is_the_loss_of_all) {
   EXPECT_EQ(lost.get_future().wait_for(long_enough), std::future_status::ready);
   EXPECT_FALSE(all.valid());
   EXPECT_EQ(all.lost_reason(), errc::lease_gone);
+}
+
+// What each of them came to.
+class released_one_by_one : public observer {
+public:
+  void on_released(const std::string& name, release_outcome outcome, std::chrono::microseconds) override {
+    const std::lock_guard held{mutex_};
+    all_[name] = outcome;
+  }
+  std::map<std::string, release_outcome> all() {
+    const std::lock_guard held{mutex_};
+    return all_;
+  }
+
+private:
+  std::mutex mutex_{};
+  std::map<std::string, release_outcome> all_{};
+};
+
+TEST_F(on_a_cluster, a_node_that_does_not_answer_keeps_no_other_lock_of_a_set_C5) {
+  const auto seen = std::make_shared<released_one_by_one>();
+  auto how = options();
+  how.observe = seen;
+  client locks{lab_.uri(), how};
+  auto names = a_name_on_each();
+  std::sort(names.begin(), names.end());  // The first to be released is the one that cannot be.
+  const std::vector<lab_node> homes{home_of(names[0]), home_of(names[1]), home_of(names[2])};
+  auto all = locks.acquire_all(names, {.ttl = max_ttl});
+  lab_.pause(homes[0]);
+  auto released = std::async(std::launch::async, [&] { return all.release(); });
+  const auto is_free = [&](std::size_t i) {
+    return ask_number(homes[i], {"EXISTS", ("hf:{" + names[i] + "}").c_str()}) == "0";
+  };
+  EXPECT_TRUE(eventually([&] { return is_free(1) && is_free(2); }, max_ttl / 2));
+  EXPECT_EQ(released.wait_for(0s), std::future_status::timeout) << "nobody knows of the first one yet";
+  EXPECT_EQ(released.get(), release_outcome::unknown);
+  EXPECT_TRUE(eventually([&] { return seen->all().size() == names.size(); }));
+  EXPECT_EQ(seen->all(), (std::map<std::string, release_outcome>{{names[0], release_outcome::unknown},
+                                                                 {names[1], release_outcome::released},
+                                                                 {names[2], release_outcome::released}}));
+  lab_.resume(homes[0]);
+  EXPECT_TRUE(eventually([&] { return is_free(0); }, long_enough)) << "and nobody renews it";
 }
 
 // ---- a slot moves ----
@@ -352,6 +396,28 @@ TEST(a_cluster_uri, where_nobody_listens_is_an_error_at_once) {
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::cannot_connect);
   EXPECT_LT(boottime() - began, 5s);
+}
+
+// One has restarted, as it seems, one was promoted, and one has forgotten nothing.
+TEST_F(on_a_cluster, a_quarantine_is_that_of_the_node_of_the_name) {
+  const auto names = a_name_on_each();
+  const auto next = replica_of(primaries()[1]);
+  ask(primaries()[0], {"FLUSHALL"});
+  ASSERT_EQ(ask(next, {"CLUSTER", "FAILOVER"}), "OK");
+  ASSERT_TRUE(eventually([&] { return is_primary(next); }, long_enough));
+  auto how = options();
+  how.max_ttl = long_enough;
+  client locks{lab_.uri(), how};
+  const auto why_not = [&](const std::string& name) {
+    const auto e = error_of([&] { (void)locks.try_acquire(name, brief); });
+    return e ? e->detail().why : "it is granted";
+  };
+  EXPECT_THAT(why_not(names[0]), HasSubstr("the server started"));
+  EXPECT_THAT(why_not(names[1]), HasSubstr("the server was promoted"));
+  EXPECT_GT(locks.inspect(names[0]).quarantine, 0ms);
+  EXPECT_GT(locks.inspect(names[1]).quarantine, locks.inspect(names[0]).quarantine);
+  EXPECT_EQ(locks.inspect(names[2]).quarantine, 0ms);
+  EXPECT_TRUE(locks.try_acquire(names[2], brief));
 }
 
 // One that cannot be told must not keep those behind it in their quarantine.
