@@ -61,7 +61,8 @@ start_descriptors::~start_descriptors() {
     if (fd >= 0) ::close(fd);
 }
 
-child::child(const child_plan& plan, start_descriptors& given) : own_group_{plan.own_group} {
+child::child(const child_plan& plan, start_descriptors& given)
+    : own_group_{plan.own_group}, signal_when_we_die_{plan.signal_when_we_die} {
   terminal_ = std::exchange(given.terminal_, -1);
   start(plan, given);
 }
@@ -94,7 +95,7 @@ void child::start(const child_plan& plan, start_descriptors& given) {
 
 bool child::signal(int number) {
   if (failure_ != 0) return true;
-  if (number == SIGCONT) is_stopped_ = false;
+  if (number == SIGCONT) is_stopped_ = suspended_ = false;
   if (!own_group_ && has_ended()) return true;
   return ::kill(own_group_ ? -pid_ : pid_, number) == 0 || errno != EPERM;
 }

@@ -3,7 +3,8 @@
 //
 // A group and not a process, because `sh -c` does not end its children. What leaves the group (setsid, daemons) is
 // beyond our reach, and docs/errors.md says so. If we are killed, the kernel sends the direct child TERM
-// (PR_SET_PDEATHSIG; it fires when the thread that started it ends, so that belongs in the main thread).
+// (PR_SET_PDEATHSIG; it fires when the thread that started it ends, so that belongs in the main thread), from its first
+// instant on. The rest of its group is then for the watchdog (watchdog.hpp), which is there a little later.
 #pragma once
 
 #include <sys/types.h>
@@ -49,6 +50,7 @@ public:
 
   int failure() const noexcept { return failure_; }
   pid_t pid() const noexcept { return pid_; }
+  int signal_when_we_die() const noexcept { return signal_when_we_die_; }
 
   // To the group, or with own_group off to the process. Harmless when it is gone. False: nobody of it may be signalled,
   // because all of it runs as somebody else (sudo).
@@ -92,6 +94,7 @@ private:
 
   pid_t pid_ = -1;
   bool own_group_ = true;
+  int signal_when_we_die_ = SIGTERM;
   int failure_ = 0;
   std::optional<int> status_{};
   bool is_stopped_ = false;

@@ -57,10 +57,13 @@ only when the lock is given back, the command has ended by itself; the exit stat
   --on-lost warn        say so and let it run; the exit status is the command's own
 A process that leaves the group (setsid, a daemon) cannot be reached, nor can one that becomes another user (sudo):
 put holdfast inside, `sudo holdfast run`. With --foreground the command has no group of its own, and only the command
-itself is ended, none of its children. If holdfast itself is killed with KILL, the
-command gets TERM from the kernel; under another holdfast, KILL. While holdfast itself is stopped (SIGSTOP, a frozen
-cgroup) it can end nothing: the lease runs out, the command goes on, and is ended when holdfast goes on. A stale token
-(HOLDFAST_TOKEN) that is refused where the command writes is what helps then.
+itself is ended, none of its children.
+A second process, "holdfast watch", does the same when holdfast itself cannot. When that was killed (KILL, out of
+memory): TERM at once, KILL after the same time. When it stands still (SIGSTOP, a debugger): before the lease ends, and
+the exit status is 79 when it goes on; not while the command is suspended with it (Ctrl-Z). Not with --on-lost warn.
+It is there when the command has run for 100ms (a tenth of a short ttl). Until then, or if both are killed, holdfast's
+death is TERM for the command itself, none of its children. Under another holdfast it is KILL, and for all of them.
+What no process can help with is for the token: a stale one (HOLDFAST_TOKEN) is refused where the command writes.
 )"},
     help_text{"signals", R"(Signals:
 While waiting, HUP, INT, QUIT, TERM, USR1 and USR2 end the wait; exit status 128+N.

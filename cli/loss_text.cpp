@@ -65,4 +65,14 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
   return what;
 }
 
+fault explain_watchdog(const lease& held, const settings& s, pid_t command) {
+  return {
+      .code = "E12",
+      .text = fmt::format("lost '{}' (token {}): holdfast itself stood still for too long of a {} lease; its watchdog "
+                          "has ended pid {}",
+                          visible(held.name()), held.token().to_string(), to_text(s.ttl), command),
+      .why = "this process was stopped (SIGSTOP, a debugger), or got no time to run",
+      .exit = exit_code::lost};
+}
+
 }  // namespace holdfast::cli

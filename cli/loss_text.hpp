@@ -7,6 +7,8 @@
 
 #include <holdfast/lease.hpp>
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <string>
 #include <system_error>
@@ -23,5 +25,8 @@ struct ending_lease {
 
 // E12 without a consequence: `text` is "lost 'NAME' (token N): HOW". `fix` may be empty.
 fault explain_loss(const lease& held, const ending_lease& how, const settings& s, const std::string& endpoint);
+
+// E12 whole: we stood still, and our watchdog has ended the command.
+fault explain_watchdog(const lease& held, const settings& s, pid_t command);
 
 }  // namespace holdfast::cli

@@ -9,6 +9,7 @@
 #include "message.hpp"
 #include "process_group.hpp"
 #include "standstill.hpp"
+#include "watchdog.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,6 +36,9 @@ constexpr milliseconds front_look_interval{100};
 
 constexpr milliseconds was_suspended{0};
 
+// A command that is shorter pays for no watchdog; of a short lease a tenth.
+constexpr milliseconds longest_without_watchdog{100};
+
 class supervision {
 public:
   supervision(const lease& held, lease_watch& watch, child& command, signal_inbox& inbox, const settings& s,
@@ -46,12 +50,15 @@ public:
         at_{at},
         watch_{watch},
         policy_{s.ttl, s.kill_after, s.when_lost},
+        watchdog_{{command.pid(),
+                   !s.foreground,
+                   s.wait_group,
+                   s.stop_signal,
+                   {policy_.grace(), policy_.margin(), command.signal_when_we_die() == SIGKILL}}},
         began_at_{lease_watch::now()} {}
 
   ending run() {
     while (true) {
-      command_.reap();
-      is_over_ = is_over();
       const auto span = look();
       if (is_over_) break;
       if (command_.take_suspended()) follow();
@@ -61,14 +68,16 @@ public:
       watch_.wake_in(std::min({span, pause, longest_sleep()}));
       wait_for_news();
     }
-    if (policy_.has_stopped()) return {number(exit_code::lost), true, is_told_, untold_, {}};
+    if (has_stopped()) return {number(exit_code::lost), true, is_told_, untold_, {}};
     return {command_.exit_status(), false, is_told_, untold_, leftovers()};
   }
 
 private:
+  bool has_stopped() const { return policy_.has_stopped() || watchdog_.has_acted(); }
+
   bool is_over() const {
     if (!command_.has_ended()) return false;
-    if (policy_.has_stopped() || settings_.wait_group) return !command_.group_lives();
+    if (has_stopped() || settings_.wait_group) return !command_.group_lives();
     return true;
   }
 
@@ -79,16 +88,21 @@ private:
 
   // Does what the lease's state asks for, the command's signals before any words. Returns when to look again.
   milliseconds look() {
+    command_.reap();
+    is_over_ = is_over();
+    if (watchdog_.has_acted()) tell(explain_watchdog(held_, settings_, command_.pid()));
     // In this order: whoever sees that nothing remains has to see why.
+    const auto now = lease_watch::now();
     const auto remaining = held_.remaining();
     const auto reason = held_.lost_reason();
     // A command that has ended by itself, and leaves nobody behind, is not stopped any more.
-    if (!policy_.has_stopped() && is_over_) return milliseconds::max();
-    const auto step = policy_.look(lease_watch::now(), remaining, reason);
+    if (!has_stopped() && is_over_) return milliseconds::max();
+    const auto step = policy_.look(now, remaining, reason);
     if (step.what != loss_policy::act::none) group_look_ = first_group_look;
     switch (step.what) {
-      case loss_policy::act::none: break;
+      case loss_policy::act::none: return std::min(step.look_again_in, tell_watchdog(now, remaining));
       case loss_policy::act::stop: {
+        watchdog_.set_stopping(now + step.look_again_in + policy_.margin());
         const bool is_heard = command_.signal(settings_.stop_signal);
         command_.signal(SIGCONT);  // A suspended command hears nothing else.
         tell_loss(remaining, reason,
@@ -108,6 +122,16 @@ private:
     return step.look_again_in;
   }
 
+  // Says until when the lease stands. Returns when to say it again: so often that one which is renewed is never near
+  // the end that was said last. A machine without a process to spare is asked again then.
+  milliseconds tell_watchdog(milliseconds now, milliseconds remaining) {
+    if (settings_.when_lost == on_lost::warn || has_stopped()) return milliseconds::max();
+    const auto made_at = began_at_ + std::min(longest_without_watchdog, settings_.ttl / 10);
+    if (now < made_at) return made_at - now;
+    watchdog_.watch(now + remaining);
+    return settings_.ttl / 6;
+  }
+
   // It has become somebody else, by sudo, say.
   std::string out_of_reach() const {
     return fmt::format("pid {} cannot be stopped: it runs as another user; put holdfast inside, sudo holdfast run ..",
@@ -120,12 +144,15 @@ private:
   }
 
   void tell_loss(milliseconds remaining, std::error_code reason, const std::string& consequence) {
-    if (is_told_) return;  // The KILL after a TERM was announced with it.
-    is_told_ = true;
     const ending_lease how{remaining, reason, lease_watch::now() - began_at_, at_.renewals->trouble()};
     auto what = explain_loss(held_, how, settings_, at_.locks.endpoint());
     what.text += "; " + consequence;
-    if (!try_say_error(what)) untold_ = what;
+    tell(what);
+  }
+
+  void tell(const fault& loss) {
+    if (std::exchange(is_told_, true)) return;  // The KILL after a TERM was announced with it.
+    if (!try_say_error(loss)) untold_ = loss;
   }
 
   void wait_for_news() {
@@ -142,6 +169,7 @@ private:
       case SIGCONT:
         // First of all the lease: it may have ended while we were suspended.
         look();
+        watchdog_.set_stands(false);
         standstill_.cancel();
         command_.give_terminal();
         command_.signal(SIGCONT);
@@ -174,7 +202,7 @@ private:
   }
 
   // Not while it has to end, and not when nobody could wake us: the terminal would be dead.
-  bool may_stand() const { return !policy_.has_stopped() && can_be_woken(); }
+  bool may_stand() const { return !has_stopped() && can_be_woken(); }
 
   // The command was suspended at its terminal. If we may not follow, it goes on.
   void follow() {
@@ -187,7 +215,7 @@ private:
   // Brings the command to a standstill, if that is asked for, and then us. Returns when to look again.
   milliseconds stand() {
     if (!standstill_.is_asked_for()) return milliseconds::max();
-    if (policy_.has_stopped()) {
+    if (has_stopped()) {
       standstill_.cancel();
       command_.signal(SIGCONT);
       return milliseconds::max();
@@ -212,6 +240,7 @@ private:
     // A Ctrl-Z that the command got in our stead was for all of our group: a script's shell has to stand too, or the
     // shell above it sees nothing of it.
     const bool had_terminal = command_.take_terminal();
+    watchdog_.set_stands(true);  // Until we go on and have looked at the lease.
     ::kill(had_terminal ? 0 : ::getpid(), SIGSTOP);
   }
 
@@ -247,6 +276,7 @@ private:
   const server& at_;
   lease_watch& watch_;
   loss_policy policy_;
+  watchdog watchdog_;
   standstill standstill_{};
   const milliseconds began_at_;
   milliseconds group_look_ = first_group_look;

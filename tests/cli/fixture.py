@@ -276,7 +276,7 @@ class CommandTest(unittest.TestCase):
         running.status = running.wait()
         return running
 
-    def start_child(self, *options, code, lock=None, as_job=False):
+    def start_child(self, *options, code, lock=None, as_job=False, **environment):
         """A run whose command is a Python program that has `ready` to call; returns when it did."""
         program = self.path(f"child{len(self.started)}.py")
         mark = program + ".ready"
@@ -284,7 +284,7 @@ class CommandTest(unittest.TestCase):
             file.write(f"import os, signal, sys, time\ndef ready():\n  open({mark!r} + '~', 'w').write(str(os.getpid()))\n"
                        f"  os.rename({mark!r} + '~', {mark!r})\n{code}")
         running = self.start("run", *options, lock or self.lock, "--", sys.executable, "-S", "-E", program,
-                             as_job=as_job)
+                             as_job=as_job, **environment)
         until(lambda: os.path.exists(mark) or running.process.poll() is not None, "the command is ready")
         self.assertTrue(os.path.exists(mark), running.err)
         running.child = int(content(mark))
