@@ -44,7 +44,8 @@ class LateHolder:
     def work(self, value, go="", ttl="20s"):
         self.environment.update(self.guard.environment)
         code = WORK.format(what=json.dumps([self.guard.commands, str(value), go]))
-        return self.start_child("--ttl", ttl, code=code)
+        # With warn, because the watchdog would end it: of a machine that stands still it stands still, too.
+        return self.start_child("--ttl", ttl, "--on-lost", "warn", code=code)
 
     def work_until_stopped(self, value, go):
         """With a short ttl, since it has to be over; but on a starved machine it is over before the work has begun."""
