@@ -172,8 +172,7 @@ public:
   };
   // What is about such keys, with deadlines and wishes as they are; nothing of it is kept here any more.
   // Without memory it ends the program, and so does adopt(): between two keepers nobody would renew it, nor say so.
-  std::vector<departing> take_away(time_point now,
-                                   const std::function<bool(const script::lock_keys&)>& which) noexcept;
+  std::vector<departing> take_away(time_point now, const std::function<bool(const script::lock_keys&)>& which) noexcept;
   // Goes on with it, and renews as soon as there is a connection. No deadline moves before moving_takes() is over.
   void adopt(time_point now, departing what) noexcept;
 
