@@ -40,7 +40,7 @@ int break_command(const settings& s) {
   if (!seen || !*seen)
     throw usage_error{fmt::format("--token: '{}' is not a token: a number from 1 to {}, as `show` prints it",
                                   visible(*s.token), fencing_token::max_value),
-                      fmt::format("holdfast show {}", shell_quoted(visible(s.name)))};
+                      fmt::format("holdfast show {}", name_argument(s.name))};
   // Recorded under the name that `run` and `hold` give the same person; --why has a place of its own in the record.
   auto who = s;
   who.why.clear();
@@ -48,7 +48,7 @@ int break_command(const settings& s) {
   server at = open_server(who);
   at.locks.break_lock(s.name, *seen, {.why = s.why, .mode = s.now ? break_mode::immediately : break_mode::at_expiry});
   if (s.quiet) return number(exit_code::ok);
-  print(fmt::format("broke '{}': {}\n", visible(s.name), what_follows(at, s)));
+  print_done(fmt::format("broke '{}': {}\n", visible(s.name), what_follows(at, s)));
   return number(exit_code::ok);
 }
 

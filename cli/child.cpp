@@ -134,9 +134,11 @@ bool child::stands() const {
   return !own_group_ || is_group_stopped(pid_);
 }
 
-int child::exit_status() const {
+int child::exit_status() const { return ended_by() != 0 ? 128 + ended_by() : WEXITSTATUS(status_.value_or(0)); }
+
+int child::ended_by() const {
   const int status = status_.value_or(0);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 bool child::group_lives() const {

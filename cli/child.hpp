@@ -73,6 +73,9 @@ public:
   // The command's status as a shell gives it: 0..255, or 128+N. Only after has_ended().
   int exit_status() const;
 
+  // The signal that ended it; 0: it ended by itself, with whatever status. Only after has_ended().
+  int ended_by() const;
+
   // Somebody of its group is still there. Only meaningful after has_ended(): before, it is the command itself.
   bool group_lives() const;
 

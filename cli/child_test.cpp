@@ -49,6 +49,14 @@ TEST(child, ended_by_a_signal_is_128_and_its_number) {
   start_descriptors given{true};
   child command{plan_for({"sh", "-c", "kill -9 $$"}), given};
   EXPECT_EQ(status_of(command), 137);
+  EXPECT_EQ(command.ended_by(), SIGKILL);
+}
+
+TEST(child, that_exits_with_128_and_a_number_was_ended_by_none) {
+  start_descriptors given{true};
+  child command{plan_for({"sh", "-c", "exit 130"}), given};
+  EXPECT_EQ(status_of(command), 130);
+  EXPECT_EQ(command.ended_by(), 0);
 }
 
 TEST(child, gets_exactly_the_environment_it_was_given) {

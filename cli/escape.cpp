@@ -69,4 +69,8 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
+std::string name_argument(std::string_view name) {
+  return (name.starts_with('-') ? "-- " : "") + shell_quoted(visible(name));
+}
+
 }  // namespace holdfast::cli

@@ -15,4 +15,7 @@ std::string visible(std::string_view text);
 // `text` quoted for a POSIX shell where it needs to be, for commands that we print to be copied.
 std::string shell_quoted(std::string_view text);
 
+// A lock's name as the words of a command line: behind `--` where it would be read as an option.
+std::string name_argument(std::string_view name);
+
 }  // namespace holdfast::cli

@@ -39,6 +39,13 @@ TEST(shell_quoted, quotes_only_where_a_shell_would_see_something_else) {
   EXPECT_EQ(shell_quoted("-n"), "'-n'");
 }
 
+// Quoted or not, it would be read as an option.
+TEST(name_argument, puts_a_name_that_begins_with_a_dash_behind_two) {
+  EXPECT_EQ(name_argument("-x"), "-- '-x'");
+  EXPECT_EQ(name_argument("x-"), "x-");
+  EXPECT_EQ(name_argument("a b"), "'a b'");
+}
+
 TEST(nearest, finds_the_word_one_slip_away) {
   EXPECT_EQ(nearest("rum", {"run", "hold"}), "run");
   EXPECT_EQ(nearest("tll", {"ttl", "uri"}), "ttl");

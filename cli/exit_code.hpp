@@ -33,14 +33,14 @@ inline constexpr std::array exit_table{
     exit_row{"0..125", "the command's own status; without a command: 0, it was done"},
     exit_row{"126", "the command was found but could not be run"},
     exit_row{"127", "the command was not found"},
-    exit_row{"128+N", "the command was ended by signal N, or we were while waiting"},
+    exit_row{"128+N", "the command was ended by signal N, or we were: while waiting, holding or starting"},
     exit_row{"64", "the command line is wrong, or asks for a lock that it already runs under"},
-    exit_row{"69", "the server cannot be reached or cannot serve, or we do not know what it did"},
-    exit_row{"70", "a defect of holdfast"},
+    exit_row{"69", "the server cannot be reached or cannot serve, does not run, or we do not know what it did"},
+    exit_row{"70", "a defect of holdfast, a limit of this machine, or output that could not be written"},
     exit_row{"75", "somebody else holds the lock, or did until -w was over (-E changes it)"},
     exit_row{"77", "the server refuses the password or the permission"},
     exit_row{"78", "the server or its configuration is not fit for locks"},
-    exit_row{"79", "the lock was lost while the command ran; the command was stopped, if it had not ended"},
+    exit_row{"79", "the lock was lost; the command was stopped, if it had not ended, or not started"},
 };
 
 }  // namespace holdfast::cli

@@ -88,7 +88,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
               "nothing is to be done; who holds what: holdfast ls"};
     case errc::changed_hands:
       return {fmt::format("{} is not held under that token any more; nothing was broken", p.lock),
-              "it changed hands since you looked", fmt::format("look again: holdfast show {}", p.quoted_lock)};
+              "it changed hands since you looked", fmt::format("look again: holdfast show {}", p.lock_argument)};
     default:
       return {visible(e.what()), "this is a defect of holdfast", "please report it with the command that you typed"};
   }
@@ -100,10 +100,10 @@ sentences aftermath(const pieces& p, intent what) {
     case intent::look: return {"", "nothing was changed: it was only asked", "try again"};
     case intent::break_lock:
       return {"", fmt::format("so nobody knows whether {} was broken", p.lock),
-              fmt::format("look whether it still is held (holdfast show {}), and try again", p.quoted_lock)};
+              fmt::format("look whether it still is held (holdfast show {}), and try again", p.lock_argument)};
     case intent::resize:
       return {"", fmt::format("so nobody knows which size {} has", p.lock),
-              fmt::format("look (holdfast show {}), and try again: to say it twice does no harm", p.quoted_lock)};
+              fmt::format("look (holdfast show {}), and try again: to say it twice does no harm", p.lock_argument)};
     case intent::declare: return {"", "so nobody knows whether it heard it", "again: to say it twice does no harm"};
     case intent::take: break;
   }
@@ -111,7 +111,7 @@ sentences aftermath(const pieces& p, intent what) {
                         ? std::string{"if it took the lock, the lock ends with its ttl"}
                         : fmt::format("if it took the lock, the lock is left taken for {} at most", p.remains);
   return {"", fmt::format("so nobody knows whether {} was taken; {}", p.lock, left),
-          fmt::format("look at who holds it (holdfast show {}), and try again", p.quoted_lock)};
+          fmt::format("look at who holds it (holdfast show {}), and try again", p.lock_argument)};
 }
 
 sentences for_unknown(errc cause, const pieces& p, const fault_context& context) {
@@ -123,7 +123,7 @@ sentences for_unknown(errc cause, const pieces& p, const fault_context& context)
     said.fix = fmt::format("look what answers there: a proxy, or another protocol on that port{}",
                            context.lock.empty() || context.what == intent::look
                                ? ""
-                               : fmt::format("; and who holds it: holdfast show {}", p.quoted_lock));
+                               : fmt::format("; and who holds it: holdfast show {}", p.lock_argument));
   } else {
     said.text = fmt::format("{} got the request{} and its answer never came{}", p.server, about, p.tried);
   }
@@ -144,15 +144,28 @@ std::string way_out_of_denial(const pieces& p) {
   return fmt::format("ACL SETUSER {} +{}; {}", shell_quoted(p.bare_subject), p.words.substr(begin, end - begin), rule);
 }
 
+// Was it the sentinels who refused, and not the primary? Then the words are those of each of them, by its name.
+bool is_of_sentinels(const pieces& p) {
+  constexpr std::string_view scheme = "+sentinel://";
+  const auto at = p.server.find(scheme);
+  if (at == p.server.npos) return false;
+  const auto first = p.server.substr(at + scheme.size());
+  return p.words.starts_with(fmt::format("{}: ", first.substr(0, first.find_first_of(",/"))));
+}
+
 sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {
+  constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD";
   switch (cause) {
     case errc::no_password:
       return {fmt::format("{} wants a password and none was given", p.server), p.words,
-              "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
+              is_of_sentinels(p) ? way_to_sentinels
+                                 : "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
     case errc::wrong_password:
       return {fmt::format("{} does not accept this password{}", p.server,
                           p.subject.empty() ? "" : fmt::format(" for user '{}'", p.bare_subject)),
-              p.words, "check user and password: HOLDFAST_URI, REDISCLI_AUTH or --password-file"};
+              p.words,
+              is_of_sentinels(p) ? way_to_sentinels
+                                 : "check user and password: HOLDFAST_URI, REDISCLI_AUTH or --password-file"};
     case errc::no_permission:
       return {fmt::format("{} does not permit {}{}", p.server, p.subject.empty() ? "that" : p.subject, p.colon_words),
               "", way_out_of_denial(p)};
@@ -170,7 +183,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
           fmt::format("{} is a semaphore of another size{}", p.lock, p.colon_words), p.why,
           fmt::format("the same --limit everywhere; `holdfast show` says which it is; another one for all: holdfast "
                       "resize {} N",
-                      p.quoted_lock)};
+                      p.lock_argument)};
     case errc::wrong_kind:
       if (p.why.starts_with("it is a lock") || p.why.starts_with("it is a sem") || p.why.starts_with("it is a sha"))
         return {fmt::format("{} is used as something else on {}", p.lock, p.server), p.why,
@@ -184,6 +197,9 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
               context.what == intent::break_lock ? "end it with the means of that program"
                                                  : "another name, or another --prefix"};
     case errc::wrong_server:
+      if (is_of_sentinels(p))
+        return {fmt::format("{} is not watched by sentinels there{}", p.server, p.colon_words), p.why,
+                "the sentinels' port, 26379 unless they say another; one Redis without them is redis://HOST:PORT"};
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
               "the port of a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is "
               "redis://"};

@@ -14,7 +14,7 @@ namespace holdfast::cli {
 struct pieces {
   pieces(const error& e, const fault_context& context);
 
-  std::string server, subject, bare_subject, words, why, lock, quoted_lock;
+  std::string server, subject, bare_subject, words, why, lock, lock_argument;
   std::string colon_words{}, tried{}, remains{};
 };
 

@@ -142,7 +142,7 @@ pieces::pieces(const error& e, const fault_context& context)
       words{in_words_of_options(visible(e.detail().server_text))},
       why{in_words_of_options(visible(e.detail().why))},
       lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
-      quoted_lock{shell_quoted(visible(context.lock))} {
+      lock_argument{name_argument(context.lock)} {
   const auto& d = e.detail();
   if (!words.empty()) colon_words = fmt::format(": {}", words);
   if (d.attempts > 1)

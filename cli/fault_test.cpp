@@ -66,6 +66,20 @@ TEST(no_primary, is_told_in_the_words_of_what_there_is) {
   EXPECT_THAT(of("rediss+cluster://10.0.0.1:6379"), Not(HasSubstr("sentinel")));
 }
 
+// They have a password and a port of their own.
+TEST(sentinels_who_refuse, are_told_from_the_primary) {
+  const auto of = [](errc cause, std::string words) {
+    return shown(cause, {.endpoint = "redis+sentinel://s1:26379,s2:26379/main/2", .server_text = std::move(words)});
+  };
+  for (const auto cause : {errc::no_password, errc::wrong_password}) {
+    EXPECT_THAT(of(cause, "s1:26379: WRONGPASS; s2:26379: WRONGPASS"), HasSubstr("HOLDFAST_SENTINEL_PASSWORD"));
+    EXPECT_THAT(of(cause, "WRONGPASS"), Not(HasSubstr("SENTINEL")));
+  }
+  EXPECT_THAT(of(errc::wrong_server, "s1:26379: it is no sentinel; s2:26379: it is no sentinel"),
+              HasSubstr("26379 unless"));
+  EXPECT_THAT(of(errc::wrong_server, "it is of no cluster"), Not(HasSubstr("26379 unless")));
+}
+
 TEST(every_fault, has_a_sentence_a_code_and_a_help_page) {
   for (const auto& row : fault_table()) {
     const auto text =

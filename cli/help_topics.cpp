@@ -27,6 +27,8 @@ Finer than a millisecond is rounded up. Negative, empty and endless ones are ref
 Passwords: REDISCLI_AUTH or --password-file FILE keep them out of `ps`; in a URI they are redis://USER:PASSWORD@HOST.
 A password in --uri is overwritten in our command line and warned about.
 The sentinels' own password: HOLDFAST_SENTINEL_PASSWORD, and HOLDFAST_SENTINEL_USER.
+local: ends with the systemd unit that was the first to need it, and grants nothing for a minute after that (E23). For
+units that come and go: one with Type=oneshot, RemainAfterExit=yes, ExecStart=holdfast local start, before them.
 With no server named, one line on stderr says that the locks are yours on this machine alone; -q leaves it out.
 A --uri or a HOLDFAST_URI that is there and empty names no server and is refused (E17).
 )"},
@@ -36,10 +38,12 @@ A --uri or a HOLDFAST_URI that is there and empty names no server and is refused
   HOLDFAST_HOLDS        the locks that processes above us hold; asking for one that they still hold is refused (E16)
   REDISCLI_AUTH         the server's password
   HOLDFAST_SENTINEL_USER  HOLDFAST_SENTINEL_PASSWORD    the sentinels' own
-  NO_COLOR              no colours on a terminal
+  LOGNAME, else USER    the user in what others see of us (--owner)
+  TMPDIR, XDG_RUNTIME_DIR    where `lab` makes its directory
+  NO_COLOR, TERM=dumb   no colours on a terminal
 Environment of the command, always overwritten:
   HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE  HOLDFAST_TTL_MS
-  HOLDFAST_MODE         exclusive, shared (-s) or permit (-l)
+  HOLDFAST_MODE         exclusive, shared (-s) or permits (-l)
   HOLDFAST_TOKEN        the fencing token: give it to what you write to
   HOLDFAST_HOLDS        server, prefix, naming, name and token of every lock held around the command
 Passwords are taken out of it: REDISCLI_AUTH and HOLDFAST_SENTINEL_PASSWORD are removed;
@@ -51,7 +55,8 @@ The lease ends ttl after the last renewal that the server confirmed. Before that
   TERM (--signal) to the command's whole process group, then
   KILL, after --kill-after but at most a quarter of the ttl, and always before the lease ends; exit status 79.
 When the server says that the lock is gone, taken or broken, TERM at once and KILL after the same time. If it says so
-only when the lock is given back, the command has ended by itself; the exit status is 79 all the same.
+only when the lock is given back, the command has ended by itself; the exit status is 79 all the same. What is lost
+later, in the rest of --at-least, is a warning, and the exit status is the command's.
   --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
@@ -60,7 +65,8 @@ put holdfast inside, `sudo holdfast run`. With --foreground the command has no g
 itself is ended, none of its children.
 A second process, "holdfast watch", does the same when holdfast itself cannot. When that was killed (KILL, out of
 memory): TERM at once, KILL after the same time. When it stands still (SIGSTOP, a debugger): before the lease ends, and
-the exit status is 79 when it goes on; not while the command is suspended with it (Ctrl-Z). Not with --on-lost warn.
+the exit status is 79 when it goes on. A command that is suspended with it (Ctrl-Z) is kept suspended then, and not
+ended. Not with --on-lost warn.
 It is there when the command has run for 100ms (a tenth of a short ttl). Until then, or if both are killed, holdfast's
 death is TERM for the command itself, none of its children. Under another holdfast it is KILL, and for all of them.
 What no process can help with is for the token: a stale one (HOLDFAST_TOKEN) is refused where the command writes.
@@ -74,9 +80,11 @@ gets STOP. It is ignored where nobody could say `fg`: as PID 1, or at the head o
 INT, QUIT, TERM and HUP also wake a command that is stopped.
 The command has a process group of its own and, if we are alone in ours, the terminal's foreground from the start.
 Inside a script, `make` or a pipeline the foreground is the script's, and the command gets it when it first uses the
-terminal, until it ends. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that it
-ends afterwards makes us pass it on. After Ctrl-C or Ctrl-\ we end by that signal ourselves (status 128+N all the same),
-so that shells end their loops; not at the head of a session.
+terminal, until it ends. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that dies
+of it afterwards makes us pass it on; not one that exits with 130 by itself. After Ctrl-C or Ctrl-\ we end by that
+signal ourselves (status 128+N all the same), so that shells end their loops; not at the head of a session.
+When the command has ended, a signal ends the rest of --at-least: the lock is given back, and the exit status is the
+command's; after Ctrl-C or Ctrl-\ it is 128+N.
 --foreground leaves the command in our process group, and then signals go to the command alone.
 As PID 1, holdfast also collects orphans.
 )"},
@@ -88,7 +96,8 @@ constexpr std::array codes{
               "HOLDFAST_URI right? Exit status 69.\n"},
     help_text{"E02",
               "the server wants a password, or another one.\nREDISCLI_AUTH, --password-file FILE, or "
-              "HOLDFAST_URI=redis://USER:PASSWORD@HOST. Exit status 77.\n"},
+              "HOLDFAST_URI=redis://USER:PASSWORD@HOST. Sentinels have their own:\nHOLDFAST_SENTINEL_PASSWORD, and "
+              "HOLDFAST_SENTINEL_USER. Exit status 77.\n"},
     help_text{"E03",
               "the database number does not exist there.\nUse the same /N on every client, normally none: locks in "
               "different databases do not see each other. Exit status 78.\n"},
@@ -102,7 +111,8 @@ constexpr std::array codes{
               "the server is a replica; locks must be taken on the primary.\nName the primary. Exit status 78.\n"},
     help_text{"E07",
               "that is no name for a lock: 1 to 512 bytes of UTF-8 without control characters.\nAnother name, the "
-              "same for all. (--plain takes any bytes, and is another key.) Exit status 64.\n"},
+              "same for all. (--plain takes any bytes that do not begin with --prefix, and is another key.) Exit "
+              "status 64.\n"},
     help_text{
         "E08",
         "an option is out of its range: a ttl is 100ms to --max-ttl (60s), a wait at most a year.\nA plain number "
@@ -149,9 +159,11 @@ constexpr std::array codes{
               "blindly; the message says for how long the lock may be left taken. Exit status 69.\n"},
     help_text{
         "E21",
-        "a defect of holdfast, or this machine is out of memory, descriptors, threads or processes, "
-        "or its answer\ncould not be printed. Please report it, unless the message names a limit to raise, or standard "
-        "output.\nExit status 70.\n"},
+        "a defect of holdfast, or this machine is out of memory, descriptors, threads or processes, or its answer\n"
+        "could not be printed. Please report it, unless the message names a limit to raise, or standard output.\n"
+        "What was done (break, init, resize, lab stop, local start or stop) and could not be printed is a warning that "
+        "has it,\nand 0; a document of that (--json) or the new URI of quorum replace is in the warning, too, and 70.\n"
+        "Exit status 70.\n"},
     help_text{"E22",
               "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
               "`holdfast show NAME` says which it has, and `holdfast resize NAME N` changes it. Exit status 78.\n"},

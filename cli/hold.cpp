@@ -23,6 +23,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace holdfast::cli {
@@ -43,10 +44,13 @@ void tell_loss(const lease& held, const ending_lease& how, const settings& s, co
   try_say_error(what);  // That we end is what tells whoever relies on it, and may not wait for a reader.
 }
 
-// Until the end of input (0), a signal (128+N) or the loss of the lease (79).
+// Until the end of input (0), a signal (128+N) or the loss of the lease (79). The token is printed when its reader has
+// room for it; the lock waits for none.
 int keep(const lease& held, lease_watch& watch, signal_inbox& inbox, const settings& s, const server& at) {
   watch.watch(held);
   input_end input;
+  const auto token = held.token().to_string() + "\n";
+  std::string_view unprinted = token;
   const auto began_at = lease_watch::now();
   // There is nothing to stop but ourselves: no grace, and the margin for our reader to notice.
   loss_policy policy{s.ttl, std::nullopt, on_lost::kill};
@@ -62,10 +66,12 @@ int keep(const lease& held, lease_watch& watch, signal_inbox& inbox, const setti
     watch.wake_in(step.look_again_in);
     const bool listens = input.is_reading() || !is_input_for_others();
     const int input_news = input.is_reading() ? input.descriptor() : STDIN_FILENO;
-    std::array<pollfd, 4> news{pollfd{inbox.descriptor(), POLLIN, 0}, pollfd{watch.timer(), POLLIN, 0},
-                               pollfd{watch.lost(), POLLIN, 0}, pollfd{listens ? input_news : -1, POLLIN, 0}};
+    std::array<pollfd, 5> news{pollfd{inbox.descriptor(), POLLIN, 0}, pollfd{watch.timer(), POLLIN, 0},
+                               pollfd{watch.lost(), POLLIN, 0}, pollfd{listens ? input_news : -1, POLLIN, 0},
+                               pollfd{unprinted.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0}};
     ::poll(news.data(), news.size(), listens ? -1 : front_look_interval_ms);
     watch.drain();
+    if (news[4].revents != 0) try_print(unprinted);
     while (const auto signal = inbox.take()) {
       if (asks_to_end(signal->number)) return 128 + signal->number;
       if (signal->number == SIGTSTP) suspend_ourselves();
@@ -78,7 +84,7 @@ int keep(const lease& held, lease_watch& watch, signal_inbox& inbox, const setti
   }
 }
 
-// Whoever has printed the token works on with a lock that is gone.
+// Whoever has read the token works on with a lock that is gone.
 void warn_of_short_hold(std::chrono::milliseconds held_for, int exit, const settings& s) {
   constexpr std::chrono::milliseconds shortest{100};
   if (exit != number(exit_code::ok) || held_for >= shortest || s.quiet) return;
@@ -98,16 +104,18 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   if (!held) return exit;
   const auto began_at = lease_watch::now();
   try {
-    print(held->token().to_string() + "\n");
     exit = keep(*held, watch, inbox, s, at);
   } catch (...) {  // In the background there may be no time left for it.
     if (held->valid()) held->release();
     throw;
   }
-  warn_of_short_hold(lease_watch::now() - began_at, exit, s);
+  const auto held_for = lease_watch::now() - began_at;
   if (exit == number(exit_code::lost)) return exit;
   error_detail why;
-  switch (held->release(why)) {
+  const auto released = held->release(why);
+  inbox.let_next_end();  // The lock is not ours any more, so what follows may wait for its reader.
+  warn_of_short_hold(held_for, exit, s);
+  switch (released) {
     case release_outcome::released: return exit;
     case release_outcome::already_lost:
       say_error(
@@ -123,8 +131,7 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
 
 int hold_command(const settings& s) {
   auto options = options_of(s);  // Where signals still end us: its password may never come.
-  signal_inbox inbox;
-  return inbox.end(hold_lock(s, std::move(options), inbox));
+  return with_signals([&](signal_inbox& inbox) { return hold_lock(s, std::move(options), inbox); });
 }
 
 }  // namespace holdfast::cli

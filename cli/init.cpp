@@ -15,7 +15,8 @@ int init_command(const settings& s) {
   server at = open_server(s);
   at.locks.declare_nothing_forgotten();
   if (!s.quiet)
-    print(fmt::format("{} is told that it has forgotten no lock: it grants at once\n", visible(at.locks.endpoint())));
+    print_done(
+        fmt::format("{} is told that it has forgotten no lock: it grants at once\n", visible(at.locks.endpoint())));
   return number(exit_code::ok);
 }
 

@@ -17,6 +17,8 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
+#include <stop_token>
 #include <utility>
 
 namespace holdfast::cli {
@@ -48,20 +50,34 @@ int count_of(const settings& s) {
   return count;
 }
 
-// Nobody could end a lab that nobody was told of.
-void print_or_end(const lab& started, const settings& s) {
+void end_untold(const lab& started) {
+  try {
+    stop_lab(started.directory);
+  } catch (const error& e) {
+    try_say(fmt::format("{}: {}", visible(started.directory), visible(e.what())));
+  }
+}
+
+// Nobody could end a lab that nobody was told of; a signal that comes while nobody reads ends it, too.
+void print_or_end(const lab& started, const settings& s, const wait_canceller& canceller, const signal_inbox& inbox) {
+  const std::stop_callback leave{canceller.token(), [&] {
+                                   end_untold(started);
+                                   std::_Exit(inbox.end(128 + canceller.came()));
+                                 }};
   try {
     print(s.json ? json_of(started, true) : started.uri + "\n");
   } catch (...) {
-    stop_lab(started.directory);
+    end_untold(started);
     throw;
   }
 }
 
-void start_and_say(lab_kind kind, const settings& s, const lab_options& options) {
+void start_and_say(lab_kind kind, const settings& s, const lab_options& options, const wait_canceller& canceller,
+                   const signal_inbox& inbox) {
   try {
     const auto started = start_lab(kind, options);
-    print_or_end(started, s);
+    print_or_end(started, s, canceller, inbox);
+    inbox.let_end();
     if (s.quiet) return;
     say(fmt::format("lab {}: {} on 127.0.0.1; end it with: holdfast lab stop {}", s.words[0],
                     number_of_servers(started.nodes.size()), shell_quoted(visible(started.directory))));
@@ -77,16 +93,17 @@ int start_command(const settings& s) {
   const auto kind = kind_of(s.words[0]);
   lab_options options{.count = count_of(s), .directory = s.directory, .persistent = s.persistent};
   if (s.ready_within) options.ready_within = *s.ready_within;
-  signal_inbox inbox;
-  wait_canceller canceller{inbox, std::chrono::hours{1}, [] {}};
-  options.cancel = canceller.token();
-  try {
-    start_and_say(kind, s, options);
-    return number(exit_code::ok);
-  } catch (const error& e) {
-    if (e.code() != errc::cancelled) throw;
-    return inbox.end(128 + canceller.finish());
-  }
+  return with_signals([&](signal_inbox& inbox) {
+    wait_canceller canceller{inbox, std::chrono::hours{1}, [] {}};
+    options.cancel = canceller.token();
+    try {
+      start_and_say(kind, s, options, canceller, inbox);
+      return number(exit_code::ok);
+    } catch (const error& e) {
+      if (e.code() != errc::cancelled) throw;
+      return 128 + canceller.finish();
+    }
+  });
 }
 
 int stop_command(const settings& s) {
@@ -94,12 +111,12 @@ int stop_command(const settings& s) {
   if (s.words[1].empty())
     throw usage_error{"lab stop: the directory is empty; was a variable not set?", "holdfast lab stop DIR"};
   const auto ended = stop_lab(s.words[1]);
-  if (s.json)
-    print(json_of(ended, false));
-  else if (!s.quiet)
-    print(ended.uri.empty()
-              ? fmt::format("no lab in {}\n", visible(ended.directory))
-              : fmt::format("ended {} of {}\n", number_of_servers(ended.nodes.size()), visible(ended.directory)));
+  // A script goes on with the document.
+  if (s.json) return number(print_done(json_of(ended, false)) ? exit_code::ok : exit_code::defect);
+  if (!s.quiet)
+    print_done(ended.uri.empty()
+                   ? fmt::format("no lab in {}\n", visible(ended.directory))
+                   : fmt::format("ended {} of {}\n", number_of_servers(ended.nodes.size()), visible(ended.directory)));
   return number(exit_code::ok);
 }
 

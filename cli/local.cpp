@@ -53,11 +53,14 @@ int local_command(const settings& s) {
     status = query_local(directory);
   else
     throw usage_error{fmt::format("local has no '{}'", visible(what)), "start, stop or status"};
-  if (s.json)
-    print(json_of(status));
-  else if (!s.quiet)
-    print(shown(status, was_running));
-  return number(what == "status" && !status.running ? exit_code::unavailable : exit_code::ok);
+  if (what == "status") {
+    if (s.json || !s.quiet) print(s.json ? json_of(status) : shown(status, was_running));
+    return number(status.running ? exit_code::ok : exit_code::unavailable);
+  }
+  // A script goes on with the document.
+  if (s.json) return number(print_done(json_of(status)) ? exit_code::ok : exit_code::defect);
+  if (!s.quiet) print_done(shown(status, was_running));
+  return number(exit_code::ok);
 }
 
 }  // namespace holdfast::cli

@@ -54,7 +54,7 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
     cause = "somebody else holds it now";
   } else if (how.reason == errc::lease_broken) {
     cause = "somebody broke it on purpose";
-    what.fix = fmt::format("who and why: holdfast show {}", shell_quoted(visible(held.name())));
+    what.fix = fmt::format("who and why: holdfast show {}", name_argument(held.name()));
   } else {
     cause = "the server has no such lease any more";
     what.why = endpoint.find("+quorum://") != endpoint.npos
@@ -65,12 +65,13 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
   return what;
 }
 
-fault explain_watchdog(const lease& held, const settings& s, pid_t command) {
+fault explain_watchdog(const lease& held, const settings& s, const child& command) {
   return {
       .code = "E12",
       .text = fmt::format("lost '{}' (token {}): holdfast itself stood still for too long of a {} lease; its watchdog "
-                          "has ended pid {}",
-                          visible(held.name()), held.token().to_string(), to_text(s.ttl), command),
+                          "{} pid {}",
+                          visible(held.name()), held.token().to_string(), to_text(s.ttl),
+                          command.has_ended() ? "has ended" : "is ending", command.pid()),
       .why = "this process was stopped (SIGSTOP, a debugger), or got no time to run",
       .exit = exit_code::lost};
 }

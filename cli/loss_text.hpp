@@ -2,12 +2,11 @@
 // Why a lease ended, in words: what `run` and `hold` say when they lose it.
 #pragma once
 
+#include "child.hpp"
 #include "message.hpp"
 #include "options.hpp"
 
 #include <holdfast/lease.hpp>
-
-#include <sys/types.h>
 
 #include <chrono>
 #include <string>
@@ -26,7 +25,7 @@ struct ending_lease {
 // E12 without a consequence: `text` is "lost 'NAME' (token N): HOW". `fix` may be empty.
 fault explain_loss(const lease& held, const ending_lease& how, const settings& s, const std::string& endpoint);
 
-// E12 whole: we stood still, and our watchdog has ended the command.
-fault explain_watchdog(const lease& held, const settings& s, pid_t command);
+// E12 whole: we stood still, and our watchdog has ended the command, or has begun to.
+fault explain_watchdog(const lease& held, const settings& s, const child& command);
 
 }  // namespace holdfast::cli

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <system_error>
 
@@ -31,18 +32,53 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
+// Who only reads what we say and goes away must not end us: what it is about may be under way. Elsewhere SIGPIPE is
+// left as it is, for `holdfast ls | head`.
+class without_sigpipe {
+public:
+  without_sigpipe() {
+    sigemptyset(&it_);
+    sigaddset(&it_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &it_, &before_);
+  }
+  ~without_sigpipe() {
+    if (::sigismember(&before_, SIGPIPE) == 1) return;
+    constexpr timespec at_once{};
+    while (::sigtimedwait(&it_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  without_sigpipe(const without_sigpipe&) = delete;
+  without_sigpipe& operator=(const without_sigpipe&) = delete;
+
+private:
+  sigset_t it_{};
+  sigset_t before_{};
+};
+
+// As much as is taken at once; -1: none, and errno says why.
+ssize_t write_some(int fd, std::string_view text) {
+  pollfd ready{fd, POLLOUT, 0};
+  if (::poll(&ready, 1, 0) != 1) {
+    errno = EAGAIN;
+    return -1;
+  }
+  // A pipe that is ready takes so much at once.
+  return ::write(fd, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+}
+
 void write_to_stderr(std::string_view text) {
+  const without_sigpipe on_our_way;
   try {
     write_all(STDERR_FILENO, text);
   } catch (const std::system_error&) {  // Nobody is left who could be told.
   }
 }
 
+// What is not taken is left out rather than waited for.
 bool try_write_to_stderr(std::string_view text) {
-  pollfd ready{STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return false;
-  // A pipe that is ready takes so much at once. What else is left out rather than waited for.
-  return ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF)) > 0;
+  const without_sigpipe on_our_way;
+  return write_some(STDERR_FILENO, text) > 0;
 }
 
 bool coloured() {
@@ -85,6 +121,25 @@ void print(std::string_view text) {
     write_all(STDOUT_FILENO, text);
   } catch (const std::system_error& e) {
     throw cannot_print{e};
+  }
+}
+
+void try_print(std::string_view& text) {
+  const auto n = write_some(STDOUT_FILENO, text);
+  if (n >= 0) return text.remove_prefix(static_cast<std::size_t>(n));
+  if (errno == EAGAIN || errno == EINTR) return;
+  throw cannot_print{std::system_error{errno, std::generic_category(), "cannot write"}};
+}
+
+bool print_done(std::string_view text) {
+  const without_sigpipe on_our_way;
+  try {
+    print(text);
+    return true;
+  } catch (const cannot_print& e) {
+    text.remove_suffix(text.ends_with('\n') ? 1 : 0);
+    say_warning({.text = fmt::format("{}; it was done all the same: {}", e.what(), text)});
+    return false;
   }
 }
 

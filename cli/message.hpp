@@ -77,9 +77,17 @@ bool try_say(std::string_view text);
 
 // Writes to stdout, all of it. Throws cannot_print when that fails.
 void print(std::string_view text);
+
 struct cannot_print : std::system_error {
   explicit cannot_print(const std::system_error& why) : std::system_error{why} {}
 };
+
+// As print, but what would wait for the reader is left in `text`.
+void try_print(std::string_view& text);
+
+// As print, of what has been done and must not look as if it had not: where stdout does not take it, stderr has it, and
+// the answer is false.
+bool print_done(std::string_view text);
 
 bool stderr_is_terminal();
 

@@ -171,9 +171,9 @@ void check_run(const settings& s) {
   if (s.shell_command && !s.words.empty())
     throw usage_error{"both -c and a command were given", "put all of it into the string of -c, or leave -c out"};
   if (!s.shell_command && s.words.empty())
-    throw usage_error{"run needs a command",
-                      fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}",
-                                  shell_quoted(visible(s.name)))};
+    throw usage_error{
+        "run needs a command",
+        fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}", name_argument(s.name))};
   if (s.foreground && s.wait_group)
     throw usage_error{"--foreground and --wait-group exclude each other: the command would have no group of its own",
                       "leave one of them out"};
@@ -207,7 +207,7 @@ void check_words(command which, const settings& s) {
                                  : fmt::format("holdfast help {}", word_of(which))};
   if (which == command::break_lock && !s.token)
     throw usage_error{"break needs --token, so that it ends the hold that you saw and no newer one",
-                      fmt::format("holdfast show {}", shell_quoted(visible(s.name)))};
+                      fmt::format("holdfast show {}", name_argument(s.name))};
 }
 
 }  // namespace

@@ -64,16 +64,18 @@ int replace_command(const settings& s) {
   const auto from = named_server(s);
   if (!from) throw usage_error{"quorum replace needs the old list of servers", example};
   auto options = options_of(s);  // Where signals still end us: its password may never come.
-  signal_inbox inbox;
-  const auto done = replace_unless_interrupted(*from, std::move(options), s, inbox);
-  inbox.let_end();
-  print(s.json ? json_of(done) : done.uri + "\n");
-  if (!s.quiet) {
-    for (const auto& one : done.away)
-      say(fmt::format("{} was left out; clients open it when it is back", visible(one)));
-    say("now give that URI, with its generation, to all clients; those with the old one are refused");
-  }
-  return number(exit_code::ok);
+  return with_signals([&](signal_inbox& inbox) {
+    const auto done = replace_unless_interrupted(*from, std::move(options), s, inbox);
+    inbox.let_end();
+    const bool is_printed = print_done(s.json ? json_of(done) : done.uri + "\n");
+    if (!s.quiet) {
+      for (const auto& one : done.away)
+        say(fmt::format("{} was left out; the same command opens it when it is back", visible(one)));
+      say("now give that URI, with its generation, to all clients; those with the old one are refused");
+    }
+    // A script goes on with what was printed.
+    return number(is_printed ? exit_code::ok : exit_code::defect);
+  });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "loss_text.hpp"
 #include "message.hpp"
 #include "not_started.hpp"
+#include "self_wait.hpp"
 #include "server.hpp"
 #include "signals.hpp"
 #include "subcommands.hpp"
@@ -22,7 +23,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-
+#include <optional>
+#include <system_error>
 #include <utility>
 
 namespace holdfast::cli {
@@ -36,7 +38,7 @@ std::vector<std::string> words_of(const settings& s) {
 }
 
 std::string_view mode_of(const settings& s) {
-  if (s.mode == taking_mode::permit) return "permit";
+  if (s.mode == taking_mode::permit) return "permits";
   return s.mode == taking_mode::reading ? "shared" : "exclusive";
 }
 
@@ -59,15 +61,26 @@ fault lost_meanwhile(const lease& held, std::error_code reason, const settings& 
 
 // The lock is not ours any more, so this may wait for its reader; until one of the signals that end us.
 void say_belated(const ending& end, signal_inbox& inbox) {
-  while (inbox.take()) {  // Meant for the command, which has ended.
-  }
-  inbox.let_end();
+  inbox.let_next_end();
   if (end.untold) say_error(*end.untold);
   if (end.leftovers) say_warning(*end.leftovers);
 }
 
+// What came of --at-least when the command had ended.
+struct keeping {
+  bool was_ours = false;  // The server had it as ours then, so that a loss is a later one.
+  int interrupt = 0;      // A Ctrl-C or Ctrl-\ that ended it.
+};
+
+// Of a lock that was ours when the command ended.
+void warn_of_short_keeping(fault loss, const settings& s) {
+  loss.text += ", before that; it was not kept for all of --at-least";
+  if (!s.quiet) say_warning(loss);
+}
+
 // Gives the lock back, and then says what there is to say. `end` is how the command ended; the result is our status.
-int release(lease& held, const settings& s, const server& at, const ending& end, signal_inbox& inbox) {
+int release(lease& held, const settings& s, const server& at, const ending& end, signal_inbox& inbox,
+            const keeping& kept = {}) {
   const bool was_valid = held.valid();
   const auto reason = held.lost_reason();
   const auto name = visible(held.name());
@@ -86,6 +99,10 @@ int release(lease& held, const settings& s, const server& at, const ending& end,
     case release_outcome::already_lost: break;
   }
   if (end.is_told) return end.exit;
+  if (kept.was_ours) {
+    warn_of_short_keeping(loss, s);
+    return end.exit;
+  }
   // By our clock it still stood and by the server it did not, or the server's word came as the command ended.
   const bool is_by_deadline = reason == errc::lease_expired || reason == errc::lease_held_too_long;
   if (was_valid || (reason && !is_by_deadline)) {
@@ -124,11 +141,31 @@ struct makings {
   start_descriptors& descriptors;
 };
 
+// Of a quorum of which one says nothing, another's that holds a minority may be shown in our place.
+bool may_be_ours(const lock_info& seen, fencing_token token) {
+  return std::any_of(seen.nodes.begin(), seen.nodes.end(),
+                     [&](const auto& one) { return !one.trouble.empty() || one.token == token; });
+}
+
+// What the server says of it now; nullopt: nothing. A renewal that is yet to come would not say whether the lock went
+// while the command ran, and with --no-renew none may be asked for.
+std::optional<bool> is_ours(server& at, const lease& held, const settings& s) {
+  std::error_code ec;
+  const auto seen = at.locks.inspect(s.name, courtesy, ec);
+  if (!seen) return std::nullopt;
+  if (!seen->held) return false;  // Of a quorum: not even with all that say nothing.
+  if (is_held_under(*seen, held.token())) return true;
+  return may_be_ours(*seen, held.token()) ? std::nullopt : std::optional{false};
+}
+
 // The command has ended: keeps the lock for the rest of --at-least. A signal or the loss of the lease ends that.
-void keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_at, const settings& s,
-                   signal_inbox& inbox) {
+keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_at, const settings& s, server& at,
+                      signal_inbox& inbox) {
   const auto left = [&] { return taken_at + s.at_least.value_or(milliseconds{0}) - lease_watch::now(); };
-  if (left() <= milliseconds{0}) return;
+  if (left() <= milliseconds{0} || !held.valid()) return {};
+  const auto seen = is_ours(at, held, s);
+  if (seen == false) return {};  // The release finds it, too, and says so.
+  const bool was_ours = seen.has_value();
   if (s.verbose || (stderr_is_terminal() && !s.quiet))
     try_say(fmt::format("the command has ended; '{}' is kept for {} more (--at-least)", visible(held.name()),
                         to_text(left())));
@@ -139,14 +176,15 @@ void keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_at,
     ::poll(news.data(), news.size(), -1);
     watch.drain();
     while (const auto signal = inbox.take()) {
-      if (asks_to_end(signal->number)) return;
+      if (asks_to_end(signal->number)) return {was_ours, signal->is_interrupt() ? signal->number : 0};
       if (signal->number == SIGTSTP) suspend_ourselves();
     }
   }
+  return {was_ours, 0};
 }
 
 // From the grant to the release.
-int run_with(lease& held, const makings& made, const settings& s, const server& at, signal_inbox& inbox) {
+int run_with(lease& held, const makings& made, const settings& s, server& at, signal_inbox& inbox) {
   const auto taken_at = lease_watch::now();
   made.watch.watch(held);
   if (!held.valid()) return release(held, s, at, lost_before_start(held, s, at), inbox);
@@ -157,10 +195,11 @@ int run_with(lease& held, const makings& made, const settings& s, const server& 
 
   const auto end = supervise(held, made.watch, command, inbox, s, at);
   const bool has_terminal = command.take_terminal();
-  if (command.had_terminal()) inbox.missed(end.exit - 128, has_terminal);
+  if (command.had_terminal()) inbox.missed(command.ended_by(), has_terminal);
   if (!end.was_stopped) {
-    keep_at_least(held, made.watch, taken_at, s, inbox);
-    return release(held, s, at, end, inbox);
+    const auto kept = keep_at_least(held, made.watch, taken_at, s, at, inbox);
+    const int exit = release(held, s, at, end, inbox, kept);
+    return kept.interrupt != 0 && exit == end.exit ? 128 + kept.interrupt : exit;
   }
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
   if (held.valid()) held.release();
@@ -194,8 +233,7 @@ int run_under_lock(const settings& s, client_options options, signal_inbox& inbo
 
 int run_command(const settings& s) {
   auto options = options_of(s);  // Where signals still end us: its password may never come.
-  signal_inbox inbox;
-  return inbox.end(run_under_lock(s, std::move(options), inbox));
+  return with_signals([&](signal_inbox& inbox) { return run_under_lock(s, std::move(options), inbox); });
 }
 
 }  // namespace holdfast::cli

@@ -21,17 +21,21 @@ namespace {
 // It may be had though a process above us has it too.
 bool is_for_several(const settings& s) { return s.mode == taking_mode::reading || s.mode == taking_mode::permit; }
 
-bool has_holder(const lock_info& seen, std::optional<fencing_token> token) {
-  constexpr std::size_t listed = 100;  // What inspect() lists. Of more nobody can tell who is no holder.
-  return !token || seen.token == *token || seen.holders.size() >= listed ||
-         std::any_of(seen.holders.begin(), seen.holders.end(), [&](const auto& one) { return one.token == *token; });
-}
-
+// Without a token, any holder is.
 bool has_holder(const lock_info& seen, const std::vector<std::optional<fencing_token>>& tokens) {
-  return seen.held && std::any_of(tokens.begin(), tokens.end(), [&](auto one) { return has_holder(seen, one); });
+  return seen.held &&
+         std::any_of(tokens.begin(), tokens.end(), [&](auto one) { return !one || is_held_under(seen, *one); });
 }
 
 }  // namespace
+
+bool is_held_under(const lock_info& seen, fencing_token token) {
+  constexpr std::size_t listed = 100;  // What inspect() lists. Of more nobody can tell who is no holder.
+  const bool is_one =
+      seen.token == token || seen.holders.size() >= listed ||
+      std::any_of(seen.holders.begin(), seen.holders.end(), [&](const auto& one) { return one.token == token; });
+  return seen.held && is_one;
+}
 
 bool is_held_above(const server& at, const settings& s, const lock_info& seen) {
   return has_holder(seen, tokens_above(entry_of(at, s)));

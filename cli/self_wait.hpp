@@ -8,8 +8,12 @@
 #include "signals.hpp"
 
 #include <holdfast/info.hpp>
+#include <holdfast/names.hpp>
 
 namespace holdfast::cli {
+
+// Whether the lease of that token is among those that the server listed as held.
+bool is_held_under(const lock_info& seen, fencing_token token);
 
 // Whether a process above us holds it still. `seen` is what the server says of it now.
 bool is_held_above(const server& at, const settings& s, const lock_info& seen);

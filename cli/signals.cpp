@@ -25,8 +25,6 @@ bool is_ignored(int number) {
   return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-bool is_interrupt(int number) { return number == SIGINT || number == SIGQUIT; }
-
 }  // namespace
 
 signal_inbox::signal_inbox() {
@@ -53,7 +51,7 @@ std::optional<received_signal> signal_inbox::take() {
   signalfd_siginfo info{};
   if (::read(descriptor_, &info, sizeof info) != sizeof info) return std::nullopt;
   const received_signal got{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
-  if (got.from_terminal && is_interrupt(got.number)) interrupt_ = got.number;
+  if (got.is_interrupt()) interrupt_ = got.number;
   return got;
 }
 
@@ -64,8 +62,14 @@ void signal_inbox::let_end() const {
   ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }
 
+void signal_inbox::let_next_end() {
+  while (take()) {
+  }
+  let_end();
+}
+
 void signal_inbox::missed(int number, bool by_our_group) {
-  if (!is_interrupt(number)) return;
+  if (number != SIGINT && number != SIGQUIT) return;
   interrupt_ = number;
   is_missed_ = by_our_group;
 }
@@ -96,7 +100,17 @@ bool asks_to_end(int signal_number) {
 }
 
 void suspend_ourselves() {
-  if (can_be_woken()) ::kill(::getpid(), SIGSTOP);
+  if (can_be_woken()) stop_unless_woken(::getpid());
+}
+
+// A CONT that waits came behind the TSTP, which would have dropped it as well.
+void stop_unless_woken(pid_t whom) {
+  sigset_t waiting;
+  sigemptyset(&waiting);
+  ::sigpending(&waiting);
+  for (const int number : {SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM})
+    if (::sigismember(&waiting, number) == 1) return;
+  ::kill(whom, SIGSTOP);
 }
 
 wait_canceller::wait_canceller(signal_inbox& inbox, std::chrono::milliseconds patience, std::function<void()> notice)

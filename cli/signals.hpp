@@ -3,6 +3,8 @@
 // read from a descriptor: by a watching thread while the main thread waits for the lock, by the main loop afterwards.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +18,9 @@ namespace holdfast::cli {
 struct received_signal {
   int number = 0;
   bool from_terminal = false;  // The kernel sent it (Ctrl-C), so our whole process group has it already.
+
+  // Ctrl-C or Ctrl-\.
+  bool is_interrupt() const noexcept { return from_terminal && (number == SIGINT || number == SIGQUIT); }
 };
 
 // Blocks what we handle for as long as the process lives; make one, in the main thread, first of all. A signal that
@@ -34,6 +39,9 @@ public:
 
   // We have no lock any more, and nothing else to clean up: HUP, INT, QUIT and TERM end us again, whatever we wait for.
   void let_end() const;
+
+  // The same of those that come from now on: what has come has had its effect, or was for a command that has ended.
+  void let_next_end();
 
   // Ctrl-C or Ctrl-\ ended the command, which had the terminal; at its end too: our group did not get the signal.
   void missed(int number, bool by_our_group);
@@ -57,6 +65,10 @@ bool asks_to_end(int signal_number);
 
 // What TSTP asks for: stops us until CONT. Does nothing when nobody could wake us.
 void suspend_ourselves();
+
+// Stops `whom`, which is us or (0) all of our group, until CONT. Not when one waits in the inbox that wakes or ends us:
+// a CONT would be lost, because whoever makes a STOP has the kernel drop it.
+void stop_unless_woken(pid_t whom);
 
 // While it lives, a signal that asks us to end stops the wait for the lock instead, and Ctrl-Z suspends us. When it has
 // lasted for `patience`, `notice` is called, once, on the watching thread.
@@ -99,6 +111,19 @@ auto while_signals_end_us(signal_inbox& inbox, Work work) {
   auto result = work();
   canceller.finish();  // What it has read by then still ends us.
   return result;
+}
+
+// The status of a command that handles signals, which `work` gives, as signal_inbox::end() has it. Make one, in the
+// main thread, first of all. What is thrown is told where signals end us again: its reader may never come.
+template <class Work>
+int with_signals(Work work) {
+  signal_inbox inbox;
+  try {
+    return inbox.end(work(inbox));
+  } catch (...) {
+    inbox.let_end();
+    throw;
+  }
 }
 
 }  // namespace holdfast::cli

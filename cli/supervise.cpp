@@ -90,7 +90,7 @@ private:
   milliseconds look() {
     command_.reap();
     is_over_ = is_over();
-    if (watchdog_.has_acted()) tell(explain_watchdog(held_, settings_, command_.pid()));
+    if (watchdog_.has_acted()) tell(explain_watchdog(held_, settings_, command_));
     // In this order: whoever sees that nothing remains has to see why.
     const auto now = lease_watch::now();
     const auto remaining = held_.remaining();
@@ -167,12 +167,8 @@ private:
     switch (signal.number) {
       case SIGCHLD: return;
       case SIGCONT:
-        // First of all the lease: it may have ended while we were suspended.
-        look();
-        watchdog_.set_stands(false);
-        standstill_.cancel();
         command_.give_terminal();
-        command_.signal(SIGCONT);
+        wake_command();
         return;
       case SIGTSTP:
         if (!may_stand()) return;
@@ -185,7 +181,13 @@ private:
     if (!is_heard && !std::exchange(is_out_of_reach_told_, true)) {
       try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
     }
-    if (!wakes(signal.number)) return;
+    if (wakes(signal.number)) wake_command();
+  }
+
+  // First of all the lease: it may have ended while we were suspended.
+  void wake_command() {
+    look();
+    watchdog_.set_stands(false);
     standstill_.cancel();
     command_.signal(SIGCONT);
   }
@@ -240,8 +242,9 @@ private:
     // A Ctrl-Z that the command got in our stead was for all of our group: a script's shell has to stand too, or the
     // shell above it sees nothing of it.
     const bool had_terminal = command_.take_terminal();
+    if (settings_.when_lost != on_lost::warn) watchdog_.watch(lease_watch::now() + held_.remaining());
     watchdog_.set_stands(true);  // Until we go on and have looked at the lease.
-    ::kill(had_terminal ? 0 : ::getpid(), SIGSTOP);
+    stop_unless_woken(had_terminal ? 0 : ::getpid());
   }
 
   // The command stands still until it has the terminal; we go on renewing. What was stopped stays so until it is told.

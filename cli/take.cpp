@@ -94,7 +94,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
-                    shell_quoted(visible(s.name))));
+                    name_argument(s.name)));
   return busy_exit(s);
 }
 
@@ -170,7 +170,10 @@ server open_server(const settings& s, client_options options, signal_inbox& inbo
 }
 
 taking take_lock(server& at, const settings& s, const std::string& owner, signal_inbox& inbox) {
-  if (waits_for_itself(at, s, inbox)) return {{}, refuse_self_deadlock(s)};
+  if (waits_for_itself(at, s, inbox)) {
+    inbox.let_end();
+    return {{}, refuse_self_deadlock(s)};
+  }
   wait_canceller canceller{inbox, silent_wait, [&] {
                              if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner, canceller);
                            }};
@@ -189,7 +192,9 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
   const int came = canceller.finish();
   if (came != 0) {
     error_detail why;
-    if (held && held->release(why) == release_outcome::unknown && !s.quiet) warn_of_unknown_release(s, why);
+    const bool is_unknown = held && held->release(why) == release_outcome::unknown;
+    inbox.let_end();
+    if (is_unknown && !s.quiet) warn_of_unknown_release(s, why);
     return {{}, 128 + came};
   }
   if (!held) {

@@ -95,6 +95,7 @@ private:
   // False: nobody there may be signalled.
   bool act(watchdog_policy::act what) {
     if (what == watchdog_policy::act::none) return true;
+    if (what == watchdog_policy::act::stand) return stand();
     page_.has_acted = true;
     const bool is_heard = ::kill(whom_, what == watchdog_policy::act::stop ? stop_signal_ : SIGKILL) == 0;
     if (is_heard)
@@ -102,6 +103,13 @@ private:
     else
       page_.has_acted = false;
     return is_heard;
+  }
+
+  // Its owner says that it goes on before it has it go on. If that was in between, our STOP may have come last.
+  bool stand() {
+    ::kill(whom_, SIGSTOP);
+    if (!page_.stands) ::kill(whom_, SIGCONT);
+    return true;
   }
 
   void sleep_until(milliseconds when) {
@@ -130,7 +138,7 @@ private:
 };
 
 [[noreturn]] void become_watchdog(watchdog_page& page, int life, int command, const watched_command& what) noexcept {
-  ::setsid();  // Not stopped with us, and not hung up.
+  ::setsid();  // Not stopped with us, and not hung up. Refused where set_stands() was first, which will do.
   ::prctl(PR_SET_NAME, "holdfast watch");
   close_all_but(life, command);
   watching{page, life, command, what}.run();
@@ -200,6 +208,8 @@ void watchdog::set_stopping(milliseconds deadline) noexcept {
 
 void watchdog::set_stands(bool they_do) noexcept {
   if (!is_there()) return;
+  // Made just now, it may not have come to its setsid(2), and would be stopped with our group.
+  if (they_do) ::setpgid(pid_, pid_);
   page_->stands = they_do;
   wake();
 }

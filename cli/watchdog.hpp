@@ -46,7 +46,8 @@ public:
   // and the next do nothing when there is no watchdog.
   void set_stopping(milliseconds deadline) noexcept;
 
-  // The command stands, and so do we, now or in a moment; false: the deadline is said anew, and it goes on.
+  // The command stands, and so do we and all of our group, now or in a moment; false: the deadline is said anew, and it
+  // goes on. To be said before its CONT.
   void set_stands(bool they_do) noexcept;
 
   // It has sent the command a signal, or is about to.

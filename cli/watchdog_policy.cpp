@@ -11,7 +11,9 @@ using std::chrono::milliseconds;
 // Whoever is not our child ends without a word.
 constexpr milliseconds gone_look{20};
 
-constexpr milliseconds standing_look{1000};
+constexpr milliseconds ended_look{1000};
+// So long a command that somebody else had go on may be beside the next holder's.
+constexpr milliseconds standing_look{100};
 constexpr milliseconds longest_patience{20};
 
 }  // namespace
@@ -44,12 +46,17 @@ watchdog_policy::step watchdog_policy::beside_owner(milliseconds now, const sigh
   const bool is_owners = seen.has_ended || seen.stands;
   if (is_owners || now < due_at) {
     due_since_.reset();
-    return {act::none, is_owners ? standing_look : due_at - now};
+    if (seen.has_ended) return {act::none, ended_look};
+    return seen.stands ? beside_standing(now, end) : step{act::none, due_at - now};
   }
   if (!due_since_) due_since_ = now;
   const auto act_at = *due_since_ + patience_;
   if (now < act_at) return {act::none, act_at - now};
   return now < end ? stop(now, end) : kill();
+}
+
+watchdog_policy::step watchdog_policy::beside_standing(milliseconds now, milliseconds end) {
+  return now < end ? step{act::none, end - now} : step{act::stand, standing_look};
 }
 
 watchdog_policy::step watchdog_policy::stop(milliseconds now, milliseconds kill_at) {

@@ -17,9 +17,10 @@
 //  stopping | kill -> killed when that is over, whoever lives; else sleep
 //  killed   | the command is gone as soon as the kernel gets to it
 //
-// While the owner lives, a command that stands (Ctrl-Z) or has ended by itself is left alone, and one that the owner
-// has begun to stop is not told so again, but killed at the end. With a grace of 0 (--on-lost kill) nothing says stop:
-// of an owner that is gone the command lives until the latest.
+// While the owner lives, a command that has ended by itself is left alone, and so is one that stands (Ctrl-Z): but from
+// the end on it is made to stand again and again, for somebody may have had it go on without its owner. One that the
+// owner has begun to stop is not told so again, but killed at the end. With a grace of 0 (--on-lost kill) nothing says
+// stop: of an owner that is gone the command lives until the latest.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,7 @@ class watchdog_policy {
 public:
   using milliseconds = std::chrono::milliseconds;
 
-  enum class act { none, stop, kill };
+  enum class act { none, stand, stop, kill };
   struct step {
     act what = act::none;
     milliseconds look_again_in = milliseconds::max();  // max: there is nothing more to do.
@@ -62,6 +63,7 @@ private:
 
   step without_owner(milliseconds now, const sight& seen);
   step beside_owner(milliseconds now, const sight& seen);
+  static step beside_standing(milliseconds now, milliseconds end);
   step stop(milliseconds now, milliseconds kill_at);
   step kill();
 

@@ -79,10 +79,27 @@ TEST(watchdog_policy, does_nothing_while_deadlines_move) {
   for (ms now = 0ms; now < 1h; now += 1s) EXPECT_EQ(policy.look(now, {.deadline = now + deadline}).what, act::none);
 }
 
-TEST(watchdog_policy, leaves_a_suspended_command_alone_beyond_its_lease) {
+TEST(watchdog_policy, leaves_a_suspended_command_alone_until_its_lease_ends) {
   watchdog_policy policy{limits};
-  EXPECT_EQ(next(policy, 1s, standing).first, act::none);
-  EXPECT_EQ(policy.look(1h, standing).look_again_in, 1s);
+  const auto step = policy.look(1s, standing);
+  EXPECT_EQ(step.what, act::none);
+  EXPECT_EQ(step.look_again_in, kill_at - 1s);
+}
+
+// Somebody may have it go on without its owner, at any time.
+TEST(watchdog_policy, has_a_suspended_command_stand_again_and_again_beyond_its_lease_and_never_kills_it) {
+  watchdog_policy policy{limits};
+  for (auto now = kill_at; now < 1min; now += 100ms) {
+    const auto step = policy.look(now, standing);
+    EXPECT_EQ(step.what, act::stand);
+    EXPECT_EQ(step.look_again_in, 100ms);
+  }
+}
+
+// And those whom it has left behind have no lock of ours.
+TEST(watchdog_policy, leaves_a_suspended_command_alone_that_has_ended) {
+  watchdog_policy policy{limits};
+  EXPECT_EQ(next(policy, 1s, {.has_ended = true, .stands = true, .deadline = deadline}).first, act::none);
 }
 
 TEST(watchdog_policy, leaves_a_command_that_has_ended_by_itself_to_its_owner) {

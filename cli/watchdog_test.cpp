@@ -123,6 +123,20 @@ TEST(watchdog, leaves_a_command_alone_that_stands_until_it_goes_on) {
   EXPECT_TRUE(acts_within(dog, 500ms)) << "it was not woken";
 }
 
+// As in "kill -CONT -PGID", which its owner, standing itself, knows nothing of.
+TEST(watchdog, has_the_group_stand_that_goes_on_beyond_the_end_while_its_owner_says_that_it_stands) {
+  command one;
+  watchdog dog{one.watched()};
+  ASSERT_TRUE(dog.watch(now() + 1h));
+  ASSERT_TRUE(dog.watch(now()));
+  dog.set_stands(true);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(comes_true([&] { return is_group_stopped(one.get().pid()); }, 5s));
+    ::kill(-one.get().pid(), SIGCONT);
+  }
+  EXPECT_FALSE(dog.has_acted());
+}
+
 // It is a zombie until its owner goes on, and the lock was not lost while it ran.
 TEST(watchdog, leaves_a_command_alone_that_has_ended_by_itself) {
   command one;

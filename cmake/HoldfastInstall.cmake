@@ -33,7 +33,10 @@ else()
   # Wrapped, so that the exported target does not even name them: its consumers need not have them.
   target_link_libraries(holdfast PRIVATE
     $<BUILD_INTERFACE:${HIREDIS_LIBRARY}> $<BUILD_INTERFACE:OpenSSL::SSL> $<BUILD_INTERFACE:Threads::Threads>)
-  target_link_options(holdfast PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/holdfast.map)
+  # nodelete: the threads of a client that is gone end by themselves, be it behind the dlclose of the plug-in that had
+  # it (docs/threads.md). Their code must be there still.
+  target_link_options(holdfast PRIVATE
+    -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/holdfast.map -Wl,-z,nodelete)
   set_property(TARGET holdfast APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/holdfast.map)
   set(pc_requires_private "")
   set(pc_libs_private "")

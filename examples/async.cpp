@@ -10,13 +10,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/system/system_error.hpp>
 #include <holdfast/asio.hpp>
 #include <holdfast/holdfast.hpp>
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
@@ -32,12 +34,15 @@ asio::awaitable<void> bill(holdfast::client& locks, holdfast::semaphore& billing
     std::printf("%s: my turn, with fencing token %s\n", tenant.c_str(), lease.token().to_string().c_str());
     asio::steady_timer work{co_await asio::this_coro::executor, 10ms};  // Stands for your work.
     co_await work.async_wait(asio::use_awaitable);
-    // Asks the server, and throws if the lease is lost: the tenant's next turn may have begun then.
+    // Ask the server, and throw if the lease is lost: the tenant's next turn may have begun then, or a third one bill.
     co_await holdfast::async_renew(lease, asio::use_awaitable);
+    co_await holdfast::async_renew(place, asio::use_awaitable);
+    const auto place_end = co_await holdfast::async_release(std::move(place), asio::use_awaitable);
+    const auto lease_end = co_await holdfast::async_release(std::move(lease), asio::use_awaitable);
+    if (place_end != holdfast::release_outcome::released || lease_end != holdfast::release_outcome::released)
+      throw std::runtime_error{"the lease or the place was lost at its end, or nobody answered its release"};
     std::printf("%s: billed\n", tenant.c_str());
-    co_await holdfast::async_release(std::move(place), asio::use_awaitable);
-    co_await holdfast::async_release(std::move(lease), asio::use_awaitable);
-  } catch (const boost::system::system_error& e) {
+  } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", tenant.c_str(), e.what());
     failed = true;
   }

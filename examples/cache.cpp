@@ -42,7 +42,10 @@ void rebuild(const fs::path& file, const holdfast::lease& lease) {
   out << "built under token " << lease.token().to_string() << "\n";
   out.close();  // What is buffered is written here at the latest; a full disk is seen here and not before.
   if (!out) throw std::system_error{errno, std::generic_category(), "cannot write " + draft.path.string()};
-  lease.check();  // Throws if the lease ended meanwhile: then somebody else builds it, and ours is not published.
+  // Throws if the lease ended meanwhile: then somebody else builds it, and ours is not published. Who is suspended
+  // between here and the next line comes late, and replaces a newer one: of a cache that is no harm, since the file's
+  // time is that of our last write, and it is stale the sooner. Where it is harm, give it a fence: docs/fencing.md.
+  lease.check();
   fs::rename(draft.path, file);
 }
 

@@ -43,22 +43,26 @@ int main(int argc, char** argv) {
     holdfast::semaphore uploads{locks, "uploads", permits};
     std::atomic<int> next{0};
     std::atomic<bool> failed{false};
-    std::vector<std::thread> pool;
-    for (int w = 0; w < workers; ++w) {
-      pool.emplace_back([&] {
-        for (int job = next++; job < jobs && !failed; job = next++) {
-          try {
-            run(uploads, job, job % 10 == 9 ? permits : 1);  // Each tenth job wants it all.
-          } catch (const std::exception& e) {                // The message has the server's words.
-            std::fprintf(stderr, "worker_pool: job %d: %s\n", job, e.what());
-            failed = true;  // The others end the jobs that they have, and begin no more.
-          }
+    const auto work = [&] {
+      for (int job = next++; job < jobs && !failed; job = next++) {
+        try {
+          run(uploads, job, job % 10 == 9 ? permits : 1);  // Each tenth job wants it all.
+        } catch (const std::exception& e) {                // The message has the server's words.
+          std::fprintf(stderr, "worker_pool: job %d: %s\n", job, e.what());
+          failed = true;  // The others end the jobs that they have, and begin no more.
         }
-      });
+      }
+    };
+    std::vector<std::jthread> pool;  // Joined at its end, also by an exception.
+    try {
+      for (int w = 0; w < workers; ++w) pool.emplace_back(work);
+    } catch (...) {  // The system has no thread left for one.
+      failed = true;
+      throw;
     }
-    for (auto& worker : pool) worker.join();
+    pool.clear();
     return failed ? 1 : 0;
-  } catch (const holdfast::error& e) {
+  } catch (const std::exception& e) {
     return std::fprintf(stderr, "worker_pool: %s\n", e.what()), 1;
   }
 }

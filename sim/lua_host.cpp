@@ -22,6 +22,8 @@ namespace holdfast::sim {
 namespace {
 
 constexpr int deepest = 16;
+// Of bytes. So much fits the processor's cache beside the scripts themselves.
+constexpr std::size_t most_left_behind = 512 * 1024;
 
 void push(lua_State* lua, const resp::value& value);
 
@@ -221,15 +223,27 @@ void* lua_host::allocate(void* memory, void* old, std::size_t old_size, std::siz
 
 lua_host::lua_host(rewriting rewrite) : rewrite_{std::move(rewrite)}, state_{lua_newstate(allocate, &memory_)} {
   HOLDFAST_ASSERT(state_ != nullptr);
-  // A heap that fits the processor's cache beats one that is swept less often: 480 schedules a second, with a pause of
-  // 800 420, with one of 100, which is always sweeping, 330.
-  lua_gc(state_.get(), LUA_GCSETPAUSE, 200);
   open_libraries(state_.get());
   bind_redis(state_.get(), *this);
   guard_globals(state_.get());
+  save();
 }
 
 lua_host::~lua_host() = default;
+
+void lua_host::save() {
+  lua_gc(state_.get(), LUA_GCCOLLECT, 0);
+  lua_gc(state_.get(), LUA_GCSTOP, 0);
+  memory_.save();
+  is_saved_ = true;
+}
+
+// What scripts have left behind is seen by none that comes after: it may stay until it is much.
+void lua_host::tidy() {
+  if (memory_.used_since() < most_left_behind) return;
+  if (is_saved_) return memory_.restore();
+  save();
+}
 
 const lua_host::script& lua_host::learn(std::string_view text) {
   for (const auto& s : known_) {
@@ -244,6 +258,7 @@ const lua_host::script& lua_host::learn(std::string_view text) {
     made.problem = std::string{"ERR Error compiling script (new function): "} + lua_tostring(lua, -1);
   }
   lua_settop(lua, 0);
+  is_saved_ = false;
   return made;
 }
 
@@ -265,6 +280,7 @@ resp::value lua_host::run(const script& what, words_t keys, words_t args, const 
     answer = resp::server_error{why + " script: " + what.sha1 + ", on @user_script."};
   }
   lua_settop(lua, 0);
+  tidy();
   return answer;
 }
 

@@ -53,11 +53,14 @@ private:
     void operator()(lua_State* lua) const noexcept;
   };
 
+  void save();
+  void tidy();
   static void* allocate(void* memory, void* old, std::size_t old_size, std::size_t size) noexcept;
 
   rewriting rewrite_;
   lua_memory memory_{};
   std::unique_ptr<lua_State, close_state> state_;
+  bool is_saved_ = false;       // As it is now, but for what scripts have left behind.
   const server* by_ = nullptr;  // While a script runs.
   std::vector<std::string> words_{};
   std::list<script> known_{};

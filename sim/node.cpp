@@ -35,7 +35,7 @@ node::node(const settings& what, base::random_source& rng, engine::keeper_listen
              rng,
              {[this](time_point at) { ear.compare(at); },
               [this](const engine::connection_failure&) { tell_.on_down(); },
-              {},
+              [this](duration step, const core::server_clock& seen) { keeper.on_step_seen(tell_.now(), step, seen); },
               [this](std::string_view owner, server_time said_at) {
                 if (tell_.is_planted(canary_switch::ignores_stray_hints)) return;
                 keeper.on_stray_hint(tell_.now(), owner, said_at);

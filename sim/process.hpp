@@ -210,8 +210,15 @@ private:
   node& home() const { return *nodes_.front(); }
   // Who serves these.
   node& node_for(const script::lock_keys& keys) const;
-  // Sends what a thread asks for. `others_wait`: behind it, of those who let it ask; none: it asks for itself only.
-  void ask(customer& who, const wish& what, call_record record, std::optional<bool> others_wait);
+  // What a thread is told that asks for those behind it, too.
+  struct turn_told {
+    bool others_wait;
+    errc heard;       // By those before it.
+    time_point from;  // Where its patience begins.
+    time_point silent_since;
+  };
+  // Sends what a thread asks for. `turn`: none: it asks for itself only.
+  void ask(customer& who, const wish& what, call_record record, const std::optional<turn_told>& turn);
   // ---- threads that want the same lock (process_turns.cpp) ----
   struct turn_waiter;
   using turn_waiter_ptr = std::shared_ptr<turn_waiter>;

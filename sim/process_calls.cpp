@@ -51,7 +51,7 @@ int process::acquire(customer& who, const wish& what) {
   return number;
 }
 
-void process::ask(customer& who, const wish& what, call_record record, std::optional<bool> others_wait) {
+void process::ask(customer& who, const wish& what, call_record record, const std::optional<turn_told>& turn) {
   const lock& wanted = (*locks_)[static_cast<std::size_t>(what.lock)];
   open_call& made = calls_.emplace_back();
   made.record = std::move(record);
@@ -64,17 +64,28 @@ void process::ask(customer& who, const wish& what, call_record record, std::opti
                                what.wait, what_.timeout, at_node.caller.wire().was_ever_ready()};
   if (what.wait && tell_.is_planted(canary_switch::waits_half_as_long)) rules.wait = *what.wait / 2;
   rules.has_alternative = what_.has_alternative;
+  rules.round_trip = at_node.caller.wire().round_trip();
+  if (turn && what.wait && turn->heard != errc::server_silent) {
+    rules.heard = turn->heard;
+    rules.too_little = core::too_little_in_a_crowd;
+  }
+  if (turn) rules.silent_since = turn->silent_since;
   const time_point at = now();
+  const time_point from = turn && !what.wait ? turn->from : at;
   engine::acquire::request request{wanted.keys, std::make_shared<const std::string>(made.record.label), what_.max_ttl,
                                    what.min_fence, what.part};
-  if (others_wait) {
+  if (turn) {
     made.turn = turn_wish_of(what);
-    request.block_at_once = *others_wait ? what_.hand_overs.most : 0;
+    request.block_at_once = turn->others_wait ? what_.hand_overs.most : 0;
     request.part.permits = what_.hand_overs.most;
   }
   made.acquire =
-      std::make_unique<engine::acquire>(at_node.caller.wire(), at_node.ear, std::move(request), rules, at, what_.rng);
+      std::make_unique<engine::acquire>(at_node.caller.wire(), at_node.ear, std::move(request), rules, from, what_.rng);
   know_slot(made);
+  if (made.turn && made.acquire->is_past_asking()) {
+    end_turn(made, errc::timed_out);
+    made.turn.reset();
+  }
   at_node.unattended.start(*made.acquire, at);
 }
 

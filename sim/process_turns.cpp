@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of a process that want the same exclusive lock, and hand it on to each other: as src/client/local_line.cpp,
-// and what acquire.cpp and release.cpp there do with it. A thread that is told something runs a little later.
+// and what acquire_in_turn.cpp and release.cpp there do with it. A thread that is told something runs a little later.
 #include "process.hpp"
 
 #include <algorithm>
@@ -13,6 +13,7 @@ struct process::turn_waiter final : core::hand_over_queue::waiter {
   call_record record{};
   sim::wish what{};
   customer* who = nullptr;
+  time_point joined_at{};
   time_point until = never;
   lease_ptr given{};
   bool is_cancelled = false;
@@ -37,6 +38,7 @@ void process::wait_its_turn(customer& who, const sim::wish& what, call_record re
   me->record = std::move(record);
   me->what = what;
   me->who = &who;
+  me->joined_at = now();
   if (what.wait) me->until = now() + *what.wait;
   turn_waiters_.push_back(me);
   turns_[(*locks_)[static_cast<std::size_t>(what.lock)].keys.holder].join(me);
@@ -64,10 +66,12 @@ void process::look_around(const turn_waiter_ptr& me) {
   if (queue.may_ask(*me, at)) {
     me->is_over = true;
     turn_waiters_.remove(me);
+    const errc heard = queue.heard_by(*me);
     const bool others_wait = queue.go_and_ask(me);
     auto rest = me->what;
     if (rest.wait) rest.wait = std::max(duration{1}, me->until - at);
-    return ask(*me->who, rest, std::move(me->record), others_wait);
+    const time_point from = std::min(at, std::max(me->joined_at, me->silent_since));
+    return ask(*me->who, rest, std::move(me->record), turn_told{others_wait, heard, from, me->silent_since});
   }
   const instant again = clock_.when(queue.wake_at(*me, at, me->until));
   if (again == end_of_time) return;
@@ -127,13 +131,10 @@ void process::end_turn(const open_call& call, const lease_ptr& got, const core::
 
 void process::end_turn(const open_call& call, errc failure) {
   if (!call.turn) return;
-  const bool is_trouble = failure != errc::timed_out && failure != errc::quarantined &&
-                          failure != errc::not_replicated && failure != errc::cancelled &&
-                          failure != errc::cancelled_in_flight;
   auto& queue = turns_[call.keys.holder];
-  queue.failed(is_trouble);
+  const bool is_for_all = queue.failed({failure, call.acquire->silent_since()}, now(), what_.timeout);
   tell_first(queue);
-  if (!is_trouble) return;
+  if (!is_for_all) return;
   for (const auto& one : queue.waiting()) tell(one);
 }
 

@@ -36,6 +36,17 @@ def token_of(text):
     return int(text)
 
 
+@contextlib.contextmanager
+def _gone_unless_done(path):
+    """On a full disk what was begun would keep the room that everybody needs, the next raise, too."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
+
+
 class FileStore:
     def __init__(self, directory):
         self.directory = directory
@@ -53,14 +64,9 @@ class FileStore:
         """Replaces the file; on the disk when this returns."""
         target = self._path(name)
         staged = self._stage(content)  # Before the lock: it is slow, and a newer holder's raise need not wait for it.
-        try:
-            with self._not_stale(token) as directory:
-                os.rename(staged, target)
-                os.fsync(directory)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(staged)
-            raise
+        with _gone_unless_done(staged), self._not_stale(token) as directory:
+            os.rename(staged, target)
+            os.fsync(directory)
 
     @contextlib.contextmanager
     def _not_stale(self, token):
@@ -73,8 +79,10 @@ class FileStore:
             if token < largest:
                 raise Stale(token, largest)
             if token > largest:
-                os.rename(self._stage(f"{token}\n".encode()), os.path.join(self.directory, ".fence"))
-                os.fsync(directory)
+                staged = self._stage(f"{token}\n".encode())
+                with _gone_unless_done(staged):
+                    os.rename(staged, os.path.join(self.directory, ".fence"))
+                    os.fsync(directory)
             yield directory
         finally:
             os.close(directory)  # Ends the flock.
@@ -92,7 +100,7 @@ class FileStore:
     def _stage(self, content):
         """A file of this directory with the content, on the disk. What a crash leaves of these may be deleted."""
         path = os.path.join(self.directory, f".staged-{secrets.token_hex(8)}")
-        with open(path, "xb") as file:
+        with open(path, "xb") as file, _gone_unless_done(path):
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

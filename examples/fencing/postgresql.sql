@@ -11,11 +11,16 @@ create table fence (
 -- Step 1, in a transaction of its own; and again as the first statement of every transaction that writes (step 3). The
 -- row that it locks stays locked until the commit, so nobody can raise between the comparison and the write, and who
 -- raises waits for a write that has passed.
--- An exception and not `false`: it takes the whole transaction with it, whether or not the caller looks.
+-- An exception and not `false`: it takes the whole transaction with it, whether or not the caller looks. But for one with
+-- savepoints: what is rolled back to one behind the refusal goes on as if nothing had been refused.
 create function fence_raise(guarded text, mine bigint) returns bigint language plpgsql as $$
 declare
   largest bigint;
 begin
+  -- For this transaction: a fence that a crash forgets lets the stale write in. `remote_apply` is more still.
+  if current_setting('synchronous_commit') <> 'remote_apply' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
   if mine is null or mine not between 1 and 9007199254740991 then
     raise exception 'not a fencing token: %', coalesce(mine::text, 'null') using
       errcode = 'invalid_parameter_value',

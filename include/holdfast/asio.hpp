@@ -13,7 +13,8 @@
 // associated executor, never called in place. A handler without one goes, as Asio has it, to the system executor, which
 // is a thread pool: use bind_executor.
 //
-// Codes are those of the blocking calls, and compare with holdfast::errc and holdfast::outcome. They are Boost's type
+// Codes are those of the blocking calls (and std::errc::not_enough_memory, of an operation that could not be concluded:
+// docs/errors.md), and compare with holdfast::errc and holdfast::outcome. They are Boost's type
 // and not std::error_code because Asio's tokens know no other: with that, use_awaitable and use_future throw
 // boost::system::system_error; a std::error_code they would hand over beside the lease. The detail of holdfast::error
 // is lost on the way.

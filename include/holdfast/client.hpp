@@ -51,8 +51,10 @@ public:
   // redis+cluster://a[:port],b,c or rediss+cluster:// (some nodes of a cluster; most of its primaries decide who serves
   // a lock),
   // redis+quorum://a[:port],b,c or rediss+quorum:// (servers that know nothing of each other; a majority of them
-  // decides), local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option; connects to nothing yet,
-  // except that local: finds or starts its server here (errc::local_server).
+  // decides), local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option, or errc::cannot_connect
+  // where this process has no descriptors left; connects to nothing yet, except that local: finds or starts its server
+  // here, which takes some 10 ms and is given up after some 20 s, whatever client_options::timeout says
+  // (errc::local_server).
   explicit client(std::string_view uri, client_options options = {});
 
   // No other thread may be inside a call of it. With leases out, or asynchronous calls under way, it returns at once,
@@ -67,7 +69,8 @@ public:
 
   // The lock now, or not at all. Empty: somebody else holds it, or waits for it. Asks once, within
   // client_options::timeout. After outcome::unknown the orphan, if there is one, is released in the background and ends
-  // at the latest timeout + ttl after the call began.
+  // at the latest timeout + ttl after the call began. With an error_code: empty and `ec` clear is busy, empty and `ec`
+  // set that it failed.
   [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options = {});
   [[nodiscard]] std::optional<lease> try_acquire(std::string_view name, const acquire_options& options,
                                                  std::error_code& ec);
@@ -81,16 +84,18 @@ public:
                                              std::error_code& ec);
 
   // Several locks as one, all or nothing: waited for one after the other in the order of their bytes, so that two
-  // callers cannot wait for each other, and renewed while the next one is waited for; one deadline for all. On failure
-  // what was taken is released, in the background; that one of them was lost meanwhile ends the wait with its lease_*
-  // code. No names and duplicates are errc::invalid_option. Otherwise as acquire.
+  // callers cannot wait for each other, and renewed while the next one is waited for; one deadline for all (with a wait
+  // of zero each is tried once, and has client_options::timeout for its answer). On failure what was taken is released,
+  // in the background; that one of them was lost meanwhile ends the wait with its lease_* code. No names and duplicates
+  // are errc::invalid_option. Otherwise as acquire.
   [[nodiscard]] lease_set acquire_all(const std::vector<std::string>& names, const acquire_options& options = {});
   [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& names,
                                                      const acquire_options& options, std::error_code& ec);
 
   // Runs `body(lease&)` under the lock and releases it also when the body throws. The body's result is returned and
   // its exceptions pass unchanged. The body should watch lease.lost(); that the lease was lost meanwhile is not
-  // thrown, because the work is done: ask the lease before you rely on it.
+  // thrown, because the work is done: ask the lease before you rely on it. The release waits as lease::release() does,
+  // and how it ended is not told.
   // Throws errc::timed_out when somebody else held it to the end; the body has not run then.
   template <std::invocable<lease&> Body>
   auto synchronize(std::string_view name, Body&& body, const acquire_options& options = {}) {
@@ -125,33 +130,37 @@ public:
   [[nodiscard]] lock_info inspect(std::string_view name);
   [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::error_code& ec);
   // The same, but that the server has only `timeout` to answer, where that is shorter than client_options::timeout: for
-  // a look that is not worth waiting for. Zero or less is no time: errc::server_silent, of a quorum
-  // errc::no_quorum, at once.
+  // a look that is not worth waiting for. Zero or less is no time: errc::server_silent (without a connection
+  // what that fails of, as ever), of a quorum errc::no_quorum, at once.
   [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::chrono::milliseconds timeout,
                                                  std::error_code& ec);
 
-  // Every held lock whose name matches `glob` (`*`, `?`, `[a-z]`, `\` to escape), by SCAN: not a snapshot, and
-  // O(keys of the database). Needs naming::holdfast (errc::invalid_option under plain) and +scan. Sorted by name.
+  // Every held lock whose name matches `glob`, as Redis has them: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` to escape; `?`
+  // and `[...]` are one byte, of which a letter beyond ASCII has several. By SCAN: not a snapshot, and
+  // O(keys of the database). It asks many questions, and each has client_options::timeout. Needs naming::holdfast
+  // (errc::invalid_option under plain) and +scan. Sorted by name.
   [[nodiscard]] std::vector<lock_info> list(std::string_view glob = "*");
   [[nodiscard]] std::vector<lock_info> list(std::string_view glob, std::error_code& ec);
 
   // Ends somebody's hold, if it is still the one with this token: errc::changed_hands or errc::not_held otherwise. Of a
   // quorum on each server that has it: a majority is enough; errc::reply_lost when fewer have done it and others could
   // not, or one did not answer: then it may be broken, and break it again.
-  // Recorded with your label and reason. See break_mode for what the holder may still believe.
+  // The servers of a quorum are asked one after the other, and each has client_options::timeout. Recorded with your
+  // label and reason, unless the server's memory is full. See break_mode for what the holder may still believe.
   void break_lock(std::string_view name, fencing_token seen, const break_options& options = {});
   void break_lock(std::string_view name, fencing_token seen, const break_options& options, std::error_code& ec);
 
   // Looks at the server with a lock's eyes: role, version, eviction policy, permissions, round trip, clock.
-  // Findings are values; throws only when the server cannot be reached or refuses us.
+  // Findings are values; throws only when the server cannot be reached or refuses us. It asks some twenty questions,
+  // each of which has client_options::timeout, and tries a lock of its own for 3 s at most.
   [[nodiscard]] diagnosis diagnose();
   [[nodiscard]] std::optional<diagnosis> diagnose(std::error_code& ec);
 
   // You know that the server has forgotten no lock: it was started for the first time, or it was restarted or promoted
   // and has kept every write. Ends its quarantine for every client with our prefix in this database, until the next
   // restart or promotion. If it is not so, two may hold a lock until the forgotten leases end. Of a cluster and of a
-  // quorum each server is told that can be reached; then the first failure is thrown, and the others know: say it
-  // again.
+  // quorum each server is told that can be reached, one after the other, each with client_options::timeout; then the
+  // first failure is thrown, and the others know: say it again.
   void declare_nothing_forgotten();
   void declare_nothing_forgotten(std::error_code& ec);
 

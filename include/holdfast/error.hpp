@@ -105,7 +105,7 @@ enum class errc {
 // What to do. Compare an error_code with one of these; `timed_out`, `denied`, `misconfigured` and `unreachable`
 // are also `not_applied`.
 enum class outcome {
-  busy = 1,       // Somebody else holds it. (try_acquire says so by an empty optional.)
+  busy = 1,       // Somebody else holds it. No code is it: try_acquire says so by an empty optional and a clear `ec`.
   timed_out,      // Somebody else held it for as long as you were willing to wait.
   not_applied,    // The server was not changed by this call. Safe to try again.
   unknown,        // The server may or may not have changed. Do not act as if you held the lock, nor as if nobody did.

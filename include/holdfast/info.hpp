@@ -92,8 +92,8 @@ struct lock_info {
   // say. Only from inspect().
   std::vector<node_info> nodes{};
 
-  // How many stand in line, of whom `waiters` has the first. Who was killed may be among them, for a minute at most. Of
-  // a quorum zero, and nobody is listed: its line is not asked.
+  // How many stand in line, of whom `waiters` has the first. Who was killed may be among them until the line moves
+  // on, where nobody else waits for a minute at most. Of a quorum zero, and nobody is listed: its line is not asked.
   std::int64_t waiting = 0;
 };
 

@@ -6,8 +6,15 @@
 // not have. It is made with mode 0700 if it is missing. It must be ours (root is no exception), mode 0700, no symlink,
 // and on no network file system. A directory that you name in the call may instead be shared with a group: mode 2770;
 // who are in it must trust each other with what the user can write who starts its server, since redis-server follows
-// links; started by root it is its owner's. In a service of systemd's with PrivateTmp= the default would be a directory
-// that nobody else sees, and is refused there: name one.
+// links; started by root it is its owner's, which takes CAP_SETUID and CAP_SETGID. In a service of systemd's with
+// PrivateTmp= the default would be a directory that nobody else sees, and is refused there: name one. A service that
+// makes such a directory in another way (TemporaryFileSystem=/var/tmp, a container) looks like a machine of its own:
+// name one there, too.
+//
+// The server belongs to the control group of who started it. A unit of systemd's takes it along at its end, and each
+// later start is one that may have forgotten locks: nothing is granted for --max-ttl (errc::quarantined). Where units
+// use it that come and go, as timers start them, have one unit that stays start it before them: Type=oneshot,
+// RemainAfterExit=yes, ExecStart=holdfast local start. Its starter's limits and low priorities are not the server's.
 // While a server runs, systemd-tmpfiles does not clean its directory (flock(2) on it); keep other cleaners of old files
 // (tmpreaper, find -mtime) away from it.
 // All calls throw holdfast::error with errc::local_server and are safe from any process at the same time: a file lock
@@ -34,7 +41,7 @@ struct local_status {
 HOLDFAST_EXPORT local_status start_local(std::string_view directory = {});
 
 // Ends it and waits until it is gone. Locks that are held stay in its append-only file until they expire. Not running
-// is not an error.
+// is not an error. Behind the next start nothing is granted for max_ttl, 60 s by default (errc::quarantined).
 HOLDFAST_EXPORT local_status stop_local(std::string_view directory = {});
 
 // Only looks: starts nothing and makes no directory.

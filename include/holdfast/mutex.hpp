@@ -48,7 +48,8 @@ public:
     return lock_within(detail::wait_until(deadline));
   }
 
-  // Never throws. A lease that was lost meanwhile is simply gone: see the top of this file.
+  // Waits for the server as lease::release() does, client_options::timeout at most. Never throws, and does not say how
+  // it ended. A lease that was lost meanwhile is simply gone: see the top of this file.
   void unlock() noexcept;
 
 private:

@@ -64,7 +64,8 @@ enum class naming {
              // or anything else that does SET NX PX. Side keys stay under our own prefix.
 };
 
-// A checked lock name: 1 to 512 bytes of UTF-8 without control characters. Under naming::plain any bytes are good.
+// A checked lock name: 1 to 512 bytes of UTF-8 without control characters. Under naming::plain any
+// bytes are good; a client then refuses what begins with its prefix.
 class lock_name {
 public:
   // Checks `text`. On failure gives nullopt, sets `ec` to errc::invalid_name and, if `why` is given, writes one

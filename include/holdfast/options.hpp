@@ -58,7 +58,7 @@ struct acquire_options {
   // How long to go on while someone else holds the lock. Everything in the call counts: name look-up, connect,
   // TLS, AUTH, retries. Zero tries once and gives the server client_options::timeout to answer. Unset waits until
   // cancelled. Of a server that is silent meanwhile client_options::timeout tells.
-  // try_acquire ignores it. At most a year.
+  // Zero to a year, else errc::invalid_option, of try_acquire too, which ignores it otherwise.
   std::optional<std::chrono::milliseconds> wait{};
 
   // Ask this to stop the wait (never the hold), a try's for its answer too. One that was asked before the call ends it
@@ -72,7 +72,8 @@ struct acquire_options {
   std::string owner{};
 
   // Grant only with a token above this one, for a resource that has seen it already (docs/fencing.md).
-  // More than a year ahead of the server's clock is errc::fence_too_far. Zero: no demand.
+  // More than a year ahead of the server's clock is errc::fence_too_far; 2^53 - 1, above which there is no token,
+  // errc::invalid_option. Zero: no demand.
   fencing_token min_fence{};
 
   renewal renew = renewal::automatic;

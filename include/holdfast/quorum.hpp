@@ -47,11 +47,13 @@ struct replace_options {
 };
 
 struct quorum_replacement {
-  std::string uri{};                  // What clients are to be given now, without user and password.
+  std::string uri{};                  // For clients from now on. Add user, password, cacert, cert and key.
   std::uint32_t generation = 0;       // Of the new list.
   std::vector<std::string> closed{};  // Of the old list. Those that are on the new one are open by now.
   std::vector<std::string> opened{};  // Of the new list.
-  std::vector<std::string> away{};    // Did not answer. Clients of the new list open theirs when they come back.
+  // Did not answer, or turned out to be another list's behind the first look. Clients of the new list open what is on
+  // it and comes back without an open list; call again for one that keeps the old list, as open.
+  std::vector<std::string> away{};
   std::chrono::milliseconds waited{0};
 };
 

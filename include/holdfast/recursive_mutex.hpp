@@ -43,8 +43,8 @@ public:
     return count_if_ours() || first(inner_.try_lock_until(deadline));
   }
 
-  // Once for each lock; the last one releases. Never throws. By another thread than the holder it is undefined, as in
-  // std.
+  // Once for each lock; the last one releases, as mutex::unlock(). Never throws. By another thread than the holder it
+  // is undefined, as in std.
   void unlock() noexcept;
 
   // Only for the thread that holds it: the same from the first lock() to the last unlock().

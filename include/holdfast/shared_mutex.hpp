@@ -74,6 +74,7 @@ public:
 
   void lock();
   bool try_lock();
+  // As mutex::unlock(); unlock_shared() likewise.
   void unlock() noexcept;
   void lock_shared();
   bool try_lock_shared();

@@ -40,16 +40,15 @@ public:
 
 private:
   static bool is_about_the_server(errc why) {
+    if (why == errc{}) return false;  // Busy.
     switch (why) {
-      case errc::reply_lost:
-      case errc::cannot_connect:
-      case errc::server_silent:
-      case errc::connection_lost:
-      case errc::server_loading:
-      case errc::clock_stepped:
-      case errc::quarantined:
-      case errc::no_primary: return true;
-      default: return false;
+      case errc::timed_out:
+      case errc::cancelled:
+      case errc::cancelled_in_flight:
+      case errc::other_size:     // Somebody has resized it.
+      case errc::fence_too_far:  // It has asked for that.
+      case errc::not_replicated: return false;
+      default: return true;  // Also that its answer is none of ours, that it refuses, that it is another kind.
     }
   }
 };

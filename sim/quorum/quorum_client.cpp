@@ -61,9 +61,13 @@ quorum_client::quorum_client(event_queue& events, std::deque<network>& nets, set
              quorum_lines::hooks{[this](std::size_t server) { on_line_down(server); },
                                  [this](const std::string& spins) { tell_.complain("spin", spins); }}} {
   const auto& nodes = what_.list.nodes;
-  for (const auto node : nodes) {
-    voters_.push_back(std::make_unique<engine::voter>(fmt::format("node {}", node), channel_settings(what_), rng_,
-                                                      engine::voter::hooks{}));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    engine::voter::hooks hear;
+    hear.on_clock_step = [this, i](duration step, const core::server_clock& seen) {
+      keeper_.on_step_seen(now(), i, step, seen);
+    };
+    voters_.push_back(std::make_unique<engine::voter>(fmt::format("node {}", nodes[i]), channel_settings(what_), rng_,
+                                                      std::move(hear)));
   }
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     wires_.emplace_back(*this, voters_[i]->wire(), nets[nodes[i]]);

@@ -17,14 +17,12 @@ using decider = core::quorum_search;
 namespace {
 
 decider::lost_round facts_of(const round& seen, canary_switch planted) {
-  const auto& votes = seen.votes();
   const bool is_missed =
       planted == canary_switch::quarantine_is_silence && seen.outcome() == round::result::quarantined;
   return {is_missed ? round::result::unreachable : seen.outcome(),
           seen.final_reason(),
           seen.was_cancelled(),
           seen.enough_voted(),
-          std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
           seen.held_for(),
           planted == canary_switch::a_vote_that_is_left_is_forgotten ? std::vector<decider::leftover>{} : seen.left()};
 }
@@ -44,7 +42,8 @@ quorum_client::search::search(quorum_client& by, wish asked, std::function<void(
       then{std::move(tell)},
       began_at{by.now()},
       flow{{what.only_once, what.wait, by.what_.how.timeout, what.part.mode != 'x',
-            static_cast<std::size_t>(engine::votes_needed(by.voters_.size(), what.part))},
+            static_cast<std::size_t>(engine::votes_needed(by.voters_.size(), what.part)),
+            patience_of(what.ttl, by.what_.how.timeout)},
            by.now(),
            by.rng_} {}
 
@@ -66,10 +65,10 @@ void quorum_client::try_once(search& whose) {
   whose.tried_as.push_back(owner_id{rng_.bytes16()});
   call.acquire = std::make_unique<round>(
       voters_,
-      round::request{of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl,
-                     max_ttl, what.min_fence, rho, patience_of(what.ttl, what_.how.timeout), whose.flow.give_up_at(),
-                     "hf:", what_.list.record, what.part,
-                     has_turn(whose) ? script::standing::first_in_line : script::standing::newcomer},
+      round::request{
+          of.keys, std::make_shared<const std::string>(fmt::format("client {}", what_.number)), what.ttl, max_ttl,
+          what.min_fence, rho, whose.flow.patience(now()), whose.flow.give_up_at(), "hf:", what_.list.record, what.part,
+          has_turn(whose) ? script::standing::first_in_line : script::standing::newcomer, whose.flow.over_at()},
       whose.tried_as.back(), now());
   calls_.push_back(std::move(call));
   drive();
@@ -156,7 +155,7 @@ void quorum_client::rest(search& whose, time_point until) {
 
 void quorum_client::wake(search& whose) {
   whose.is_resting = false;
-  go_on(whose, whose.is_cancelled ? whose.flow.on_cancel(now()) : decider::on_pause_over());
+  go_on(whose, whose.is_cancelled ? whose.flow.on_cancel(now()) : whose.flow.on_pause_over(now()));
 }
 
 // Who rests tries again at once.
@@ -182,7 +181,7 @@ void quorum_client::stand_in_line(search& whose, time_point until) {
   if (!server) return go_on(whose, whose.flow.on_turn(now(), errc::server_silent));
   sim::wish turn;
   turn.lock = whose.what.lock;
-  turn.ttl = std::min<std::chrono::milliseconds>(5s, what_.of->max_ttl);
+  turn.ttl = std::min<std::chrono::milliseconds>(1s, what_.of->max_ttl);
   if (until != never) turn.wait = std::max<duration>(1ms, until - now());
   whose.server = *server;
   whose.is_in_line = true;

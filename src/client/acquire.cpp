@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client_state's acquire: planned, run behind the other threads of this process, and concluded.
+// client_state's acquire: planned, run, and concluded.
 #include "client/client_state.hpp"
 #include "client/part.hpp"
 #include "client/quorum.hpp"
@@ -42,12 +42,17 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
   rules.has_alternative = has_alternative_;
   auto label = what.owner.empty() ? owner() : std::make_shared<const std::string>(what.owner);
   auto keys = is_counted(part) ? counted_keys_of(name) : keys_of(name);
-  rules.had_contact = cluster_ ? cluster_->is_known() : node_->commands()->had_contact();
-  return {name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules};
+  if (how == patience::what_is_left) rules.heard = errc::timed_out;
+  const auto past = node_for(keys)->commands()->so_far();
+  rules.had_contact = cluster_ ? cluster_->is_known() : past.had_contact;
+  rules.round_trip = past.round_trip;
+  return {
+      name.text(), {std::move(keys), std::move(label), options_.max_ttl, what.min_fence, part}, rules, past.attempts};
 }
 
-lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part) {
-  auto got = acquire(name, what, patience::as_told, part);
+lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part,
+                                     patience how) {
+  auto got = acquire(name, what, how, part);
   if (got) return std::move(*got);
   error_detail detail;
   detail.subject = "'" + std::string{name} + "'";
@@ -69,7 +74,7 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {
     return acquire_in_turn(intent, what, started_at);
   }
-  auto& [name, wanted, rules] = intent;
+  auto& [name, wanted, rules, attempts_before] = intent;
   stand_by(wanted.keys);
   const auto& at = node_for(wanted.keys)->commands();
   const int slot = slot_of(wanted.keys);
@@ -77,112 +82,8 @@ std::optional<lease> client_state::acquire(std::string_view text, const acquire_
   call.set_slot(slot);
   run(call, what.cancel);
   auto end = conclude(call, name, {what.renew, what.max_hold}, started_at);
-  if (end.code != errc{}) fail(end.code, call, name, started_at);
+  if (end.code != errc{}) fail(end.code, call, name, {started_at, attempts_before});
   return std::move(end.got);
-}
-
-namespace {
-
-// Says how it ended to those who wait behind it, also if it ends by an exception.
-class asking {
-public:
-  asking(local_line& line, std::string&& key) noexcept : line_{line}, key_{std::move(key)} {}
-  ~asking() {
-    if (!is_told_) line_.failed(key_, true);
-  }
-  asking(const asking&) = delete;
-  asking& operator=(const asking&) = delete;
-
-  void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
-           const core::hand_over_wish& wish) {
-    line_.got(record, block, granted_at, wish);
-    is_told_ = true;
-  }
-  void failed(errc code, time_point silent_since) {
-    const bool is_silence = code == errc::reply_lost || code == errc::server_silent;
-    line_.failed(key_,
-                 code != errc::timed_out && code != errc::quarantined && code != errc::not_replicated &&
-                     code != errc::cancelled && code != errc::cancelled_in_flight,
-                 is_silence ? silent_since : never);
-    is_told_ = true;
-  }
-
-private:
-  local_line& line_;
-  const std::string key_;
-  bool is_told_ = false;
-};
-
-int block_behind(const local_line::outcome& turn, const client_options& options, command_connection& at,
-                 time_point now) {
-  const core::hand_over_limits limits{options.hand_overs, options.hand_over_span};
-  if (limits.most <= core::modest_block) return limits.most;
-  const core::server_clock clock = at.server_clock();
-  return clock.is_known() ? core::block_of(limits, turn.others_wait, turn.last, clock.at(now)) : core::modest_block;
-}
-
-}  // namespace
-
-std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_options& options,
-                                                   time_point started_at) {
-  auto& [name, wanted, rules] = what;
-  const core::hand_over_wish wish{rules.ttl, wanted.min_fence, options.renew == renewal::automatic, options.max_hold,
-                                  *wanted.label};
-  const time_point until = rules.wait ? started_at + *rules.wait : never;
-  std::string key = wanted.keys.holder;  // From the turn on nothing may fail before `ours` is there.
-  auto turn = line_.enter(key, wish, until, options.cancel);
-  if (turn.what == local_line::turn::given) {
-    auto given = handle_of(turn.given);
-    report_end(name, acquire_result::acquired, started_at, 0);
-    return given;
-  }
-  if (turn.what != local_line::turn::ask) fail_behind_others(what, turn, started_at);
-
-  asking ours{line_, std::move(key)};
-  stand_by(wanted.keys);
-  time_point now = boottime_now();
-  if (rules.wait) {
-    rules.wait = std::max(duration{1}, until - now);
-  } else {
-    // Our own patience began when we did, or when who asked before us heard the server last.
-    now = std::min(now, std::max(started_at, turn.silent_since));
-  }
-  const auto& at = node_for(wanted.keys)->commands();
-  const int block = block_behind(turn, options_, *at, now);
-  wanted.block_at_once = turn.others_wait ? block : 0;
-  wanted.part.permits = block;
-  const int slot = slot_of(wanted.keys);
-  engine::acquire call{at->channel(), at->ear(), std::move(wanted), rules, now, net::system_random()};
-  call.set_slot(slot);
-  call.write_news_to(*turn.news);
-  run(call, options.cancel);
-  auto end = conclude(call, name, {options.renew, options.max_hold}, started_at);
-  if (end.code != errc{}) {
-    ours.failed(end.code, call.silent_since());
-    fail(end.code, call, name, started_at);
-  }
-  const auto& record = lease_handle::of(*end.got).record;
-  // A copy that may still arrive is cleaned up by its owner id, whoever has the lease then.
-  const bool has_copies = record->unsettled_until.not_after != server_time{};
-  ours.got(record, has_copies ? 0 : call.reserved(),
-           std::get<core::got_lease>(call.end()).deadline - core::usable(record->ttl, drift_), wish);
-  return std::move(end.got);
-}
-
-// Behind a thread that reaches nobody, or hears nothing, it is not somebody else's hold that our time went to.
-void client_state::fail_behind_others(const planned& what, const local_line::outcome& turn, time_point started_at) {
-  const auto& at = node_for(what.what.keys)->commands();
-  const auto trouble = at->trouble();
-  const errc code = turn.what == local_line::turn::cancelled ? errc::cancelled
-                    : trouble.second > 0                     ? trouble.first.code
-                    : at->quarantine()                       ? errc::quarantined
-                                                             : refined(turn.heard);
-  report_end(what.name, result_of(code), started_at, 0);
-  error_detail detail;
-  detail.subject = "'" + what.name + "'";
-  if (code == errc::quarantined) detail.why = why_nothing_is_granted(*node_for(what.what.keys));
-  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  fail(code, std::move(detail));
 }
 
 // Without a handle nobody could give it back, and it would be renewed for ever.
@@ -249,7 +150,7 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
     // Its slot has moved since the answer: it goes the way of all that was there (decision 24).
     if (&at != &node_for(record->keys)) cluster_->move_soon();
   } else if (const auto* failure = std::get_if<core::got_failure>(&call.end())) {
-    end.code = refined(failure->code);
+    end.code = refined(failure->code, *node_for(call.wanted().keys));
     result = result_of(end.code);
   } else {
     result = acquire_result::busy;
@@ -258,11 +159,13 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
   return end;
 }
 
-void client_state::fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const {
+void client_state::fail(errc code, const engine::acquire& call, const std::string& name, const began& then) const {
   error_detail detail;
   detail.server_text = call.server_text();
-  detail.attempts = std::max(call.attempts(), node_for(call.wanted().keys)->commands()->trouble().second);
-  detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
+  detail.attempts = call.attempts();
+  explain(detail, code, std::get<core::got_failure>(call.end()).code, *node_for(call.wanted().keys),
+          then.attempts_before);
+  detail.elapsed = duration_cast<milliseconds>(boottime_now() - then.at);
   if (std::error_code{code} == outcome::unknown) detail.may_remain = options_.timeout + may_remain(call.ttl(), {});
   if (std::error_code{code} == outcome::timed_out || code == errc::fence_too_far || code == errc::quarantined)
     detail.subject = "'" + name + "'";

@@ -64,16 +64,21 @@ void client_state::downgrade_on_majority(lease_record& record) const {
 // One after the other: each is asked of all servers at once. None is renewed meanwhile.
 release_outcome client_state::release_all_of_quorum(const records& several) {
   const time_point give_up_at = boottime_now() + options_.timeout;
-  std::vector<last_votes> had;
-  for (const auto& one : several) {
-    one->is_let_go = true;
-    had.push_back(quorum_->let_go(*one));
+  try {
+    std::vector<last_votes> had;
+    for (const auto& one : several) {
+      one->is_let_go = true;
+      had.push_back(quorum_->let_go(*one));
+    }
+    auto worst = release_outcome::released;
+    for (std::size_t i = 0; i < several.size(); ++i) {
+      worst = worse(worst, release_of_quorum(*several[i], had[i], give_up_at));
+    }
+    return worst;
+  } catch (...) {
+    for (const auto& one : several) abandon(*one);
+    throw;
   }
-  auto worst = release_outcome::released;
-  for (std::size_t i = 0; i < several.size(); ++i) {
-    worst = worse(worst, release_of_quorum(*several[i], had[i], give_up_at));
-  }
-  return worst;
 }
 
 release_outcome client_state::release_of_quorum(const lease_record& record, const last_votes& had,

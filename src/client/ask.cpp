@@ -21,11 +21,11 @@ using net::boottime_now;
 resp::value client_state::ask(const script::lock_keys& about, script::command what, engine::question::repeat how,
                               std::chrono::milliseconds timeout) {
   const auto& at = node_for(about)->commands();
-  const time_point began_at = boottime_now();
-  engine::question call{at->channel(), std::move(what), how, began_at + timeout};
+  const began then{boottime_now(), at->so_far().attempts};
+  engine::question call{at->channel(), std::move(what), how, then.at + timeout};
   call.set_slot(slot_of(about));
   run(call, about);
-  return reply_of(call, *node_for(about), began_at);
+  return reply_of(call, *node_for(about), then);
 }
 
 std::vector<std::shared_ptr<node>> client_state::servers() const {
@@ -36,12 +36,12 @@ std::vector<std::shared_ptr<node>> client_state::servers() const {
   for (const bool is_last : {false, true}) {
     if (cluster_->is_known()) break;
     const auto keys = script::keys_of(name_of("holdfast"), options_.prefix);
-    const time_point began_at = boottime_now();
+    const began then{boottime_now(), node_->commands()->so_far().attempts};
     engine::question call{node_->commands()->channel(), script::inspect(keys), engine::question::repeat::allowed,
-                          began_at + (is_last ? options_.timeout : std::min(brief, options_.timeout))};
+                          then.at + (is_last ? options_.timeout : std::min(brief, options_.timeout))};
     call.set_slot(slot_of(keys));
     run(call, keys);
-    if (is_last && !cluster_->is_known()) (void)reply_of(call, *node_for(keys), began_at);
+    if (is_last && !cluster_->is_known()) (void)reply_of(call, *node_for(keys), then);
   }
   std::vector<std::shared_ptr<node>> found;
   for (const auto& one : cluster_->primaries()) found.push_back(one.at);
@@ -50,8 +50,8 @@ std::vector<std::shared_ptr<node>> client_state::servers() const {
 
 template <class Question>
 std::vector<resp::value> client_state::ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what) {
-  const time_point began_at = boottime_now();
-  const time_point give_up_at = began_at + options_.timeout;
+  const began then{boottime_now(), whom->commands()->so_far().attempts};
+  const time_point give_up_at = then.at + options_.timeout;
   std::deque<engine::question> calls;  // They must not move.
   std::vector<engine::call*> all;
   for (auto& one : what) {
@@ -61,7 +61,7 @@ std::vector<resp::value> client_state::ask_together(const std::shared_ptr<node>&
   whom->commands()->run_all(all);
   std::vector<resp::value> replies;
   replies.reserve(calls.size());
-  for (const auto& call : calls) replies.push_back(reply_of(call, *whom, began_at));
+  for (const auto& call : calls) replies.push_back(reply_of(call, *whom, then));
   return replies;
 }
 
@@ -74,16 +74,18 @@ std::vector<resp::value> client_state::ask_all(const std::shared_ptr<node>& whom
 }
 
 resp::value client_state::reply_of(const engine::question& call) const {
-  return reply_of(call, *node_, boottime_now());  // Who does not wait hears the code alone.
+  return reply_of(call, *node_, {boottime_now(), 0});  // Who does not wait hears the code alone.
 }
 
-resp::value client_state::reply_of(const engine::question& call, const node& at, time_point began_at) const {
+resp::value client_state::reply_of(const engine::question& call, const node& at, const began& then) const {
   if (call.reply()) return *call.reply();
   error_detail detail;
   detail.server_text = call.server_text();
-  detail.attempts = std::max(call.attempts(), at.commands()->trouble().second);
-  detail.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(boottime_now() - began_at);
-  fail(refined(call.failure()), std::move(detail));
+  detail.attempts = call.attempts();
+  detail.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(boottime_now() - then.at);
+  const errc code = refined(call.failure(), at);
+  explain(detail, code, call.failure(), at, then.attempts_before);
+  fail(code, std::move(detail));
 }
 
 void client_state::throw_if_error(const resp::value& reply, std::string subject) const {

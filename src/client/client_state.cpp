@@ -119,6 +119,7 @@ client_state::client_state(const settings& from)
                   : std::make_unique<quorum>(from, channel_settings(from, nullptr), keeper_settings(from, nullptr),
                                              drift_, callbacks_, reporter_)},
       line_{{from.options.hand_overs, from.options.hand_over_span},
+            from.options.timeout,
             [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
   if (!sentinels_) return;
   sentinels_->on_change([at = std::weak_ptr{node_}] {
@@ -191,11 +192,17 @@ std::string client_state::why_nothing_is_granted(const node& by) const {
   return quarantine_sentence(found->is_promotion, now - found->began_at, found->ends_at - now);
 }
 
+// Sentinels know another user than the primary does. In their words each of them is named, the first one first.
+bool client_state::is_of_sentinels(const std::string& words) const {
+  return sentinels_ && words.starts_with(net::text_of(sentinels_->whom().sentinels.front()) + ": ");
+}
+
 void client_state::fail(errc code, error_detail detail) const {
   detail.endpoint = display_;
   if (code == errc::quarantined && detail.why.empty()) detail.why = why_nothing_is_granted(*node_);
   if (detail.subject.empty() && (code == errc::wrong_password || code == errc::no_permission)) {
-    detail.subject = "user '" + user_ + "'";
+    const auto& theirs = is_of_sentinels(detail.server_text) ? sentinels_->whom().who.user : user_;
+    detail.subject = "user '" + (theirs.empty() ? "default" : theirs) + "'";
   }
   if (code == errc::wrong_database && detail.subject.empty()) detail.subject = std::to_string(database_);
   throw error{code, std::move(detail)};
@@ -261,10 +268,21 @@ void client_state::run(engine::call& call, const script::lock_keys& keys) const 
   } while (call.is_moved());
 }
 
-// The deadline of a call may come before the connection's own: then the silence has a better name.
-errc client_state::refined(errc code) const {
-  const errc trouble = node_->commands()->trouble().first.code;
-  return code == errc::server_silent && trouble == errc::tls_failed ? trouble : code;
+// The deadline of a call may come before the connection's own, or while none is tried to be made, so that nobody was
+// asked: then the silence has a better name. Not one that leaves open whether something was done: that is of the
+// connection before, over which nothing of this call went.
+errc client_state::refined(errc code, const node& at) {
+  if (code != errc::server_silent) return code;
+  const auto [why, attempts] = at.commands()->trouble();
+  const bool is_better = attempts > 0 && std::error_code{why.code} != outcome::unknown;
+  return is_better ? why.code : code;
+}
+
+void client_state::explain(error_detail& detail, errc code, errc heard, const node& at, int attempts_before) {
+  const auto [why, attempts] = at.commands()->trouble();
+  if (code != heard && code == why.code) detail.server_text = why.text;
+  // A connection that was there meanwhile began the count again.
+  detail.attempts = std::max(detail.attempts, attempts < attempts_before ? attempts : attempts - attempts_before);
 }
 
 }  // namespace detail

@@ -103,12 +103,13 @@ public:
   // Of a semaphore or a shared lock. Throws errc::invalid_option under plain naming.
   script::lock_keys counted_keys_of(const lock_name& name) const;
 
-  enum class patience { once, as_told };
+  enum class patience { once, as_told, what_is_left };  // what_is_left: of a wait that went to other names.
   // Empty: busy. Throws holdfast::error for everything else. `part`: of a counted kind, how much of it.
   std::optional<lease> acquire(std::string_view name, const acquire_options& what, patience how,
                                const script::part& part = {});
   // Busy is errc::timed_out: somebody held it for the whole of no time.
-  lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {});
+  lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {},
+                         patience how = patience::as_told);
 
   // The halves of an acquire, for those who bring their own way of waiting. `plan` throws what is wrong before anything
   // is sent; `conclude` takes over a call that is over, with everything that it leaves behind.
@@ -116,6 +117,7 @@ public:
     std::string name;
     engine::acquire::request what;
     core::acquire_settings how;
+    int attempts_before;  // To connect, of the connection that it will run on.
   };
   planned plan(std::string_view name, const acquire_options& what, patience how, const script::part& part = {});
   struct concluded {
@@ -208,7 +210,11 @@ public:
 
 private:
   release_outcome release_all_of_quorum(const records& several);
-  [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, time_point started_at) const;
+  struct began {
+    time_point at;
+    int attempts_before;  // As of planned.
+  };
+  [[noreturn]] void fail(errc code, const engine::acquire& call, const std::string& name, const began& then) const;
   // As acquire, for what is waited for: behind the other threads of this process. Uses up what is planned.
   void stand_by(const script::lock_keys& keys);
   std::optional<lease> acquire_in_turn(planned& what, const acquire_options& options, time_point started_at);
@@ -234,9 +240,12 @@ private:
   std::vector<resp::value> ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what);
   std::optional<script::quarantined> ask_epoch_of(const std::shared_ptr<node>& one, script::epoch_start start);
   std::optional<script::quarantined> ask_epoch(script::epoch_start start);
-  resp::value reply_of(const engine::question& call, const node& at, time_point began_at) const;
-  errc refined(errc code) const;
+  resp::value reply_of(const engine::question& call, const node& at, const began& then) const;
+  // What a call has come to that heard `code` of its server, and what goes with it.
+  static errc refined(errc code, const node& at);
+  static void explain(error_detail& detail, errc code, errc heard, const node& at, int attempts_before);
   std::string why_nothing_is_granted(const node& by) const;
+  bool is_of_sentinels(const std::string& words) const;
   void report_end(const std::string& name, acquire_result result, time_point started_at, int attempts);
 
   const unsigned long generation_;

@@ -249,9 +249,9 @@ void command_connection::listen_until(time_point at) {
   pass_lead_on();
 }
 
-bool command_connection::had_contact() {
+command_connection::past command_connection::so_far() {
   const auto held = locked();
-  return channel().was_ever_ready();
+  return {channel().was_ever_ready(), channel().connect_attempts(), channel().round_trip()};
 }
 
 bool command_connection::is_going_on() {
@@ -293,8 +293,7 @@ std::pair<engine::connection_failure, int> command_connection::trouble() {
   const auto held = locked();
   const bool nobody_drives = lead_ == lead::nobody || lead_ == lead::deputy;
   const bool is_silent_handshake = nobody_drives && line_.is_shaking_hands();
-  return {is_silent_handshake ? connection::silent_handshake() : channel().last_failure(),
-          channel().connect_attempts()};
+  return {is_silent_handshake ? line_.silent_handshake() : channel().last_failure(), channel().connect_attempts()};
 }
 
 // ---- The deputy's ----

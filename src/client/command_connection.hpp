@@ -71,8 +71,12 @@ public:
   // For making a call; only a call that runs touches it.
   engine::channel& channel() { return caller_.wire(); }
   engine::hints& ear() { return ear_; }
-  // Has there ever been a connection?
-  bool had_contact();
+  struct past {
+    bool had_contact;     // Has there ever been a connection?
+    int attempts;         // How often in a row has it been tried to make one?
+    duration round_trip;  // Of the last answer.
+  };
+  past so_far();
   // Sends it on the present connection, if there is one; nobody hears of the answer. It cannot overtake what was sent
   // before on that connection.
   void send_and_forget(const script::command& what);

@@ -48,7 +48,7 @@ public:
   engine::channel& channel() { return *channel_; }
   bool is_shaking_hands() const { return link_.is_shaking_hands(); }
   // What it means when nothing comes of that.
-  static engine::connection_failure silent_handshake();
+  engine::connection_failure silent_handshake() const;
 
 private:
   void close_link(lock& held);

@@ -67,7 +67,7 @@ constexpr std::array meanings{
             not_applied},
     meaning{errc::fence_too_far, "fence_too_far", "min_fence is more than a year ahead of the server's clock",
             misconfigured, not_applied},
-    meaning{errc::local_server, "local_server", "the local: server cannot be used", unreachable, not_applied},
+    meaning{errc::local_server, "local_server", "a local: server or a lab cannot be used", unreachable, not_applied},
     meaning{errc::server_loading, "server_loading", "the server is not ready yet", not_applied, not_applied},
     meaning{errc::server_busy, "server_busy", "a script or a module blocks the server", not_applied, not_applied},
     meaning{errc::out_of_memory, "out_of_memory", "the server's memory is full", not_applied, not_applied},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <holdfast/error.hpp>
 
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -92,6 +93,24 @@ TEST(outcome, misconfigured_is_what_trying_again_does_not_help) {
       (std::set{errc::invalid_name, errc::invalid_option, errc::invalid_uri, errc::no_server, errc::used_after_fork,
                 errc::empty_handle, errc::wrong_database, errc::not_a_primary, errc::wrong_kind, errc::wrong_server,
                 errc::script_mismatch, errc::fence_too_far, errc::other_size, errc::other_quorum}));
+}
+
+// They go into logs and, by a C interface or a file, into other programs.
+TEST(errc, numbers_stay_what_they_are) {
+  const std::array in_order{
+      errc::invalid_name,        errc::invalid_option, errc::invalid_uri,      errc::no_server,
+      errc::used_after_fork,     errc::empty_handle,   errc::timed_out,        errc::cancelled,
+      errc::cancelled_in_flight, errc::reply_lost,     errc::unexpected_reply, errc::lease_expired,
+      errc::lease_gone,          errc::lease_taken,    errc::lease_broken,     errc::cannot_resolve,
+      errc::cannot_connect,      errc::server_silent,  errc::connection_lost,  errc::tls_failed,
+      errc::no_password,         errc::wrong_password, errc::no_permission,    errc::wrong_database,
+      errc::not_a_primary,       errc::wrong_kind,     errc::wrong_server,     errc::script_mismatch,
+      errc::fence_too_far,       errc::local_server,   errc::server_loading,   errc::server_busy,
+      errc::out_of_memory,       errc::server_refused, errc::clock_stepped,    errc::not_held,
+      errc::changed_hands,       errc::other_size,     errc::quarantined,      errc::not_replicated,
+      errc::no_primary,          errc::no_quorum,      errc::other_quorum,     errc::lease_held_too_long};
+  int number = 0;
+  for (const auto cause : in_order) EXPECT_EQ(static_cast<int>(cause), ++number) << make_error_code(cause).message();
 }
 
 TEST(outcome, busy_is_never_an_error) { EXPECT_THAT(all_with(outcome::busy), IsEmpty()); }

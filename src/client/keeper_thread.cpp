@@ -102,6 +102,12 @@ void keeper_thread::on_stray_hint(std::string_view owner, server_time said_at) {
   wake_if_sooner();
 }
 
+void keeper_thread::on_step_seen(duration step, const core::server_clock& seen) {
+  const std::lock_guard held{line_.mutex()};
+  keeper_.on_step_seen(boottime_now(), step, seen);
+  wake_if_sooner();
+}
+
 std::vector<engine::keeper::departing> keeper_thread::take_away(
     const std::function<bool(const script::lock_keys&)>& which) {
   const std::lock_guard held{line_.mutex()};

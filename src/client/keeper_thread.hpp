@@ -43,6 +43,7 @@ public:
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(engine::keeper::background_release what);
   void on_stray_hint(std::string_view owner, server_time said_at);
+  void on_step_seen(duration step, const core::server_clock& seen);
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);
   // Its thread is started by start_if_it_keeps(), so that what fails there loses nobody's lease.
   void adopt(engine::keeper::departing what);

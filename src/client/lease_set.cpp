@@ -68,7 +68,8 @@ lease_set acquire_all(client_state& state, const std::vector<std::string>& names
       left.wait = std::max(milliseconds{1}, *options.wait - spent);
     }
     try {
-      held.push_back(state.acquire_or_throw(name, left));
+      const auto how = held.empty() ? client_state::patience::as_told : client_state::patience::what_is_left;
+      held.push_back(state.acquire_or_throw(name, left, {}, how));
     } catch (const error& e) {
       // It was not the caller who stopped us: then one of those has the reason. On the callback thread, where nobody
       // hears of a loss meanwhile, it may have it too when the time is over.

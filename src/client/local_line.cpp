@@ -51,10 +51,12 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
     if (me.is_cancelled) return leave_with(turn::cancelled);
     if (now >= until) return leave_with(turn::timed_out);
     if (q.may_ask(me, now)) {
+      const errc heard = q.heard_by(me);
       const bool others_wait = q.go_and_ask(own);
       return {.what = turn::ask,
               .others_wait = others_wait,
               .last = q.last(),
+              .heard = heard,
               .news = &q.news(),
               .silent_since = me.silent_since};
     }
@@ -73,12 +75,12 @@ void local_line::got(const std::shared_ptr<lease_record>& record, int block, tim
   forget_if_idle(record->keys.holder);
 }
 
-void local_line::failed(const std::string& key, bool is_trouble, time_point silent_since) {
+void local_line::failed(const std::string& key, const core::hand_over_queue::in_vain& what) {
   const std::lock_guard alone{mutex_};
   auto& q = queues_[key];
-  q.failed(is_trouble, silent_since);
+  const bool is_for_all = q.failed(what, boottime_now(), patience_);
   tell_first(q);
-  if (is_trouble) {
+  if (is_for_all) {
     for (const auto& one : q.waiting()) news_of(one).notify_one();
   }
   forget_if_idle(key);

@@ -31,7 +31,9 @@ public:
   // giver's was lost meanwhile. Called under our mutex, and must not call back.
   using pass_on = std::function<std::shared_ptr<lease_record>(const std::shared_ptr<lease_record>&, fencing_token)>;
 
-  local_line(const core::hand_over_limits& limits, pass_on give) : limits_{limits}, give_{std::move(give)} {}
+  // `patience`: so long a silence of the server is put up with.
+  local_line(const core::hand_over_limits& limits, duration patience, pass_on give)
+      : limits_{limits}, patience_{patience}, give_{std::move(give)} {}
 
   bool is_used() const { return limits_.most > 0; }
 
@@ -41,7 +43,7 @@ public:
     std::shared_ptr<lease_record> given{};
     bool others_wait = false;         // Behind a thread that is to ask.
     fencing_token last{};             // core::hand_over_queue's.
-    errc heard{};                     // By those before it, of whoever timed out.
+    errc heard{};                     // By those before it.
     std::atomic<errc>* news{};        // Where whoever asks writes down what it hears.
     time_point silent_since = never;  // What whoever asked before met, if that was a silent server.
   };
@@ -52,9 +54,8 @@ public:
   // The server granted `record`, with so many tokens more.
   void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,
            const core::hand_over_wish& wish);
-  // It did not. `is_trouble`: not for somebody else's sake, but because it could not be asked. `silent_since`: when it
-  // heard the server last, if it ended for want of an answer; else never.
-  void failed(const std::string& key, bool is_trouble, time_point silent_since = never);
+  // It did not.
+  void failed(const std::string& key, const core::hand_over_queue::in_vain& what);
 
   // A lease is given back. True: the next thread has it now, and there is nothing to release.
   bool hand_on(const std::shared_ptr<lease_record>& record, time_point deadline);
@@ -76,6 +77,7 @@ private:
   void forget_if_idle(const std::string& key);
 
   const core::hand_over_limits limits_;
+  const duration patience_;
   const pass_on give_;
   std::mutex mutex_{};
   std::unordered_map<std::string, core::hand_over_queue> queues_{};  // By holder key.

@@ -14,9 +14,12 @@ namespace detail {
 namespace {
 
 // No reference to the client: hooks may be called while it goes away.
-engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
+engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to, const std::shared_ptr<keeper_thread>& keeper) {
   return {[to](time_point) { to->on_up(); }, [to](const engine::connection_failure& f) { to->on_down(f); },
-          [to](duration step) { to->on_clock_step(step); }};
+          [to, keeper = std::weak_ptr{keeper}](duration step, const core::server_clock& seen) {
+            to->on_clock_step(step);
+            if (const auto k = keeper.lock()) k->on_step_seen(step, seen);
+          }};
 }
 
 }  // namespace
@@ -24,9 +27,10 @@ engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to) {
 node::node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
            const std::shared_ptr<reporter>& tell_of_keeper,
            std::function<void(command_connection::ended_calls)> conclude)
-    : commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell), from.ear_name)},
-      deputy_{std::make_shared<deputy_thread>(commands_)},
-      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell_of_keeper)} {
+    : keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell_of_keeper)},
+      commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell, keeper_),
+                                                     from.ear_name)},
+      deputy_{std::make_shared<deputy_thread>(commands_)} {
   commands_->on_async_end(std::move(conclude));
   commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner, server_time said_at) {
     if (const auto k = keeper.lock()) k->on_stray_hint(owner, said_at);

@@ -46,9 +46,9 @@ public:
   void close(duration at_most, bool wait) noexcept;
 
 private:
+  const std::shared_ptr<keeper_thread> keeper_;
   const std::shared_ptr<command_connection> commands_;
   const std::shared_ptr<deputy_thread> deputy_;
-  const std::shared_ptr<keeper_thread> keeper_;
 };
 
 }  // namespace detail

@@ -61,7 +61,8 @@ std::shared_ptr<reporter> reporter_of(const settings& from, std::size_t node,
 }
 
 std::vector<vote_connections::server> servers_of(const settings& from, const engine::channel::settings& how,
-                                                 const std::shared_ptr<callback_thread>& callbacks) {
+                                                 const std::shared_ptr<callback_thread>& callbacks,
+                                                 const std::shared_ptr<quorum_keeper_thread>& keeper) {
   const auto names = names_of(from);
   std::vector<vote_connections::server> out;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -70,7 +71,10 @@ std::vector<vote_connections::server> servers_of(const settings& from, const eng
                    from.server.quorum[i],
                    how,
                    {[tell] { tell->on_up(); }, [tell](const engine::connection_failure& f) { tell->on_down(f); },
-                    [tell](duration step) { tell->on_clock_step(step); }}});
+                    [tell, i, keeper = std::weak_ptr{keeper}](duration step, const core::server_clock& seen) {
+                      tell->on_clock_step(step);
+                      if (const auto k = keeper.lock()) k->on_step_seen(i, step, seen);
+                    }}});
   }
   return out;
 }
@@ -98,8 +102,8 @@ quorum::quorum(const settings& from, const engine::channel::settings& commands, 
       drift_{drift},
       record_{record_of(from)},
       names_{names_of(from)},
-      votes_{servers_of(from, commands, callbacks), net::system_random()},
       keeper_{keeper_for(from, keeper, drift, callbacks, tell)},
+      votes_{servers_of(from, commands, callbacks, keeper_), net::system_random()},
       clients_(from.server.quorum.size()),
       turns_(from.server.quorum.size()) {}
 
@@ -203,14 +207,20 @@ namespace {
 struct narrowing {
   narrowing(quorum_keeper_thread& at, const lease_record& what)
       : keeper{&at}, record{&what}, tokens{at.begin_narrowing(what)} {}
-  ~narrowing() { keeper->end_narrowing(*record, stays ? std::nullopt : std::optional{reading}); }
+  ~narrowing() {
+    try {
+      keeper->end_narrowing(*record, stays ? std::nullopt : std::optional{reading});
+    } catch (...) {
+      // No memory to mend at once what is missing: the next renewal does it.
+    }
+  }
   narrowing(const narrowing&) = delete;
   narrowing& operator=(const narrowing&) = delete;
 
   quorum_keeper_thread* keeper;
   const lease_record* record;
   std::vector<fencing_token> tokens;
-  bool stays = false;
+  bool stays = true;  // Until it is asked.
 };
 
 }  // namespace
@@ -227,6 +237,7 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
   if (each.empty()) throw error{errc::lease_gone, std::move(detail)};
   engine::quorum_question call{votes_.all(), std::move(each), patience_of(record.ttl, from_.options.timeout),
                                give_up_at};
+  under_way.stays = false;
   votes_.run(call);
   std::size_t done = 0;
   std::size_t gone = 0;

@@ -130,8 +130,8 @@ private:
   const core::clock_drift drift_;
   const script::quorum_record record_;
   const std::vector<std::string> names_;
-  vote_connections votes_;
   const std::shared_ptr<quorum_keeper_thread> keeper_;
+  vote_connections votes_;
   const std::shared_ptr<errand_threads> errands_ = std::make_shared<errand_threads>();
   std::stop_source client_is_gone_{};
   std::mutex mutex_{};  // Of what follows.

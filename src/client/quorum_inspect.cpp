@@ -30,7 +30,8 @@ namespace {
 // take it one: NOSCRIPT would cost another.
 class first_connections final : public engine::quorum_call {
 public:
-  first_connections(engine::voters& all, time_point give_up_at) : quorum_call{all}, give_up_at_{give_up_at} {}
+  first_connections(engine::voters& all, time_point now, duration at_most)
+      : quorum_call{all}, give_up_at_{now + std::min(patience, at_most)}, is_short_{at_most < patience} {}
 
   void step(time_point now) override {
     bool is_settled = true;
@@ -42,12 +43,20 @@ public:
       }
     }
     is_over_ = is_settled || now >= give_up_at_;
+    if (is_settled || !is_over_ || is_short_) return;
+    // Whoever asks next does not wait for them again. Who had less time than they may take has found nothing out.
+    for (const auto& one : all()) {
+      if (!one->wire().is_ready()) one->found_slow();
+    }
   }
   time_point wake_at() const override { return give_up_at_; }
   bool is_over() const override { return is_over_; }
 
 private:
+  static constexpr duration patience = 1s;
+
   time_point give_up_at_;
+  bool is_short_;
   bool is_over_ = false;
 };
 
@@ -138,7 +147,7 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
 // not told "free" of what others hold (P26).
 void add_other_list(survey& out, node_info& shown, const std::string& kept, const script::quorum_record& ours) {
   shown.trouble = script::why_it_does_not_count(kept, ours);
-  if (script::may_open(kept, ours)) {
+  if (script::is_not_open_yet(kept, ours)) {
     out.is_unopened = true;
   } else {
     out.other_list = shown.trouble;
@@ -149,7 +158,7 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
   auto& of = *state.of_quorum();
   const time_point began_at = boottime_now();
   // Half of the time is for the answers.
-  first_connections greeting{of.votes().all(), began_at + std::min<duration>(1s, duration{timeout} / 2)};
+  first_connections greeting{of.votes().all(), began_at, duration{timeout} / 2};
   of.votes().run(greeting);
   engine::quorum_question call{of.votes().all(), {what}, 300ms, began_at + timeout};
   of.votes().run(call);

@@ -105,6 +105,12 @@ void quorum_keeper_thread::cancel(const engine::held_lease& lease, const engine:
   keeper_.cancel(lease, whose);
 }
 
+void quorum_keeper_thread::on_step_seen(std::size_t node, duration step, const core::server_clock& seen) {
+  const std::lock_guard held{mutex_};
+  keeper_.on_step_seen(boottime_now(), node, step, seen);
+  wake_if_sooner();
+}
+
 void quorum_keeper_thread::release_later(std::size_t node, engine::keeper::background_release what) {
   const std::lock_guard held{mutex_};
   start();

@@ -39,6 +39,7 @@ public:
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(std::size_t node, engine::keeper::background_release what);
+  void on_step_seen(std::size_t node, duration step, const core::server_clock& seen);
 
   // As keeper_thread::stand_by, and close.
   void stand_by();

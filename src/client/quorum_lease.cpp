@@ -29,7 +29,8 @@ public:
         what_{what},
         started_at_{boottime_now()},
         flow_{{what.only_once, what.wait, of.from_.options.timeout, is_counted(what.part),
-               static_cast<std::size_t>(engine::votes_needed(of.size(), what.part))},
+               static_cast<std::size_t>(engine::votes_needed(of.size(), what.part)),
+               patience_of(what.ttl, of.from_.options.timeout)},
               started_at_,
               net::system_random()} {}
 
@@ -64,14 +65,8 @@ quorum::end quorum::acquire(const quorum_wish& what) {
 namespace {
 
 core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, const std::stop_token& cancel) {
-  const auto& votes = seen.votes();
-  return {seen.outcome(),
-          seen.final_reason(),
-          seen.was_cancelled() || cancel.stop_requested(),
-          seen.enough_voted(),
-          std::any_of(votes.begin(), votes.end(), [](const auto& v) { return v.not_after != server_time{}; }),
-          seen.held_for(),
-          seen.left()};
+  return {seen.outcome(),      seen.final_reason(), seen.was_cancelled() || cancel.stop_requested(),
+          seen.enough_voted(), seen.held_for(),     seen.left()};
 }
 
 }  // namespace
@@ -94,11 +89,13 @@ quorum::end quorum::search::run() {
 void quorum::search::try_once(std::optional<round>& into) {
   ++attempts_;
   const auto& options = of_.from_.options;
-  into.emplace(of_.votes_.all(),
-               round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
-                              patience_of(what_.ttl, options.timeout), flow_.give_up_at(), options.prefix, of_.record_,
-                              what_.part, has_turn() ? script::standing::first_in_line : script::standing::newcomer},
-               owner_id{net::system_random().bytes16()}, boottime_now());
+  const time_point now = boottime_now();
+  into.emplace(
+      of_.votes_.all(),
+      round::request{what_.keys, what_.label, what_.ttl, options.max_ttl, what_.min_fence, of_.drift_,
+                     flow_.patience(now), flow_.give_up_at(), options.prefix, of_.record_, what_.part,
+                     has_turn() ? script::standing::first_in_line : script::standing::newcomer, flow_.over_at()},
+      owner_id{net::system_random().bytes16()}, now);
   of_.votes_.run(*into, what_.cancel);
 }
 
@@ -156,7 +153,7 @@ quorum::end quorum::search::failed(const decider::end& how, const round& seen) c
 
 core::quorum_search::step quorum::search::go_on(const decider::pause& how) {
   of_.wait_for_release(what_.keys, how.until - boottime_now(), what_.cancel);
-  return what_.cancel.stop_requested() ? flow_.on_cancel(boottime_now()) : decider::on_pause_over();
+  return what_.cancel.stop_requested() ? flow_.on_cancel(boottime_now()) : flow_.on_pause_over(boottime_now());
 }
 
 core::quorum_search::step quorum::search::go_on(const decider::stand_in_line& how) {
@@ -169,7 +166,8 @@ core::quorum_search::step quorum::search::go_on(const decider::stand_in_line& ho
 
 core::quorum_search::step quorum::search::stand_in_line_of(std::size_t server, time_point until) {
   acquire_options how;
-  how.ttl = std::min<milliseconds>(5s, of_.from_.options.max_ttl);
+  // Its head renews it. Nobody gives it back for one that died, and nobody has a turn until it ends.
+  how.ttl = std::min<milliseconds>(1s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
   if (until != never) how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(until - boottime_now()));
   const auto turn = of_.turn_of(server);

@@ -309,7 +309,7 @@ void client_state::drop_all(const records& several) noexcept {
     }
     for (const auto& one : several) forget_copies(*one);
   } catch (...) {
-    // No memory: the ttl ends it.
+    for (const auto& one : several) abandon(*one);
   }
 }
 

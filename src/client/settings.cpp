@@ -3,7 +3,9 @@
 
 #include "net/tls_session.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <holdfast/detail/longest_wait.hpp>
 
@@ -94,8 +96,15 @@ void check_speaks_tls(const client_options& options) {
 
 // Before connecting, so that a typing error is not reported as trouble with the server.
 void check_readable(const char* field, const std::string& path) {
-  if (path.empty() || access(path.c_str(), R_OK) == 0) return;
-  refuse(errc::invalid_option, fmt::format("{} '{}'", field, path), std::generic_category().message(errno));
+  if (path.empty()) return;
+  // As whoever reads it does, with the rights that the program has then. Neither access(2), which goes by those of its
+  // starter, nor with AT_EACCESS, which a sandbox may refuse that knows no faccessat2.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int why = file < 0 ? errno : 0;
+  struct stat seen {};
+  if (file >= 0 && ::fstat(file, &seen) == 0 && S_ISDIR(seen.st_mode)) why = EISDIR;
+  if (file >= 0) ::close(file);
+  if (why != 0) refuse(errc::invalid_option, fmt::format("{} '{}'", field, path), std::generic_category().message(why));
 }
 
 // Likewise, and so that nobody is asked for a pass phrase on the terminal of a service.

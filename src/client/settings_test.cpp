@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/settings.hpp"
 
+#include "local/sandbox.hpp"
 #include "support/scratch_directory.hpp"
 #include "support/tls_material.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <string>
@@ -141,6 +146,42 @@ TEST_F(settings_of, unreadable_tls_files_are_named) {
     EXPECT_EQ(seen.detail.subject, field + " '/no/such.pem'");
     EXPECT_NE(seen.detail.why, "");
   }
+}
+
+// A program that has another user's rights, or has given up its own.
+TEST_F(settings_of, tls_files_are_looked_at_by_the_user_who_will_read_them) {
+  if (::getuid() != 0) GTEST_SKIP() << "it takes root to be somebody else";
+  constexpr uid_t nobody = 65534;
+  const test::scratch_directory place;
+  const auto file = place / "ca.pem";
+  std::ofstream{file} << "not for everybody";
+  ASSERT_EQ(::chmod(place.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  const auto uri = "rediss://db1?cacert=" + file;
+  ASSERT_EQ(::setresuid(0, nobody, 0), 0);
+  const auto as_nobody = refusal_of([&] { resolve(uri, {}); });
+  ASSERT_EQ(::setresuid(nobody, 0, 0), 0);
+  const auto as_root = refusal_of([&] { resolve(uri, {}); });
+  ASSERT_EQ(::setresuid(0, 0, 0), 0);
+  EXPECT_EQ(as_nobody.code, errc::invalid_option);
+  EXPECT_EQ(as_nobody.detail.why, "Permission denied");
+  EXPECT_EQ(as_root.code, std::error_code{}) << as_root.detail.why;
+}
+
+TEST_F(settings_of, a_directory_in_the_place_of_a_tls_file_is_named) {
+  const test::scratch_directory place;
+  const auto seen = refusal_of([&] { resolve("rediss://db1?cacert=" + place.path(), {}); });
+  EXPECT_EQ(seen.code, errc::invalid_option);
+  EXPECT_EQ(seen.detail.why, "Is a directory");
+}
+
+// Sandboxes that are older than that call refuse it as forbidden, so that libc does not try another.
+TEST_F(settings_of, tls_files_are_readable_in_a_sandbox_without_faccessat2) {
+  const auto is_taken =
+      local::in_sandbox([] { return local::refuse(SYS_faccessat2, EPERM); },
+                        [] { return !refusal_of([] { resolve("rediss://db1?cacert=/dev/null", {}); }).code; });
+  if (!is_taken) GTEST_SKIP() << "seccomp is not permitted here";
+  EXPECT_TRUE(*is_taken);
 }
 
 // Else whoever connects, be it the keeper, would ask for it on the terminal.

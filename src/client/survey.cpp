@@ -3,6 +3,7 @@
 
 #include "net/clock.hpp"
 #include "resp/writer.hpp"
+#include "script/glob.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
@@ -116,14 +117,16 @@ bool is_a_name(const client_state& state, const std::string& text) {
   }
 }
 
-std::vector<std::string> names_on(client_state& state, const std::shared_ptr<node>& whom, const std::string& pattern) {
+std::vector<std::string> names_on(client_state& state, const std::shared_ptr<node>& whom, const script::glob& which) {
+  const std::string& prefix = state.options().prefix;
+  const std::string pattern = script::holder_pattern(which, prefix);
   std::vector<std::string> names;
   std::string cursor = "0";
   do {
     auto [keys, next] = scan(state, whom, cursor, pattern);
     for (const auto& key : keys) {
-      auto name = script::name_of_holder_key(key, state.options().prefix);
-      if (name && is_a_name(state, *name)) names.push_back(std::move(*name));
+      auto name = script::name_of_holder_key(key, prefix);
+      if (name && which.matches(*name) && is_a_name(state, *name)) names.push_back(std::move(*name));
     }
     cursor = std::move(next);
   } while (cursor != "0");
@@ -166,9 +169,9 @@ resp::value ask_again(client_state& state, const script::lock_keys& keys) {
 }
 
 // What moves to another node while we look is not on the list, or twice.
-void list_of(client_state& state, const std::shared_ptr<node>& whom, const std::string& pattern,
+void list_of(client_state& state, const std::shared_ptr<node>& whom, const script::glob& which,
              std::vector<lock_info>& all) {
-  const auto names = names_on(state, whom, pattern);
+  const auto names = names_on(state, whom, which);
   for (std::size_t from = 0; from < names.size(); from += names_per_question) {
     const std::size_t to = std::min(names.size(), from + names_per_question);
     std::vector<script::command> questions;
@@ -210,11 +213,9 @@ std::vector<lock_info> list(client_state& state, std::string_view glob) {
     detail.why = "a plain key cannot be told from any other key";
     throw error{errc::invalid_option, std::move(detail)};
   }
-  const std::string& prefix = state.options().prefix;
-  const std::string pattern = script::holder_pattern(glob, prefix);
-
+  const script::glob which{glob};
   std::vector<lock_info> all;
-  for (const auto& whom : state.servers()) list_of(state, whom, pattern, all);
+  for (const auto& whom : state.servers()) list_of(state, whom, which, all);
   std::sort(all.begin(), all.end(), [](const lock_info& a, const lock_info& b) { return a.name < b.name; });
   return all;
 }

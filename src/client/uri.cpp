@@ -86,7 +86,7 @@ net::tcp_address read_address(const urls::url_view& url, std::string_view defaul
 }
 
 void read_tcp(const urls::url_view& url, server_uri& out) {
-  auto where = read_address(url, "6379");
+  auto where = in_one_spelling(read_address(url, "6379"));
   std::string path{url.path()};
   // Boost.URL 1.81 takes what follows a port that is no number for a path.
   if (!path.empty() && path.front() != '/') throw bad_part{path, "the port must be a number from 1 to 65535"};
@@ -260,6 +260,11 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
 std::string local_display(std::string_view directory) { return "local:" + encoded(directory); }
 
 std::optional<server_uri> parse_uri(std::string_view text, error_detail& why) {
+  if (has_zone(text)) {
+    why.subject = "the address in brackets";
+    why.why = "an IPv6 address with a zone (%eth0) is of one machine alone; write one without, or a name";
+    return std::nullopt;
+  }
   std::string first{text};
   const auto others = cut_other_hosts(first);
   const bool is_fit = is_fit_to_parse(first) && std::all_of(others.begin(), others.end(), is_fit_to_parse);

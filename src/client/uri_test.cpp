@@ -49,6 +49,8 @@ constexpr good_uri good_ones[] = {
     {"redis://db1/0", "db1 6379 0", "redis://db1:6379"},
     {"redis://192.0.2.7:1", "192.0.2.7 1 0", "redis://192.0.2.7:1"},
     {"redis://[::1]", "::1 6379 0", "redis://[::1]:6379"},
+    {"redis://LocalHost:07513/02", "localhost 7513 2", "redis://localhost:7513/2"},
+    {"rediss://[0:0::0001]:6379", "::1 6379 0", "rediss://[::1]:6379"},
     {"redis://[2001:db8::7]:6380/3", "2001:db8::7 6380 3", "redis://[2001:db8::7]:6380/3"},
     {"redis://:hunter2@db1:6380", "db1 6380 0", "redis://db1:6380"},
     {"redis://app:hunter2@[::1]:6380/2", "::1 6380 2", "redis://[::1]:6380/2"},
@@ -191,6 +193,21 @@ TEST(parse_uri, takes_a_password_with_a_comma_for_a_password) {
   EXPECT_EQ(uri.who.password, "a,b");
   ASSERT_TRUE(uri.sentinels);
   EXPECT_EQ(uri.sentinels->sentinels.size(), 2u);
+}
+
+TEST(parse_uri, says_that_a_zone_is_none_of_an_address) {
+  for (const char* bad : {"redis://[fe80::1%25eth0]", "redis://[fe80::1%eth0]:6379/1", "redis://me:hunter2@[fe80::1%1]",
+                          "redis+quorum://a,b,[fe80::1%25eth0]:6379"}) {
+    error_detail why;
+    EXPECT_FALSE(parse_uri(bad, why)) << bad;
+    EXPECT_EQ(why.subject, "the address in brackets") << bad;
+    EXPECT_THAT(why.why, testing::HasSubstr("zone")) << bad;
+  }
+  for (const char* other : {"redis://[fe80::1", "redis://:a[b%20c]d@db1", "redis://:hunter2%5B%5D@[fe80::1%25eth0"}) {
+    error_detail why;
+    EXPECT_FALSE(parse_uri(other, why)) << other;
+    EXPECT_THAT(why.why, testing::Not(testing::HasSubstr("zone"))) << other;
+  }
 }
 
 constexpr const char* bad_ones[] = {

@@ -49,6 +49,17 @@ bool is_fit_to_parse(std::string_view text) {
          (has_brackets || text.find('[') == std::string_view::npos);
 }
 
+bool has_zone(std::string_view text) {
+  for (auto open = text.find('['); open != std::string_view::npos; open = text.find('[', open + 1)) {
+    const auto inside = text.substr(open + 1, text.find(']', open) - open - 1);
+    const auto zone = inside.find('%');
+    if (zone == std::string_view::npos || open + 1 + inside.size() == text.size()) continue;
+    in6_addr ignored{};
+    if (inet_pton(AF_INET6, std::string{inside.substr(0, zone)}.c_str(), &ignored) == 1) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> cut_other_hosts(std::string& text) {
   const auto colon = std::min(text.find("://"), text.size());
   const auto scheme = text.substr(0, colon);

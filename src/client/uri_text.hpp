@@ -27,10 +27,13 @@ std::optional<int> small_number(std::string_view text, int most);
 // What RFC 3986 lets stand in a URI, and where. Boost.URL 1.81 asserts on some of the rest (found by fuzz/uri_fuzz).
 bool is_fit_to_parse(std::string_view text);
 
+// Is there a zone in an IPv6 address, as %eth0 or as %25eth0 (RFC 6874)?
+bool has_zone(std::string_view text);
+
 // What stands between the first comma of the hosts and their end: URIs of the same scheme, and `text` without them.
 std::vector<std::string> cut_other_hosts(std::string& text);
 
-// Of several servers: which of them are the same must not hang on how they are spelled.
+// Which servers are the same must not hang on how they are spelled.
 net::tcp_address in_one_spelling(net::tcp_address where);
 
 }  // namespace detail

@@ -15,6 +15,7 @@ namespace {
 // A place in line is kept through so long a silence (three looks, src/script/advance.lua).
 constexpr duration place_lives = 15s;
 constexpr duration heartbeat = 5s;
+constexpr duration quick_heartbeat = 1s;  // So that who could go elsewhere soon knows that the server is silent.
 constexpr duration wait_for_hearing = 200ms;
 constexpr duration answer_expected = 1s;  // To a look that another one makes for us.
 constexpr duration most_lead = 200ms;  // Nobody stands by for a grant less than that behind its window (advance.lua).
@@ -35,27 +36,34 @@ acquire_call::acquire_call(const acquire_settings& settings, time_point now, bas
       drift_{settings.drift},
       deadline_{never},
       silent_since_{now},
+      silent_before_{settings.silent_since},
       ask_at_{now},
       owner_{rng.bytes16()},
       only_once_{settings.only_once},
       had_contact_{settings.had_contact},
-      has_alternative_{settings.has_alternative} {
+      has_alternative_{settings.has_alternative},
+      last_news_{settings.heard},
+      round_trip_{settings.round_trip} {
   if (settings.only_once) {
     deadline_ = now + settings.timeout;
   } else if (settings.wait) {
     deadline_ = now + *settings.wait;
   }
+  // Who knows what keeps it waiting, and could not hear in time, need not end as unknown. A busy machine answers
+  // several times later; a far server is not as much later for that.
+  const duration answer_takes = std::max(settings.too_little, std::min<duration>(4 * round_trip_, round_trip_ + 50ms));
+  const bool knows_why = !only_once_ && last_news_ != errc::server_silent;
+  if (knows_why && deadline_ != never && now > deadline_ - answer_takes) ask_at_ = never;
 }
 
 acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told) {
   // It was to be asked, and we were not there to do it (stopped, suspended): that is our silence, not the server's.
   // What it has been asked before and has not answered is its own.
   if (can_send && !is_asked_ && !is_unanswered_ && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
-  const time_point last_moment = std::min(deadline_, silent_since_ + patience());
-  if (!end_ && now >= last_moment) finish_at_deadline(now);
+  const time_point at_last = std::min(deadline_, silence_ends_at());
+  if (!end_ && now >= at_last) finish_at_deadline(now);
   if (end_) return finish{};
 
-  const time_point at_last = std::min(deadline_, silent_since_ + patience());
   if (is_asked_ || !can_send) return sleep_until{at_last};
   if (now < ask_at_) return sleep_until{std::min(ask_at_, at_last)};
   if (is_giving_back()) {
@@ -94,14 +102,15 @@ duration acquire_call::patience() const {
   return place_ == place::in_line ? std::max<duration>(timeout_, place_lives) : timeout_;
 }
 
+// A bounded wait lasts as long as it was told to: the server may come back.
+time_point acquire_call::silence_ends_at() const {
+  const bool is_bounded_wait = deadline_ != never && !only_once_;
+  return is_bounded_wait && !has_alternative_ ? never : silent_since_ + patience();
+}
+
 // Reached when the time is up, or when the server was silent for too long.
 void acquire_call::finish_at_deadline(time_point now) {
   const bool waited_to_the_end = now >= deadline_;
-  if (!waited_to_the_end && deadline_ != never && !only_once_ && !has_alternative_) {
-    // A bounded wait lasts as long as it was told to: the server may come back.
-    silent_since_ = now;
-    return;
-  }
   if (is_asked_ || is_unanswered_ || is_given_back_) return fail(errc::reply_lost);
   // "Busy" was the last news, but whoever has not waited to the end has not timed out.
   fail(!waited_to_the_end && last_news_ == errc::timed_out ? errc::server_silent : last_news_);
@@ -130,6 +139,7 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
   HOLDFAST_ASSERT(is_asked_);
   is_asked_ = is_given_back_ = false;
   had_contact_ = true;
+  silent_before_ = never;
   refusals_ = 0;
   silent_since_ = now;
   // With the time that replicas took, which a leave does not wait for: the next one will take as long.
@@ -253,12 +263,15 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_queued& wh
   // A hint sticks until an answer that is newer than it (P6).
   if (std::exchange(hinted_at_, {}) > what.at) return schedule_ask(now, now);
   // From one look's send instant to the next one's: with the way back on top, whoever is far away counted as silent.
-  if (what.look_in >= heartbeat) return beat_at(now, std::max(now, next_beat(sent_at, what.look_in)));
-  schedule_ask(now, now + what.look_in);
+  const duration look_in = has_alternative_ ? std::min<duration>(what.look_in, quick_heartbeat) : what.look_in;
+  if (what.look_in >= heartbeat) return beat_at(now, std::max(now, next_beat(sent_at, look_in)));
+  schedule_ask(now, now + look_in);
 }
 
+duration acquire_call::beat() const { return has_alternative_ ? quick_heartbeat : heartbeat; }
+
 time_point acquire_call::next_beat(time_point now, duration look_in) {
-  const time_point at = now + look_in + duration{rng_->between(0, (heartbeat / 10).count())};
+  const time_point at = now + look_in + duration{rng_->between(0, (beat() / 10).count())};
   return now < quarantined_until_ ? std::min(at, quarantined_until_) : at;
 }
 
@@ -269,7 +282,7 @@ void acquire_call::beat_at(time_point now, time_point at) {
 
 bool acquire_call::can_be_looked_for(time_point now) const {
   if (!is_in_line() || is_asked_ || !is_heartbeat_) return false;
-  return is_taken_along_ ? ask_at_ <= now : ask_at_ <= now + heartbeat / 2;
+  return is_taken_along_ ? ask_at_ <= now : ask_at_ <= now + beat() / 2;
 }
 
 void acquire_call::on_taken_along(time_point now) {
@@ -280,7 +293,7 @@ void acquire_call::on_taken_along(time_point now) {
 void acquire_call::on_looked_for(time_point now) {
   if (!is_taken_along_) return;
   silent_since_ = now;
-  beat_at(now, next_beat(now, heartbeat));
+  beat_at(now, next_beat(now, beat()));
 }
 
 void acquire_call::on_not_looked_for(time_point now) {

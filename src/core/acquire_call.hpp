@@ -11,6 +11,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/names.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -113,7 +114,14 @@ struct acquire_settings {
   std::optional<duration> wait;  // Empty: until cancelled.
   duration timeout;              // The longest silence of the server that is put up with.
   bool had_contact;              // This client has talked to this server before: a refusal may be a restart.
-  bool has_alternative = false;  // Another server would do as well: none is waited for that is gone.
+  bool has_alternative = false;  // Another server would do as well: none is waited for that is gone or silent.
+  // What whoever asked for us has heard, and how long the server's answers take. Who has waited behind others, and has
+  // too little time left to ask itself, ends with that.
+  errc heard = errc::server_silent;
+  duration round_trip{0};
+  // Too little, at least: many threads of one process whose time ends at once make a near server slower for each.
+  duration too_little = std::chrono::milliseconds{5};
+  time_point silent_since = never;  // Where they heard nothing: since when.
 };
 
 //  state   | wake, due and connected | answer                           | connection cut       | hint
@@ -185,8 +193,11 @@ public:
   int attempts() const { return attempts_; }
   // What was heard last; server_silent: nothing yet.
   errc last_news() const { return last_news_; }
-  // Since when the server owes a sign of life; it may be a time to come, when nothing is asked before.
-  time_point silent_since() const { return silent_since_; }
+  // Since when the server owes a sign of life, to us or to whoever asked for us; it may be a time to come, when nothing
+  // is asked before.
+  time_point silent_since() const { return std::min(silent_since_, silent_before_); }
+  // It has asked nothing, and will not: it only waits for the end of its time.
+  bool is_past_asking() const { return attempts_ == 0 && ask_at_ == never; }
   // The next answer is that to give_back.
   bool is_giving_back() const { return giving_back_for_ != errc{}; }
   bool is_in_line() const { return !end_ && place_ == place::in_line; }
@@ -207,6 +218,7 @@ private:
 
   acquire_action request(time_point now);
   duration patience() const;
+  time_point silence_ends_at() const;
   void finish_at_deadline(time_point now);
   void fail(errc code);
   void fail_definitely(errc code);
@@ -216,6 +228,7 @@ private:
   void look_now(time_point now);
   void ask_sooner(time_point at);
   void beat_at(time_point now, time_point at);
+  duration beat() const;  // From one look to the next, where there is no other reason for one.
   time_point next_beat(time_point now, duration look_in);
   void enter(time_point now);
   void come_back(time_point now);
@@ -239,8 +252,9 @@ private:
   std::chrono::milliseconds ttl_;
   duration timeout_;
   clock_drift drift_;
-  time_point deadline_;      // `never` when waiting without bound.
-  time_point silent_since_;  // The last sign of life of the server.
+  time_point deadline_;       // `never` when waiting without bound.
+  time_point silent_since_;   // The last sign of life of the server.
+  time_point silent_before_;  // Where whoever asked for us has heard nothing, and we have not yet: since when.
   time_point ask_at_;
   owner_id owner_;
   place place_ = place::outside;

@@ -11,6 +11,7 @@ namespace holdfast::core {
 namespace {
 
 using namespace std::chrono_literals;
+using course_testing::behind;
 using course_testing::course;
 using course_testing::drift;
 using course_testing::once;
@@ -245,6 +246,34 @@ TEST(acquire_call, with_an_alternative_three_refusals_end_it_although_there_was_
   EXPECT_EQ(c.failure(), errc::cannot_connect);
 }
 
+// Or it would stand where nobody is served, while others have the lock elsewhere.
+TEST(acquire_call, with_an_alternative_it_looks_every_second_P25) {
+  course c{with_alternative(waits_for_ever())};
+  c.queues(5s);
+  const auto looked_at = c.sent_at;
+  for (int i = 0; i < 3; ++i) {
+    const auto at = c.sleeps();
+    EXPECT_GE(at, c.sent_at + 1s);
+    EXPECT_LE(at, c.sent_at + 1100ms);
+    c.now = at;
+    c.looks();
+    c.hears(was_queued{c.server_now(), 42, 5s});
+  }
+  EXPECT_GT(c.sent_at, looked_at);
+}
+
+TEST(acquire_call, with_an_alternative_who_is_looked_for_is_so_every_second_P25) {
+  course c{with_alternative(waits_for_ever())};
+  c.queues(5s);
+  EXPECT_FALSE(c.call.can_be_looked_for(c.now)) << "its own look was just now";
+  c.now += 600ms;
+  EXPECT_TRUE(c.call.can_be_looked_for(c.now));
+  c.call.on_taken_along(c.now);
+  c.call.on_looked_for(c.now);
+  EXPECT_GE(c.sleeps(), c.now + 1s);
+  EXPECT_LE(c.sleeps(), c.now + 1100ms);
+}
+
 TEST(acquire_call, with_an_alternative_an_unanswered_request_is_unknown_and_cleaned_up_C5) {
   course c{with_alternative(waits(1min))};
   const auto me = c.asks();
@@ -275,6 +304,78 @@ TEST(acquire_call, nothing_is_asked_at_the_deadline) {
 }
 
 // ---- cancel (H50, B46) ----
+
+// It would be answered behind the deadline, and the wait would end as unknown, although who asked for it knows.
+TEST(acquire_call, with_too_little_time_left_behind_others_it_ends_with_what_those_have_heard_C5) {
+  for (const errc heard : {errc::timed_out, errc::quarantined}) {
+    course c{behind(waits(39ms), heard, 10ms)};
+    EXPECT_TRUE(c.call.is_past_asking());
+    EXPECT_EQ(c.sleeps(), t0 + 39ms) << "nothing is asked";
+    c.sleeps_and_wakes();
+    c.call.on_wake(c.now, true);
+    EXPECT_EQ(c.failure(), heard);
+    EXPECT_EQ(c.left_behind(), owners{});
+  }
+}
+
+TEST(acquire_call, with_time_for_an_answer_it_asks_behind_others_too) {
+  EXPECT_TRUE((course{behind(waits(4ms), errc::timed_out, 100us)}.call.is_past_asking())) << "near by";
+  // As the second name of an acquire_all with a short wait: nobody else asks.
+  EXPECT_FALSE((course{behind(waits(6ms), errc::timed_out, 100us)}.call.is_past_asking()));
+  auto in_a_crowd = behind(waits(19ms), errc::timed_out, 100us);
+  in_a_crowd.too_little = 20ms;
+  EXPECT_TRUE(course{in_a_crowd}.call.is_past_asking());
+  EXPECT_TRUE((course{behind(waits(249ms), errc::timed_out, 200ms)}.call.is_past_asking())) << "far away";
+  EXPECT_FALSE((course{behind(waits(251ms), errc::timed_out, 200ms)}.call.is_past_asking()));
+  course c{behind(waits(41ms), errc::timed_out, 10ms)};
+  EXPECT_FALSE(c.call.is_past_asking());
+  c.asks();
+  c.hears(was_granted{token});
+  EXPECT_TRUE(c.lease());
+}
+
+TEST(acquire_call, of_which_nobody_has_heard_it_asks_with_any_time_left) {
+  course c{behind(waits(1ms), errc::server_silent, 10ms)};
+  c.asks();
+  c.hears(was_granted{token}, 500us);
+  EXPECT_TRUE(c.lease());
+}
+
+// It has the whole of the timeout for one answer, however long answers take (acquire_all with wait = 0).
+TEST(acquire_call, a_try_asks_whatever_others_have_heard) {
+  course c{behind(once(), errc::timed_out, timeout)};
+  c.asks();
+  c.hears(was_granted{token});
+  EXPECT_TRUE(c.lease());
+}
+
+// Whoever is next is to know how long nothing has been heard: not since its last wake-up, and not since it asked.
+TEST(acquire_call, a_bounded_wait_remembers_when_the_silence_began) {
+  auto told = waits(3 * timeout);
+  course c{told};
+  c.asks();
+  c.now = t0 + 3 * timeout;
+  c.call.on_wake(c.now, true);
+  EXPECT_EQ(c.failure(), errc::reply_lost);
+  EXPECT_EQ(c.call.silent_since(), t0);
+}
+
+TEST(acquire_call, who_asks_behind_a_silence_goes_on_with_it_until_something_is_heard) {
+  auto told = waits(3 * timeout);
+  told.silent_since = t0 - 3ms;
+  course c{told};
+  c.now += 1ms;
+  c.asks();
+  EXPECT_EQ(c.call.silent_since(), t0 - 3ms);
+  c.now += 1ms;
+  c.hears(was_busy{});
+  EXPECT_GE(c.call.silent_since(), t0 + 2ms);
+}
+
+TEST(acquire_call, without_a_bound_it_asks_whatever_others_have_heard) {
+  course c{behind(waits_for_ever(), errc::timed_out, 10ms)};
+  c.asks();
+}
 
 TEST(acquire_call, cancel_before_anything_was_asked_leaves_nothing_H50) {
   course c{waits_for_ever()};

@@ -12,7 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using course_testing::course;
-using course_testing::once;
 using course_testing::round_trip;
 using course_testing::t0;
 using course_testing::token;

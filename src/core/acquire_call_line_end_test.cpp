@@ -75,6 +75,44 @@ TEST(acquire_call_line, an_answer_in_line_makes_the_fate_of_earlier_copies_known
   EXPECT_TRUE(left[0].may_have_copies) << "but one may still arrive";
 }
 
+TEST(acquire_call_line, a_lease_behind_a_copy_that_was_cut_off_in_line_says_so_P9) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  c.stands();
+  c.is_cut();
+  c.stands();
+  c.hears(was_queued{c.server_now(), 42, 0ms});
+  c.looks();
+  c.hears(was_mine{course_testing::token, course_testing::ttl});
+  ASSERT_TRUE(c.lease());
+  EXPECT_TRUE(c.lease()->was_repeated) << "the first copy may still arrive";
+}
+
+// Between a grant that does not count and its giving back nothing is asked: the end is unknown all the same (C5), and
+// the owner id is let go.
+TEST(acquire_call_line, an_end_behind_a_grant_that_does_not_count_is_unknown_and_cleaned_up_C5) {
+  for (const acquire_answer& what : {acquire_answer{was_uncounted{}}, acquire_answer{was_unconfirmed{}},
+                                     acquire_answer{was_unreplicated{errc::not_replicated, true}}}) {
+    SCOPED_TRACE(what.index());
+    course c{waits(2s)};
+    const auto me = c.asks();
+    c.hears(what);
+    c.call.on_wake(c.now, false, hearing::yes);  // The connection ended with that answer.
+    c.call.on_cancel(c.now);
+    EXPECT_EQ(c.failure(), errc::cancelled_in_flight);
+    EXPECT_EQ(c.left_behind(), (course_testing::owners{me}));
+  }
+}
+
+TEST(acquire_call_line, a_wrong_password_behind_a_grant_that_is_given_back_is_unknown_C5) {
+  course c{waits(2s)};
+  c.asks();
+  c.hears(was_uncounted{});
+  c.call.on_no_connection(c.now, errc::wrong_password, true, false);
+  EXPECT_EQ(c.failure(), errc::reply_lost);
+}
+
 TEST(acquire_call_line, cancelled_in_line_leaves_H50) {
   course c{waits_for_ever()};
   const auto me = c.queues();

@@ -36,6 +36,13 @@ inline acquire_settings with_alternative(acquire_settings s) {
   return s;
 }
 
+// Who asked before it has heard this, and an answer takes so long.
+inline acquire_settings behind(acquire_settings s, errc heard, duration answer_takes) {
+  s.heard = heard;
+  s.round_trip = answer_takes;
+  return s;
+}
+
 // One call and its clock: what a test says, and what the call wants.
 struct course {
   explicit course(const acquire_settings& s) : call{s, t0, rng} {}

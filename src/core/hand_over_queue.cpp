@@ -14,6 +14,20 @@ namespace {
 // Who is not the first looks so often whether it has become it, so that a hand-over wakes nobody but its receiver.
 constexpr duration look_around = std::chrono::milliseconds{100};
 
+bool is_silence(errc code) { return code == errc::reply_lost || code == errc::server_silent; }
+
+// Whose own time was too short for an answer has not found that there is none.
+bool is_trouble(const hand_over_queue::in_vain& what, time_point now, duration patience) {
+  switch (what.code) {
+    case errc::timed_out:
+    case errc::quarantined:
+    case errc::not_replicated:
+    case errc::cancelled:
+    case errc::cancelled_in_flight: return false;
+    default: return !is_silence(what.code) || now - what.silent_since >= patience;
+  }
+}
+
 }  // namespace
 
 void hand_over_queue::join(waiter_ptr who) {
@@ -63,13 +77,16 @@ void hand_over_queue::got(const lease_of& first, int block, time_point granted_a
   chain_ = std::move(chain);
 }
 
-void hand_over_queue::failed(bool is_trouble, time_point silent_since) {
+bool hand_over_queue::failed(const in_vain& what, time_point now, duration patience) {
   end_asking(news_);
-  if (!is_trouble) return;
+  const bool all = is_trouble(what, now, patience);
+  const time_point silent_since = is_silence(what.code) ? what.silent_since : never;
   for (const auto& one : waiting_) {
-    one->is_told_to_ask = true;
+    one->is_told_to_ask = one->is_told_to_ask || all;
     one->silent_since = silent_since;
+    if (!all) break;
   }
+  return all;
 }
 
 std::optional<fencing_token> hand_over_queue::next_token(const lease_of& held, time_point now, time_point deadline) {

@@ -10,6 +10,8 @@
 //                                   | is over or it is cancelled
 //  its answer is a grant            | holds; the chain begins, if the server reserved tokens
 //  its answer is anything else      | the next one asks; where the server is in trouble, all do, each in its own time
+//  its time is over without one     | the next one asks, and is patient from where the silence began; all do, if that
+//                                   | is as long as a silence may be
 //
 // Whose time is over has asked nobody: what it waited for is what those before it have heard since it joined, or had
 // heard then. If that is nothing, it was a silent server and not somebody else's hold (C5).
@@ -28,13 +30,17 @@
 
 namespace holdfast::core {
 
+// With less time left than that, who has waited behind others does not ask (acquire_call.hpp): their time may end at
+// the same moment, and a question of each comes to a near server then.
+constexpr duration too_little_in_a_crowd = std::chrono::milliseconds{20};
+
 class hand_over_queue {
 public:
   struct waiter {
     hand_over_wish wish{};
     bool is_told_to_ask = false;
     errc heard = errc::server_silent;  // By those who have asked, until they ended.
-    time_point silent_since = never;   // What who asked in vain met. Never: it ended for something else.
+    time_point silent_since = never;   // What who asked in vain met, if that was a silence; else never.
   };
   using waiter_ptr = std::shared_ptr<waiter>;
 
@@ -64,9 +70,14 @@ public:
   // The server granted `first`, with `block` tokens more; 0: nothing may be handed on. The first is to be told.
   void got(const lease_of& first, int block, time_point granted_at, const hand_over_wish& wish,
            const hand_over_limits& limits);
-  // It did not. The first is to be told. `is_trouble`: not for somebody else's sake, but because it could not be asked;
-  // then all are, and know since when the server was silent.
-  void failed(bool is_trouble, time_point silent_since = never);
+  // What it met instead. `silent_since`: when it heard the server last.
+  struct in_vain {
+    errc code;
+    time_point silent_since = never;
+  };
+  // The first is to be told. True: all are, because it was not for somebody else's sake, nor for its own, but could not
+  // be asked. `patience`: so long a silence is put up with.
+  [[nodiscard]] bool failed(const in_vain& what, time_point now, duration patience);
 
   // The next token, if `held`, which is given back, may be handed to the first. It is used up, also if nothing comes of
   // it.

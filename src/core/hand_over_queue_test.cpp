@@ -19,6 +19,7 @@ protected:
   const owner_id owner{{1}};
   const hand_over_queue::lease_of granted{owner, fencing_token{1000}};
 
+  static constexpr duration patience = 5s;
   hand_over_queue queue{};
   hand_over_queue::waiter_ptr a = joined();
   hand_over_queue::waiter_ptr b = joined();
@@ -87,22 +88,44 @@ TEST_F(hand_over_in_queue, lets_the_first_ask_when_the_lease_is_given_back_or_no
 
 TEST_F(hand_over_in_queue, lets_the_first_ask_behind_a_failure_and_all_where_the_server_is_in_trouble) {
   queue.go_and_ask(a);
-  queue.failed(false);
+  EXPECT_FALSE(queue.failed({errc::timed_out}, now, patience));
   EXPECT_TRUE(queue.may_ask(*b, now));
   EXPECT_FALSE(queue.may_ask(*c, now));
   queue.go_and_ask(b);
   queue.join(a);
-  queue.failed(true);
+  EXPECT_TRUE(queue.failed({errc::cannot_connect}, now, patience));
   EXPECT_TRUE(queue.may_ask(*c, now));
   EXPECT_TRUE(queue.may_ask(*a, now));
 }
 
+TEST_F(hand_over_in_queue, lets_the_first_ask_behind_whoever_has_ended_for_its_own_sake) {
+  for (const errc own : {errc::quarantined, errc::not_replicated, errc::cancelled, errc::cancelled_in_flight}) {
+    queue.go_and_ask(a);
+    EXPECT_FALSE(queue.failed({own, now - 1min}, now, patience)) << to_string(own);
+    EXPECT_TRUE(queue.may_ask(*b, now));
+    EXPECT_FALSE(queue.may_ask(*c, now));
+    EXPECT_EQ(b->silent_since, never);
+  }
+}
+
 TEST_F(hand_over_in_queue, tells_all_since_when_the_server_was_silent_to_who_asked) {
   queue.go_and_ask(a);
-  queue.failed(true, now - 1s);
-  EXPECT_EQ(b->silent_since, now - 1s);
-  EXPECT_EQ(c->silent_since, now - 1s);
+  EXPECT_TRUE(queue.failed({errc::reply_lost, now - patience}, now, patience));
+  EXPECT_EQ(b->silent_since, now - patience);
+  EXPECT_EQ(c->silent_since, now - patience);
   EXPECT_EQ(joined()->silent_since, never);
+}
+
+// Its own time was too short for an answer: that says little of the server, and nothing to those who have more of it.
+TEST_F(hand_over_in_queue, keeps_its_one_place_in_line_behind_a_wait_that_was_too_short_for_an_answer_C5) {
+  for (const errc silence : {errc::reply_lost, errc::server_silent}) {
+    queue.go_and_ask(a);
+    EXPECT_FALSE(queue.failed({silence, now - patience + 1ns}, now, patience)) << to_string(silence);
+    EXPECT_TRUE(queue.may_ask(*b, now));
+    EXPECT_FALSE(queue.may_ask(*c, now));
+    EXPECT_EQ(b->silent_since, now - patience + 1ns) << "its patience goes on from there";
+    EXPECT_EQ(c->silent_since, never);
+  }
 }
 
 // A wait that ends before whoever asks has an answer went to a silent server, and to nobody's hold.
@@ -117,7 +140,7 @@ TEST_F(hand_over_in_queue, calls_nothing_busy_of_which_nobody_has_heard_C5) {
 TEST_F(hand_over_in_queue, remembers_what_was_heard_while_one_waited_and_no_longer_C5) {
   queue.go_and_ask(a);
   queue.news() = errc::timed_out;
-  queue.failed(false);
+  EXPECT_FALSE(queue.failed({errc::timed_out}, now, patience));
   queue.go_and_ask(b);
   EXPECT_EQ(queue.heard_by(*c), errc::timed_out);
   EXPECT_EQ(queue.heard_by(*joined()), errc::server_silent) << "this one has heard nothing";
@@ -127,7 +150,7 @@ TEST_F(hand_over_in_queue, knows_what_a_thread_of_its_own_holds_C5) {
   asks_and_gets(a, 0);
   queue.go_and_ask(b);
   EXPECT_EQ(queue.heard_by(*c), errc::timed_out) << "for a the lock was granted";
-  queue.failed(false);
+  EXPECT_FALSE(queue.failed({errc::timed_out}, now, patience));
   asks_and_gets(c);
   const auto late = joined();
   EXPECT_TRUE(queue.ended(granted));

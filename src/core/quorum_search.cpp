@@ -24,15 +24,20 @@ quorum_search::quorum_search(const settings& how, time_point now, base::random_s
 
 time_point quorum_search::give_up_at() const { return std::min(limit_, heard_at_ + how_.timeout); }
 
+duration quorum_search::patience(time_point now) const {
+  return std::min(how_.patience, std::max(least_patience, over_at() - now));
+}
+
 quorum_search::step quorum_search::on_lost(time_point now, const lost_round& what, bool has_turn) {
   note(now, what.left);
-  if (what.was_cancelled) return what.may_have_votes ? end{errc::cancelled_in_flight} : on_cancel(now);
+  if (what.was_cancelled) return on_cancel(now);
   return told(now, decide(now, what, has_turn));
 }
 
 quorum_search::step quorum_search::decide(time_point now, const lost_round& what, bool has_turn) {
-  if (what.how == result::busy || what.how == result::split || what.how == result::quarantined) heard_at_ = now;
-  if (what.enough_voted && what.final_reason == errc{}) heard_at_ = now;
+  const bool is_told = what.how == result::busy || what.how == result::split || what.how == result::quarantined;
+  if (is_told || (what.enough_voted && what.final_reason == errc{})) heard_at_ = now;
+  if (what.how == result::quarantined) heard_ = errc::quarantined;
   if (what.how != result::split) splits_ = 0;
   switch (what.how) {
     case result::won: break;
@@ -58,22 +63,37 @@ quorum_search::step quorum_search::decide(time_point now, const lost_round& what
 }
 
 quorum_search::step quorum_search::on_busy(time_point now, const lost_round& what, bool has_turn) {
-  was_busy_ = true;
   if (how_.only_once) return end{};
+  heard_ = errc::timed_out;
   if (now >= limit_) return end{errc::timed_out};
   if (!has_turn) {
+    if (is_last_try_) return rest(now, limit_ - now, {errc::timed_out});
     busy_.reset();
-    return stand_in_line{limit_};
+    return stand_in_line{leaves_line_at(now)};
   }
   // Soon at first, because most locks are held for a moment, and then ten to three times a second.
   const duration held_for = what.held_for.value_or(300ms) + 2ms;
   return rest(now, std::min(busy_.next(*rng_), held_for), {errc::timed_out});
 }
 
+// Nothing is heard of the lock there: whoever was the head may be dead, and the lock free. So there is time left for a
+// try behind it (C7).
+time_point quorum_search::leaves_line_at(time_point now) const {
+  return limit_ == never ? never : limit_ - std::min(how_.patience, (limit_ - now) / 4);
+}
+
+quorum_search::step quorum_search::on_pause_over(time_point now) const {
+  if (is_last_try_ && now >= limit_) return told(now, rested_from_);
+  return try_now{};
+}
+
 quorum_search::step quorum_search::on_turn(time_point now, errc why_not) {
-  if (why_not == errc::timed_out) return told(now, end{errc::timed_out});
-  if (!line_) return told(now, rest(now, 100ms, {errc::timed_out}));
+  const bool is_timed_out = why_not == errc::timed_out;
+  if (is_timed_out && now >= limit_) return told(now, end{errc::timed_out});
+  if (!line_ && !is_timed_out) return told(now, rest(now, 100ms, {errc::timed_out}));
   heard_at_ = now;  // Until now it was the line that we waited for.
+  is_last_try_ = is_last_try_ || is_timed_out;
+  if (is_timed_out) return try_now{};
   without_line_ = why_not == errc{} ? 0 : *line_ + 1;
   if (why_not == errc{}) return try_now{};
   return told(now, rest(now, 50ms, {errc::timed_out}));
@@ -88,7 +108,8 @@ std::optional<std::size_t> quorum_search::line_of(const std::vector<bool>& is_re
   return line_;
 }
 
-quorum_search::step quorum_search::rest(time_point now, duration at_most, const end& if_over) const {
+quorum_search::step quorum_search::rest(time_point now, duration at_most, const end& if_over) {
+  rested_from_ = if_over;
   const time_point last = give_up_at();
   if (now >= last) return if_over;
   return pause{std::min(now + at_most, last)};
@@ -97,8 +118,8 @@ quorum_search::step quorum_search::rest(time_point now, duration at_most, const 
 // The last try may have had no time left for its answers: then what was heard before it counts.
 quorum_search::end quorum_search::out_of_time(time_point now, const lost_round& what) const {
   if (what.final_reason != errc{}) return {what.final_reason, true};
-  const bool is_silence = now >= heard_at_ + how_.timeout;
-  if (was_busy_ && !is_silence) return {errc::timed_out};
+  const bool is_silence = now >= heard_at_ + how_.timeout + (now < limit_ ? duration{0} : how_.patience);
+  if (heard_ != errc{} && !is_silence) return {heard_, heard_ == errc::quarantined};
   return {errc::no_quorum, true};
 }
 

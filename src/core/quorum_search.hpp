@@ -29,10 +29,11 @@ namespace holdfast::core {
 //  unreachable | pause, longer and longer
 //
 // Only who has its turn tries while the lock is busy, so that waiters do not poll hot (P25, H62). The line itself
-// promises nothing: two who have their turn at once harm nobody, the votes decide.
+// promises nothing: two who have their turn at once harm nobody, the votes decide. Who has stood there in vain tries
+// once more before its time is over.
 //
 // Whatever ends it: while as many servers as make a lock may have a vote of ours, from whichever try, nobody knows
-// whether we have the lock, and the end is reply_lost (C5). Cancelled, it is in flight while any of them may have one.
+// whether we have the lock, and the end is reply_lost (C5); cancelled, it is in flight.
 class quorum_search {
 public:
   struct settings {
@@ -41,8 +42,12 @@ public:
     duration timeout;              // The longest time without any answer that is put up with.
     bool is_counted = false;       // Several may hold it.
     std::size_t needed = 1;        // So many votes make a lock.
+    duration patience{0};          // How long one server is waited for when the others have not decided a try.
   };
   quorum_search(const settings& how, time_point now, base::random_source& rng);
+
+  // However little time is left: the answer of a server that is near.
+  static constexpr duration least_patience = std::chrono::milliseconds{50};
 
   struct try_now {};
   struct pause {  // Or until somebody of this process released something.
@@ -70,15 +75,16 @@ public:
     errc final_reason{};  // Which trying again will not remove.
     bool was_cancelled = false;
     bool enough_voted = false;           // But under several tokens, and these were not made one.
-    bool may_have_votes = false;         // That somebody must withdraw.
     std::optional<duration> held_for{};  // The shortest remaining time of those who hold it.
     std::vector<leftover> left{};        // With each server.
   };
   step on_lost(time_point now, const lost_round& what, bool has_turn);
   // None: there is a turn. Else why not, of the server of line_of(), or that there was none to go to.
   step on_turn(time_point now, errc why_not);
-  static step on_pause_over() { return try_now{}; }
-  step on_cancel(time_point now) const { return end{left(now) > 0 ? errc::cancelled_in_flight : errc::cancelled}; }
+  step on_pause_over(time_point now) const;
+  step on_cancel(time_point now) const {
+    return end{left(now) >= how_.needed ? errc::cancelled_in_flight : errc::cancelled};
+  }
 
   // The first of those that speak, so that all come to the same one; behind those that had no line at our last try,
   // which its connection for votes may not know yet.
@@ -86,13 +92,19 @@ public:
 
   // When to stop a try.
   time_point give_up_at() const;
+  // How long a try that begins now waits for one server. It is given little time by the end of a wait, but not by that
+  // of a silence: then nobody would know whether there is one.
+  duration patience(time_point now) const;
+  // When the wait is over; never, where it has no bound.
+  time_point over_at() const { return how_.wait ? limit_ : never; }
   // By then nothing is left of any try.
   time_point left_until() const;
 
 private:
   step decide(time_point now, const lost_round& what, bool has_turn);
   step on_busy(time_point now, const lost_round& what, bool has_turn);
-  step rest(time_point now, duration at_most, const end& if_over) const;
+  time_point leaves_line_at(time_point now) const;
+  step rest(time_point now, duration at_most, const end& if_over);
   end out_of_time(time_point now, const lost_round& what) const;
   void note(time_point now, const std::vector<leftover>& of_a_try);
   // How many servers may have a vote of ours.
@@ -103,7 +115,9 @@ private:
   settings how_;
   time_point limit_;
   time_point heard_at_;  // The last answer of a majority, or the end of a wait in line.
-  bool was_busy_ = false;
+  errc heard_{};         // That others hold it, or that nothing is granted: what a wait ends with. None: neither.
+  end rested_from_{};    // What the last try met, if there is no time for another.
+  bool is_last_try_ = false;
   int splits_ = 0;                // In a row.
   std::vector<leftover> left_{};  // Of all tries, with each server.
   std::optional<std::size_t> line_{};

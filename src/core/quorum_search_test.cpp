@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quorum_search.hpp"
 
-#include "core/random_testing.hpp"
+#include "core/quorum_search_testing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,53 +13,7 @@ namespace holdfast::core {
 
 namespace {
 
-using namespace std::chrono_literals;
-using result = quorum_round::result;
-
-constexpr time_point t0{1h};
-constexpr duration timeout = 2s;
-
-// Of three servers.
-quorum_search::settings once() { return {true, {}, timeout, false, 2}; }
-quorum_search::settings waits(duration wait) { return {false, wait, timeout, false, 2}; }
-quorum_search::settings waits_for_ever() { return {false, {}, timeout, false, 2}; }
-quorum_search::settings counted(quorum_search::settings s) {
-  s.is_counted = true;
-  return s;
-}
-
-// One search and its clock: what becomes of a try, and what is wanted then.
-struct hunt {
-  explicit hunt(const quorum_search::settings& how) : flow{how, t0, rng} {}
-
-  void loses(result how) { loses(quorum_search::lost_round{.how = how}); }
-  void loses(const quorum_search::lost_round& what) { next = flow.on_lost(now, what, has_turn); }
-  // The pause that is wanted; none: something else is.
-  std::optional<duration> pauses() const {
-    const auto* p = std::get_if<quorum_search::pause>(&next);
-    return p ? std::optional{p->until - now} : std::nullopt;
-  }
-  bool stands() const { return std::holds_alternative<quorum_search::stand_in_line>(next); }
-  bool tries() const { return std::holds_alternative<quorum_search::try_now>(next); }
-  std::optional<errc> ends() const {
-    const auto* e = std::get_if<quorum_search::end>(&next);
-    return e ? std::optional{e->code} : std::nullopt;
-  }
-  bool round_tells() const { return std::get<quorum_search::end>(next).round_tells; }
-  // It stands in line and gets its turn.
-  void gets_turn() {
-    EXPECT_TRUE(stands());
-    EXPECT_TRUE(flow.line_of({true, true, true}));
-    next = flow.on_turn(now, errc{});
-    has_turn = true;
-  }
-
-  seeded_random rng;
-  quorum_search flow;
-  time_point now = t0;
-  bool has_turn = false;
-  quorum_search::step next{};
-};
+using namespace hunt_testing;
 
 // ---- busy ----
 
@@ -136,6 +90,46 @@ TEST(quorum_search, the_wait_is_over_in_line_as_out_of_it) {
   in_line.now += 1s;
   in_line.next = in_line.flow.on_turn(in_line.now, errc::timed_out);
   EXPECT_EQ(in_line.ends(), errc::timed_out);
+}
+
+// Its head may have died, or its server fallen silent, and the lock be free.
+TEST(quorum_search, who_has_waited_in_line_in_vain_tries_once_more_before_its_time_is_over_C7) {
+  hunt h{with_patience(waits(4s), 300ms)};
+  h.loses(result::busy);
+  ASSERT_TRUE(h.stands());
+  EXPECT_EQ(std::get<quorum_search::stand_in_line>(h.next).until, t0 + 3700ms);
+  EXPECT_TRUE(h.flow.line_of({true, true, true}));
+  h.now = t0 + 3700ms;
+  h.next = h.flow.on_turn(h.now, errc::timed_out);
+  EXPECT_TRUE(h.tries());
+  EXPECT_EQ(h.flow.give_up_at(), t0 + 4s) << "the wait in line was no silence";
+  h.loses(result::busy);
+  EXPECT_EQ(h.pauses(), 300ms) << "the wait is as long as it was told to be";
+  EXPECT_TRUE(std::holds_alternative<quorum_search::try_now>(h.flow.on_pause_over(h.now))) << "somebody has released";
+  h.now = t0 + 4s;
+  h.next = h.flow.on_pause_over(h.now);
+  EXPECT_EQ(h.ends(), errc::timed_out);
+}
+
+TEST(quorum_search, what_the_last_try_met_ends_the_wait_C5) {
+  hunt h{with_patience(waits(4s), 300ms)};
+  h.loses(result::busy);
+  EXPECT_TRUE(h.flow.line_of({true, true, true}));
+  h.now = t0 + 3700ms;
+  h.next = h.flow.on_turn(h.now, errc::timed_out);
+  h.now = t0 + 3900ms;
+  h.loses(result::quarantined);
+  EXPECT_EQ(h.pauses(), 100ms);
+  h.now = t0 + 4s;
+  h.next = h.flow.on_pause_over(h.now);
+  EXPECT_EQ(h.ends(), errc::quarantined);
+}
+
+TEST(quorum_search, a_short_wait_is_spent_in_line_for_most_of_it_P25) {
+  hunt h{with_patience(waits(100ms), 300ms)};
+  h.loses(result::busy);
+  ASSERT_TRUE(h.stands());
+  EXPECT_EQ(std::get<quorum_search::stand_in_line>(h.next).until, t0 + 75ms);
 }
 
 // ---- split ----
@@ -277,12 +271,35 @@ TEST(quorum_search, at_the_end_of_its_time_what_was_heard_before_counts) {
   h.loses(result::unreachable);
   EXPECT_EQ(h.ends(), errc::timed_out);
 
+  hunt forgetful{waits(1s)};
+  forgetful.loses(result::quarantined);
+  forgetful.now += 1s;
+  forgetful.loses(result::unreachable);
+  EXPECT_EQ(forgetful.ends(), errc::quarantined);
+
   hunt silent{waits(1min)};
   silent.has_turn = true;
   silent.loses(result::busy);
   silent.now += timeout;
   silent.loses(result::unreachable);
   EXPECT_EQ(silent.ends(), errc::no_quorum);
+}
+
+// Votes that were torn between several, or that did not become one lock's, are nobody's hold.
+TEST(quorum_search, a_sign_of_life_is_not_somebody_elses_hold_C5) {
+  const quorum_search::lost_round signs[] = {{.how = result::split},
+                                             {.how = result::unreachable, .enough_voted = true}};
+  for (const auto& how : {once(), waits(timeout)}) {
+    for (const auto& sign : signs) {
+      hunt h{how};
+      h.now += 10ms;
+      h.loses(sign);
+      ASSERT_TRUE(h.pauses());
+      h.now = t0 + timeout;
+      h.loses(result::unreachable);
+      EXPECT_EQ(h.ends(), errc::no_quorum);
+    }
+  }
 }
 
 TEST(quorum_search, a_try_has_no_more_time_than_the_search) {
@@ -295,114 +312,26 @@ TEST(quorum_search, a_try_has_no_more_time_than_the_search) {
   EXPECT_EQ(patient.flow.give_up_at(), t0 + 1s + timeout);
 }
 
-// ---- cancelled ----
-
-TEST(quorum_search, cancelled_says_whether_votes_are_left_to_withdraw_C5) {
-  hunt h{waits_for_ever()};
-  h.loses({.how = result::busy, .was_cancelled = true});
-  EXPECT_EQ(h.ends(), errc::cancelled);
-  h.loses({.how = result::busy, .was_cancelled = true, .may_have_votes = true});
-  EXPECT_EQ(h.ends(), errc::cancelled_in_flight);
+TEST(quorum_search, a_try_waits_for_no_server_longer_than_the_search) {
+  hunt h{with_patience(waits(1s), 300ms)};
+  EXPECT_EQ(h.flow.patience(t0), 300ms);
+  EXPECT_EQ(h.flow.patience(t0 + 900ms), 100ms);
+  EXPECT_EQ(h.flow.patience(t0 + 999ms), 50ms) << "a server that is near shall answer";
+  hunt quick{with_patience(waits(1ms), 25ms)};
+  EXPECT_EQ(quick.flow.patience(t0), 25ms) << "of a short ttl";
 }
 
-// ---- votes that are left ----
-
-// With so many of three servers, each of which was told over its first connection to leave.
-std::vector<quorum_search::leftover> left_with(int servers, time_point until = t0 + 10s) {
-  std::vector<quorum_search::leftover> all(3);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i] = {until, 1, 0};
-  return all;
-}
-std::vector<quorum_search::leftover> answered_by(int servers, std::uint64_t connection) {
-  std::vector<quorum_search::leftover> all(3);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i].heard_over = connection;
-  return all;
-}
-
-TEST(quorum_search, nobody_knows_the_end_while_a_majority_may_have_its_votes_C5) {
-  hunt h{waits_for_ever()};
-  h.loses({.how = result::unreachable, .left = left_with(2)});
-  EXPECT_TRUE(h.pauses());
-  h.now += timeout;
-  h.loses(result::unreachable);
-  EXPECT_EQ(h.ends(), errc::reply_lost);
-  EXPECT_TRUE(h.round_tells());
-  EXPECT_EQ(std::get<quorum_search::end>(h.next).reason, errc::no_quorum);
-  EXPECT_EQ(h.flow.left_until(), t0 + 10s);
-}
-
-// It may be we who hold it.
-TEST(quorum_search, nor_is_it_known_to_be_busy_or_timed_out_C5) {
-  hunt h{once()};
-  h.loses({.how = result::split, .left = left_with(2)});
-  h.loses(result::busy);
-  EXPECT_EQ(h.ends(), errc::reply_lost);
-
-  hunt in_line{waits(1s)};
-  in_line.loses({.how = result::busy, .left = left_with(3)});
-  in_line.now += 1s;
-  in_line.next = in_line.flow.on_turn(in_line.now, errc::timed_out);
-  EXPECT_EQ(in_line.ends(), errc::reply_lost);
-}
-
-// No lock is made of that.
-TEST(quorum_search, a_minority_s_vote_that_is_left_changes_no_answer) {
-  hunt h{waits_for_ever()};
-  h.now += timeout;
-  h.loses({.how = result::unreachable, .left = left_with(1)});
-  EXPECT_EQ(h.ends(), errc::no_quorum);
-}
-
-TEST(quorum_search, votes_that_must_have_ended_are_none_C5) {
-  hunt h{waits(11s)};
-  h.loses({.how = result::busy, .left = left_with(3)});
-  h.now += 10s - 1ns;
-  h.next = h.flow.on_turn(h.now, errc::timed_out);
-  EXPECT_EQ(h.ends(), errc::reply_lost);
-  h.now += 1ns;
-  h.next = h.flow.on_turn(h.now, errc::timed_out);
-  EXPECT_EQ(h.ends(), errc::timed_out);
-}
-
-TEST(quorum_search, who_answers_over_the_same_connection_has_left_before) {
-  hunt h{waits_for_ever()};
-  h.loses({.how = result::unreachable, .left = left_with(2)});
-  h.loses({.how = result::split, .left = answered_by(2, 1)});
-  h.now += timeout;
-  h.loses(result::unreachable);
-  EXPECT_EQ(h.ends(), errc::no_quorum);
-}
-
-TEST(quorum_search, who_answers_over_another_connection_says_nothing_of_it_C5) {
-  hunt h{waits_for_ever()};
-  h.loses({.how = result::unreachable, .left = left_with(2)});
-  h.loses({.how = result::split, .left = answered_by(2, 2)});
-  h.now += timeout;
-  h.loses(result::unreachable);
-  EXPECT_EQ(h.ends(), errc::reply_lost);
-}
-
-// What came over one of two connections is not settled by the other, whichever was the later.
-TEST(quorum_search, votes_of_two_connections_are_there_until_they_end_C5) {
-  hunt h{waits_for_ever()};
-  h.loses({.how = result::unreachable, .left = left_with(2)});
-  auto over_the_next = left_with(2);
-  for (auto& one : over_the_next) one.told_over = 2;
-  h.loses({.how = result::unreachable, .left = over_the_next});
-  h.loses({.how = result::split, .left = answered_by(2, 2)});
-  h.now += timeout;
-  h.loses(result::unreachable);
-  EXPECT_EQ(h.ends(), errc::reply_lost);
-}
-
-TEST(quorum_search, who_cancels_between_two_tries_is_told_of_votes_that_are_left_C5) {
-  hunt h{waits_for_ever()};
-  EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(h.now)).code, errc::cancelled);
-  h.loses({.how = result::busy, .left = left_with(1)});
-  EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(h.now)).code, errc::cancelled_in_flight);
-  h.loses({.how = result::busy, .was_cancelled = true});
-  EXPECT_EQ(h.ends(), errc::cancelled_in_flight);
-  EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(t0 + 10s)).code, errc::cancelled);
+// Else its last try would be too short to be heard, and a quarantine that is looked at so seldom a silence.
+TEST(quorum_search, the_end_of_a_silence_shortens_no_try_C5) {
+  hunt h{with_patience(waits_for_ever(), 300ms)};
+  EXPECT_EQ(h.flow.patience(t0 + timeout), 300ms);
+  EXPECT_EQ(h.flow.over_at(), never);
+  // Nor does a wait that ends with it tell of one.
+  hunt bounded{with_patience(waits(timeout), 300ms)};
+  bounded.loses(result::quarantined);
+  bounded.now += timeout + 50ms;
+  bounded.loses(result::unreachable);
+  EXPECT_EQ(bounded.ends(), errc::quarantined);
 }
 
 // ---- the line ----

@@ -189,6 +189,7 @@ void acquire::cancel(time_point now) {
 
 void acquire::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
   mind_quarantine();
+  if (!flow_.is_giving_back()) forget_words();  // Of a trouble that has passed.
   std::vector<std::size_t> missing;
   const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
   flow_.on_answer(now, sent_at, answer);

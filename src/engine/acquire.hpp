@@ -92,6 +92,7 @@ public:
   const request& wanted() const { return what_; }
   std::chrono::milliseconds ttl() const { return flow_.ttl(); }
   time_point silent_since() const { return flow_.silent_since(); }
+  bool is_past_asking() const { return flow_.is_past_asking(); }
   // Writes down what each answer of the server says: read by other threads, for as long as the call goes on.
   void write_news_to(std::atomic<errc>& where) { rarely().news = &where; }
 

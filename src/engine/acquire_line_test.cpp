@@ -403,6 +403,11 @@ TEST_F(waiting_test, a_server_that_takes_no_writes_ends_nobody_who_stands_in_lin
     EXPECT_FALSE(call->is_over()) << text;
     EXPECT_EQ(call->server_text(), text);
     EXPECT_GE(call->wake_at() - server.now, 5s - 1ms) << "it is not asked again and again";
+    server.pass(call->wake_at() - server.now);
+    call->step(server.now);
+    EXPECT_THAT(server.take_names(), ElementsAre("look")) << text;
+    server.say(queued());
+    EXPECT_EQ(call->server_text(), "") << "that has passed";
     calls.stop(*call);
     server.cut();
   }

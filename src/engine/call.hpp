@@ -99,6 +99,7 @@ protected:
 
   channel& to() const { return *channel_; }
   void note(const std::string& text) { server_text_ = std::make_unique<const std::string>(text); }
+  void forget_words() { server_text_.reset(); }
   // From now on hints for this owner id, and for no other, reach the call; only while it is started.
   void expect_hints_as(const owner_id& who);
   // Who expects hints as this one; null: nobody.

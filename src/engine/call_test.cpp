@@ -256,7 +256,7 @@ TEST(caller, tells_of_the_connection_and_of_the_clock) {
   caller::hooks tell;
   tell.on_up = [&](time_point) { news.push_back("up"); };
   tell.on_down = [&](const connection_failure& f) { news.push_back(to_string(f.code)); };
-  tell.on_clock_step = [&](duration) { news.push_back("step"); };
+  tell.on_clock_step = [&](duration, const core::server_clock&) { news.push_back("step"); };
   tell.on_stray_hint = [&](std::string_view owner, server_time) { news.push_back(std::string{owner}); };
   caller calls{{}, rng, tell};
   peer server{calls.wire()};

@@ -68,7 +68,7 @@ void caller::on_down(time_point now, const connection_failure& failure, bool was
 }
 
 void caller::on_clock_step(time_point /*now*/, duration step) {
-  if (tell_.on_clock_step) tell_.on_clock_step(step);
+  if (tell_.on_clock_step) tell_.on_clock_step(step, channel_.clock());
 }
 
 }  // namespace holdfast::engine

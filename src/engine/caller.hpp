@@ -21,7 +21,8 @@ public:
   struct hooks {
     std::function<void(time_point now)> on_up{};
     std::function<void(const connection_failure&)> on_down{};
-    std::function<void(duration)> on_clock_step{};
+    // The server's clock went so far against ours, and is seen so now.
+    std::function<void(duration, const core::server_clock& seen)> on_clock_step{};
     // A hint for an owner id that no call of ours waits as.
     std::function<void(std::string_view owner, server_time said_at)> on_stray_hint{};
   };

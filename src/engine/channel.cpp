@@ -7,6 +7,7 @@
 #include "script/server_error.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace holdfast::engine {
@@ -106,33 +107,23 @@ script::classified channel::judge(std::string_view text) const {
 void channel::on_request_reply(time_point now, const resp::value& reply) {
   if (settings_.hears_pushes && listener_->on_push(now, reply)) return;
   if (open_.empty()) return fail(now, {errc::unexpected_reply, "a reply to no request", false, false});
-  slot answered = pop();
+  auto& first = open_.front();
   useless_in_a_row_ = 0;
   reconnect_.reset();
-  if (answered.is == slot::sort::wait) return on_wait_reply(now, reply);
-  if (answered.sent_at >= wait_ended_at_ && !was_asleep_) note_round_trip(now - answered.sent_at);
+  if (first.is == slot::sort::wait) {
+    pop();
+    return on_wait_reply(now, reply);
+  }
+  if (first.sent_at >= wait_ended_at_ && !was_asleep_) note_round_trip(now - first.sent_at);
 
-  // The server lost its script cache (H28). By text it works and is cached again; those behind it, whose refusals were
-  // under way already, go by digest again. The clock of the request goes on from its first sending, which can only make
-  // a lease shorter. Of those that were forgotten only a leave: a renewal would be sent again after the release (C6).
   const auto* error = reply.as_error();
   if (error && settings_.redirected && is_redirection(error->text)) settings_.redirected();
-  if (error && answered.what && !answered.is_text && error->text.starts_with("NOSCRIPT")) {
-    auto& text_sent = text_sent_[static_cast<std::size_t>(answered.what->script)];
-    const bool is_on_its_way = text_sent > answered.number;
-    script::append(output_, *answered.what, is_on_its_way ? script::call::by_digest : script::call::by_text);
-    if (answered.from) --answered.from->open_requests_;
-    push(answered.from, answered.sent_at, std::move(answered.what), answered.is);
-    open_.back().times = answered.times;
-    if (answered.times > 0) ++going_on_;
-    if (is_on_its_way) return;
-    open_.back().is_text = true;
-    text_sent = sent_;
-    return;
-  }
+  const bool is_unknown_script = error && first.what && !first.is_text && error->text.starts_with("NOSCRIPT");
+  if (is_unknown_script) send_again(first);  // Without memory it stands where it was, and is cut off with the others.
+  const slot answered = pop();
+  if (is_unknown_script) return;
   let_line_go_on(now, answered, reply);
   if (!answered.from) return;
-  --answered.from->open_requests_;
   if (answered.is == slot::sort::durable) {
     kept_.push_back({answered.from, answered.sent_at, now, reply, answered.number});
     ++answered.from->open_requests_;  // Not before: without memory it is nowhere.
@@ -141,16 +132,36 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   answered.from->on_reply(now, answered.sent_at, reply);
 }
 
+// The server lost its script cache (H28). By text it works and is cached again; those behind it, whose refusals were
+// under way already, go by digest again. The clock of the request goes on from its first sending, which can only make a
+// lease shorter. Of those that were forgotten only a leave: a renewal would be sent again after the release (C6).
+void channel::send_again(slot& refused) {
+  auto& text_sent = text_sent_[static_cast<std::size_t>(refused.what->script)];
+  const bool is_on_its_way = text_sent > refused.number;
+  request({.from = refused.from,
+           .sent_at = refused.sent_at,
+           .what = std::move(refused.what),
+           .is = refused.is,
+           .is_text = !is_on_its_way,
+           .times = refused.times},
+          [&](const slot& again) {
+            script::append(output_, *again.what, again.is_text ? script::call::by_text : script::call::by_digest);
+          });
+  if (!is_on_its_way) text_sent = sent_;
+}
+
 // At once, because nobody else may be there to do it before a heartbeat. Each time others are seen, and somebody who
 // has it or will take it ends it; `most_times` are ten thousands.
 void channel::let_line_go_on(time_point now, const slot& answered, const resp::value& reply) {
   constexpr unsigned char most_times = 255;
   if (!answered.what || answered.times == most_times || !script::goes_on(*answered.what, reply)) return;
-  auto next = script::go_on(*answered.what);
-  if (!next) return;
-  send_and_forget(now, *std::move(next));
-  open_.back().times = static_cast<unsigned char>(answered.times + 1);
-  ++going_on_;
+  try {
+    if (auto next = script::go_on(*answered.what)) {
+      send_unasked(now, *std::move(next), static_cast<unsigned char>(answered.times + 1));
+    }
+  } catch (const std::bad_alloc&) {
+    return;  // Then a heartbeat of those who stand in it does it; whoever asked has its answer all the same.
+  }
 }
 
 // ---- replicas ----
@@ -162,10 +173,10 @@ channel::slot::sort channel::sort_of(const script::command& what, hope what_for)
 
 // Behind all that is to be written: whatever of it wants to be confirmed is confirmed by this one.
 void channel::pay_wait() {
-  owes_wait_ = false;
-  append_wait(output_, settings_.durable.replicas, settings_.durable.timeout);
   // (Nothing is open if the server answered what it was not asked.)
-  push(nullptr, open_.empty() ? heard_at_ : open_.back().sent_at, std::nullopt, slot::sort::wait);
+  request({.sent_at = open_.empty() ? heard_at_ : open_.back().sent_at, .is = slot::sort::wait},
+          [&](const slot&) { append_wait(output_, settings_.durable.replicas, settings_.durable.timeout); });
+  owes_wait_ = false;
 }
 
 void channel::on_wait_reply(time_point now, const resp::value& reply) {
@@ -212,10 +223,7 @@ void channel::on_closed(time_point now, connection_failure failure) {
     if (reply_sink* const from = pop_kept(first)) from->on_cut(now);
   }
   while (!open_.empty()) {
-    reply_sink* const from = pop().from;
-    if (!from) continue;
-    --from->open_requests_;
-    from->on_cut(now);
+    if (reply_sink* const from = pop().from) from->on_cut(now);
   }
   listener_->on_down(now, last_failure_, was_ready);
 }
@@ -286,15 +294,17 @@ void channel::send(time_point now, script::command what, reply_sink& from, hope 
   HOLDFAST_ASSERT(is_ready());
   mind_quarantine(now, what, what_for);
   const auto sort = sort_of(what, what_for);
-  script::append(output_, what, script::call::by_digest);
-  push(&from, now, std::move(what), sort);
+  request({.from = &from, .sent_at = now, .what = std::move(what), .is = sort},
+          [&](const slot& made) { script::append(output_, *made.what, script::call::by_digest); });
 }
 
-void channel::send_and_forget(time_point now, script::command what) {
+void channel::send_and_forget(time_point now, script::command what) { send_unasked(now, std::move(what), 0); }
+
+void channel::send_unasked(time_point now, script::command what, unsigned char times) {
   HOLDFAST_ASSERT(is_ready());
   mind_quarantine(now, what, hope::grant);
-  script::append(output_, what, script::call::by_digest);
-  push(nullptr, now, std::move(what));
+  request({.sent_at = now, .what = std::move(what), .times = times},
+          [&](const slot& made) { script::append(output_, *made.what, script::call::by_digest); });
 }
 
 void channel::mind_quarantine(time_point now, script::command& what, hope what_for) {
@@ -304,8 +314,7 @@ void channel::mind_quarantine(time_point now, script::command& what, hope what_f
 }
 
 void channel::ask_epoch(time_point now) {
-  epoch_.ask(output_, now);
-  push(&epoch_answers_, now, std::nullopt);
+  request({.from = &epoch_answers_, .sent_at = now}, [&](const slot&) { epoch_.ask(output_, now); });
 }
 
 void channel::ask_epoch_if_due(time_point now) {
@@ -324,8 +333,7 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {
   HOLDFAST_ASSERT(is_ready());
-  output_.append(encoded);
-  push(&from, now, std::nullopt);
+  request({.from = &from, .sent_at = now}, [&](const slot&) { output_.append(encoded); });
 }
 
 void channel::load(time_point now, script::id what) {
@@ -333,23 +341,17 @@ void channel::load(time_point now, script::id what) {
   auto& text_sent = text_sent_[static_cast<std::size_t>(what)];
   if (text_sent != 0 || greeting_.has_script(what)) return;
   const auto& source = script::find(what);
-  resp::append_request(output_, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
-  push(nullptr, now, std::nullopt);
+  request({.sent_at = now}, [&](const slot&) {
+    resp::append_request(output_, std::array<std::string_view, 3>{"SCRIPT", "LOAD", source.text});
+  });
   text_sent = sent_;
-}
-
-void channel::push(reply_sink* from, time_point sent_at, std::optional<script::command> what, slot::sort is) {
-  open_.push_back({.from = from, .sent_at = sent_at, .what = std::move(what), .number = ++sent_, .is = is});
-  if (is == slot::sort::durable) owes_wait_ = true;
-  if (!from) return;
-  ++from->open_requests_;
-  from->last_request_ = sent_;
 }
 
 channel::slot channel::pop() {
   slot first = std::move(open_.front());
   open_.pop_front();
   if (first.times > 0) --going_on_;
+  if (first.from) --first.from->open_requests_;
   return first;
 }
 

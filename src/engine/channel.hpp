@@ -156,6 +156,10 @@ public:
 
   // The server's time at `now`; only when is_ready().
   server_time server_now(time_point now) const { return clock_.at(now); }
+  // Of the last answer; zero: there was none.
+  duration round_trip() const {
+    return round_trips_seen_ == 0 ? duration{0} : round_trips_[(round_trips_seen_ - 1) % round_trips_.size()];
+  }
   // Silence is called after max(3 x p99, this).
   void set_least_silence(duration least) { settings_.least_silence = least; }
   // As settings::connect_timeout.
@@ -234,11 +238,11 @@ private:
   };
   struct slot {
     enum class sort : unsigned char { plain, durable, wait };
-    reply_sink* from;  // Null: forgotten.
-    time_point sent_at;
-    std::optional<script::command> what;  // To send it again after NOSCRIPT, and for the line to go on behind it.
-    std::uint64_t number;                 // On this connection.
-    sort is;
+    reply_sink* from = nullptr;  // Null: forgotten.
+    time_point sent_at{};
+    std::optional<script::command> what{};  // To send it again after NOSCRIPT, and for the line to go on behind it.
+    std::uint64_t number = 0;               // On this connection.
+    sort is = sort::plain;
     bool is_text = false;     // It was sent by its text, so that the server knows it.
     unsigned char times = 0;  // So often has the line been let go on before.
   };
@@ -256,12 +260,34 @@ private:
   void on_epoch(time_point now, time_point sent_at, const resp::value& reply);
   void ask_epoch(time_point now);
   void mind_quarantine(time_point now, script::command& what, hope what_for);
+  void send_again(slot& refused);
+  void send_unasked(time_point now, script::command what, unsigned char times);
   void let_line_go_on(time_point now, const slot& answered, const resp::value& reply);
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
-  void push(reply_sink* from, time_point sent_at, std::optional<script::command> what,
-            slot::sort is = slot::sort::plain);
+  // A request, and the slot for its answer. Without memory there is neither: what is written and has none would take
+  // the answer to the next one (C5). `write` appends to the output, and is not kept.
+  template <class Write>
+  void request(slot made, Write write) {
+    const auto written = output_.size();
+    made.number = sent_ + 1;
+    open_.push_back(std::move(made));
+    try {
+      write(open_.back());
+    } catch (...) {
+      open_.pop_back();
+      output_.resize(written);
+      throw;
+    }
+    const auto& stands = open_.back();
+    sent_ = stands.number;
+    if (stands.is == slot::sort::durable) owes_wait_ = true;
+    if (stands.times > 0) ++going_on_;
+    if (!stands.from) return;
+    ++stands.from->open_requests_;
+    stands.from->last_request_ = sent_;
+  }
   slot pop();
   slot::sort sort_of(const script::command& what, hope what_for) const;
   void pay_wait();

@@ -88,7 +88,7 @@ plain_map plainly_counted(const std::vector<slots_vote>& answers, const slots_an
       if (!who.empty()) ++in_favour[who];
     }
     for (const auto& [who, count] : in_favour) {
-      if (count * 2 > electors.size()) map.owner[slot] = who;
+      if (count * 2 > proposal.primaries.size()) map.owner[slot] = who;
     }
   }
   return map;

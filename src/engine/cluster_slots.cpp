@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -159,14 +160,26 @@ private:
   std::map<std::pair<std::size_t, cluster_address>, std::size_t> said_{};
 };
 
+// Whom one of them names as the primaries. Those that have one address, because the node that was asked does not know
+// theirs, are as many all the same: whoever answers there is one of them (P22).
+struct electorate {
+  explicit electorate(const slots_answer& what) : at{addresses_of(what)}, size{what.primaries.size()} {}
+  friend bool operator<(const electorate& one, const electorate& other) {
+    return std::tie(one.size, one.at) < std::tie(other.size, other.at);
+  }
+
+  std::vector<cluster_address> at;
+  std::size_t size;
+};
+
 // By what the electors among them say.
-std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector<cluster_address>& electors,
-                               const slot_map& before) {
+std::optional<slot_map> agreed(const cluster_answers& answers, const electorate& electors, const slot_map& before) {
   cluster_answers counted;
-  std::copy_if(answers.begin(), answers.end(), std::back_inserter(counted),
-               [&](const slots_vote* one) { return std::binary_search(electors.begin(), electors.end(), one->from); });
+  std::copy_if(answers.begin(), answers.end(), std::back_inserter(counted), [&](const slots_vote* one) {
+    return std::binary_search(electors.at.begin(), electors.at.end(), one->from);
+  });
   // The silent ones count against everybody, so nobody needs to be asked what these say.
-  if (counted.size() * 2 <= electors.size()) return std::nullopt;
+  if (counted.size() * 2 <= electors.size) return std::nullopt;
 
   slot_map out;
   out.owner.fill(slot_map::nobody);
@@ -197,18 +210,21 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
       changes.set(r.last + 1);
     }
   }
-  addresses.settle(out.primaries, electors.size());
+  addresses.settle(out.primaries, electors.size);
   std::vector<std::size_t> in_favour(out.primaries.size(), 0);
   for (std::size_t slot = 0; slot < slot_count; ++slot) {
-    if (!changes[slot]) {
-      if (slot > 0) out.owner[slot] = out.owner[slot - 1];
+    if (!changes[slot] && slot > 0) {
+      out.owner[slot] = out.owner[slot - 1];
+      out.is_unserved[slot] = out.is_unserved[slot - 1];
       continue;
     }
+    std::size_t for_nobody = 0;
     for (const auto& one : said) {
       const auto named = one[slot];
-      if (named == slot_map::nobody) continue;
-      if (++in_favour[named] * 2 <= electors.size()) continue;
+      auto& votes = named == slot_map::nobody ? for_nobody : in_favour[named];
+      if (++votes * 2 <= electors.size) continue;
       out.owner[slot] = named;
+      out.is_unserved[slot] = named == slot_map::nobody;
       break;
     }
     for (const auto& one : said) {
@@ -227,9 +243,9 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const std::vector
 std::optional<slot_map> most_agreed(const cluster_answers& answers, const slot_map& before) {
   std::optional<slot_map> best;
   // Most of them name the same, and the votes are counted once for that.
-  std::set<std::vector<cluster_address>> tried;
+  std::set<electorate> tried;
   for (const auto* one : answers) {
-    const auto [electors, is_new] = tried.insert(addresses_of(one->what));
+    const auto [electors, is_new] = tried.emplace(one->what);
     if (!is_new) continue;
     auto map = agreed(answers, *electors, before);
     if (map && (!best || map->covered() > best->covered())) best = std::move(map);
@@ -276,7 +292,7 @@ std::size_t index_in(slot_map& map, const cluster_primary& who) {
 slot_map merged(const slot_map& before, slot_map round) {
   std::vector<std::optional<std::size_t>> here(before.primaries.size());  // Of each that was known, in the round.
   for (std::size_t slot = 0; slot < slot_count; ++slot) {
-    if (round.owner[slot] != slot_map::nobody || before.primaries.empty()) continue;
+    if (round.owner[slot] != slot_map::nobody || round.is_unserved[slot] || before.primaries.empty()) continue;
     const auto owner = before.owner[slot];
     if (owner == slot_map::nobody) continue;
     if (!here[owner]) {

@@ -11,6 +11,7 @@
 #include "resp/value.hpp"
 
 #include <array>
+#include <bitset>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,7 @@ struct slot_map {
 
   std::vector<cluster_primary> primaries{};
   std::array<std::uint16_t, slot_count> owner{};  // Index of a primary, or nobody.
+  std::bitset<slot_count> is_unserved{};          // A majority says that nobody serves it.
   // Which of them a majority has named for each slot that is its own, in the last round,
   std::vector<bool> is_named{};
   time_point asked_at{};  // the first question of which was put then.

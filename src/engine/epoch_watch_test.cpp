@@ -17,7 +17,6 @@ using channel_testing::keys;
 using channel_testing::recorder;
 using channel_testing::somebody;
 using testing::ElementsAre;
-using testing::IsEmpty;
 using worth = epoch_watch::worth;
 
 channel::settings watching(bool may_be_unknown = false) {

@@ -159,12 +159,27 @@ void keeper::on_down(time_point /*now*/, const connection_failure& failure, bool
   update_demand();
 }
 
-// The server's clock went forward against ours: its, or we and our clock were frozen, and every deadline here is too
-// late (H3). The renewals find out, all at once; what is not renewed by itself is not asked about.
 void keeper::on_clock_step(time_point now, duration step) {
   listener_->on_clock_step(step);
+  verify_all(now, step);
+}
+
+void keeper::on_step_seen(time_point now, duration step, const core::server_clock& seen) {
+  verify_all(now, step);
+  // Not before: without memory for that, the next answer of our own shows the step again.
+  channel_.learn_clock(seen);
+}
+
+// The server's clock went forward against ours: its, or we and our clock were frozen, and every deadline here is too
+// late (H3). The renewals find out, all at once; what is not renewed by itself is not asked about.
+void keeper::verify_all(time_point now, duration step) {
   if (step <= duration{0}) return;
-  for (auto& [key, kept] : leases_) kept->verify(now);
+  std::vector<renewing*> all;
+  all.reserve(leases_.size());
+  for (const auto& [key, kept] : leases_) all.push_back(kept.get());
+  // In the order in which they came, because what is sent for them must not depend on where they lie in memory.
+  std::sort(all.begin(), all.end(), [](const renewing* a, const renewing* b) { return a->number < b->number; });
+  for (renewing* kept : all) kept->verify(now);
 }
 
 }  // namespace holdfast::engine

@@ -142,6 +142,10 @@ public:
   // ended comes from that grant's own server and is only late: a leave could overtake the release under way.
   void on_stray_hint(time_point now, std::string_view owner, server_time said_at);
 
+  // Another connection to the same server has found that its clock went so far against ours, and has told of it.
+  // `seen`: what it knows of that clock now, so that no renewal finds the same again.
+  void on_step_seen(time_point now, duration step, const core::server_clock& seen);
+
   // Whose place in a line may come back.
   struct ghost {
     script::lock_keys keys;
@@ -188,6 +192,7 @@ public:
   void on_clock_step(time_point now, duration step) override;
 
 private:
+  void verify_all(time_point now, duration step);
   void remember(const script::lock_keys& keys, const owner_id& owner, fencing_token grant) noexcept;
   bool is_held(std::string_view owner) const;
 

@@ -372,6 +372,46 @@ TEST_F(keeper_test, a_clock_that_went_forward_puts_all_leases_to_the_test_H3) {
   EXPECT_EQ(first->lost_reason, errc{});
 }
 
+// What is sent must not depend on where leases lie in memory: a seed of the simulator would play differently elsewhere.
+TEST_F(keeper_test, a_clock_that_went_forward_has_leases_asked_about_in_the_order_in_which_they_came) {
+  const auto first = renewing();
+  std::vector<std::shared_ptr<held_lease>> all;
+  std::vector<std::string> keys;
+  for (int i = 1; i <= 20; ++i) {
+    all.push_back(held(i));
+    keys.push_back(keys_of(i).holder);
+  }
+  server.pass(100ms);
+  server.clock += 5s;
+  server.say(done());
+  wake();
+  std::vector<std::string> asked;
+  for (const auto& one : server.take()) asked.push_back(one[3]);
+  EXPECT_EQ(asked, keys);
+}
+
+// The callers' connection has had an answer first. Whoever was to be told is, by that one.
+TEST_F(keeper_test, a_clock_that_was_seen_to_go_forward_elsewhere_puts_all_leases_to_the_test_H3) {
+  const auto lease = renewing();
+  server.say(done());
+  listens.take();
+  server.pass(100ms);
+  server.clock += 5s;
+  core::server_clock seen;
+  (void)seen.observe(server.clock, server.now, server.now);
+  keeps.on_step_seen(server.now, 5s, seen);
+  wake();
+  EXPECT_THAT(server.take_names(), ElementsAre("renew"));
+  server.say(not_mine("gone"));
+  wake();
+  EXPECT_EQ(lease->lost_reason, errc::lease_gone);
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone")) << "no second step";
+  held(1);
+  keeps.on_step_seen(server.now, -5s, seen);
+  wake();
+  EXPECT_THAT(server.take(), IsEmpty()) << "back is no danger";
+}
+
 TEST_F(keeper_test, a_clock_that_went_back_puts_nothing_to_the_test_H3) {
   const auto first = renewing();
   const auto second = held(1);

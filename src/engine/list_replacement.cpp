@@ -37,8 +37,10 @@ void list_replacement::on_seen(std::size_t at, seen what) {
   one.kept = std::move(what.kept);
   one.run_id = std::move(what.run_id);
   const auto hold = std::string_view{what.epoch}.substr(std::min(what.epoch.rfind('|') + 1, what.epoch.size()));
-  one.hold = std::chrono::milliseconds{static_cast<std::int64_t>(script::parse_digits(hold, 12).value_or(0))};
-  one.is_away = false;
+  const std::chrono::milliseconds found{static_cast<std::int64_t>(script::parse_digits(hold, 12).value_or(0))};
+  one.hold = std::max(one.hold, found);
+  one.is_away = one.was_told_away = false;
+  mind_other(at);
 }
 
 void list_replacement::on_away(std::size_t at, std::string trouble) {
@@ -49,6 +51,15 @@ void list_replacement::on_away(std::size_t at, std::string trouble) {
 void list_replacement::on_written(std::size_t at, const script::quorum_record& record,
                                   const std::optional<std::string>& instead) {
   members_[at].kept = instead ? *instead : text_of(record);
+  mind_other(at);
+}
+
+// Of a new server nothing hangs on its record before its vote: once something has been changed it is not worth stopping
+// half-way for. An old one of somebody else's may be voting for them.
+void list_replacement::mind_other(std::size_t at) {
+  const member& one = members_[at];
+  if (phase_ == phase::looks || one.is_old || of(one) != standing::other) return;
+  on_away(at, "it belongs to " + one.kept);
 }
 
 // ---- what to do next ----
@@ -63,11 +74,18 @@ auto list_replacement::next() -> action {
     }
     case phase::tells: return tell();
     case phase::closes: return close();
+    case phase::looks_at_closed:
+      return is_majority(&member::is_old, closed_for_us()) ? wait_for_leases() : enter(phase::closes);
     case phase::waits: phase_ = phase::looks_again; return look_at_all{};
     case phase::looks_again: {
       // Who lost its data meanwhile would vote for the old list again, so it is closed again, and what it may have
       // granted is waited for.
       is_waited_ = is_majority(&member::is_old, closed_for_us());
+      if (!is_waited_) {
+        waited_for_ = {};
+      } else if (longest_hold() > waited_for_) {
+        return wait_for_leases();  // For the rest.
+      }
       return enter(phase::closes);
     }
     case phase::opens: return open();
@@ -96,7 +114,10 @@ auto list_replacement::check() const -> std::optional<action> {
 auto list_replacement::tell() -> action {
   while (at_ < members_.size()) {
     const auto one = at_++;
-    if (members_[one].is_away) return tell_away{one};
+    if (members_[one].is_away) {
+      members_[one].was_told_away = true;
+      return tell_away{one};
+    }
   }
   return enter(phase::closes);
 }
@@ -117,7 +138,7 @@ auto list_replacement::close() -> action {
     const member& one = members_[at_];
     // Again, where a client of the old list has written its record meanwhile.
     if (one.is_old && of(one) == standing::before) return write{at_, closed_, one.kept};
-    if (of(one) == standing::other) return fail_for_other(one);
+    if (one.is_old && of(one) == standing::other) return fail_for_other(one);
     if (of(one) == standing::rival && is_outdone()) return fail_for_rival();
   }
   if (!is_majority(&member::is_old, closed_for_us()) && count(&member::is_old, {standing::rival}) != 0)
@@ -126,30 +147,44 @@ auto list_replacement::close() -> action {
                              "are closed; those that are stay so: start the others and call again")) {
     return *std::move(why);
   }
-  return wait_or_open();
+  return look_or_open();
 }
 
-// By any clock no lease of the old list lives longer than this after a majority was closed: what was renewed last was
-// renewed before.
-auto list_replacement::wait_or_open() -> action {
+// How long to wait is asked of a majority that is closed by then. Before that a client may come whose leases live
+// longer than anybody's; behind it nobody gets one, and of the majority that gave one a server at least is among those
+// asked.
+auto list_replacement::look_or_open() -> action {
   if (is_waited_) {
     if (!std::exchange(is_through_, false)) return enter(phase::opens);
     return tell_goes_on{};  // And here again.
   }
+  phase_ = phase::looks_at_closed;
+  return look_at_all{};
+}
+
+// By any clock no lease of the old list lives longer than this after a majority was closed: what was renewed last was
+// renewed before.
+auto list_replacement::wait_for_leases() -> action {
+  phase_ = phase::waits;
+  const auto all = longest_hold();
+  return wait{all - std::exchange(waited_for_, all)};
+}
+
+std::chrono::milliseconds list_replacement::longest_hold() const {
   auto hold = what_.hold;
   for (const auto& one : members_) {
     if (one.is_old) hold = std::max(hold, one.hold);
   }
-  phase_ = phase::waits;
-  return wait{hold};
+  return hold;
 }
 
 auto list_replacement::open() -> action {
   for (; at_ < members_.size(); ++at_, has_looked_again_ = false) {
-    const member& one = members_[at_];
+    member& one = members_[at_];
     if (!one.is_new) continue;
     if (one.is_away && !std::exchange(has_looked_again_, true)) return look{at_};
-    if (!one.is_away && of(one) != standing::opened && script::may_open(one.kept, open_)) {
+    if (one.is_away && !std::exchange(one.was_told_away, true)) return tell_away{at_};
+    if (!one.is_away && of(one) != standing::opened && of(one) != standing::other) {
       return write{at_, open_, one.kept};
     }
   }

@@ -39,7 +39,8 @@ public:
     std::string run_id{};  // Empty: an ACL hides it.
     std::string trouble{};
     bool is_away = false;
-    std::chrono::milliseconds hold{0};  // The largest of its clients, as their epoch says.
+    bool was_told_away = false;
+    std::chrono::milliseconds hold{0};  // The largest of its clients, as their epoch has ever said.
   };
 
   // ---- what to do next ----
@@ -92,7 +93,7 @@ public:
   std::vector<std::string> opened() const { return names(&member::is_new, {standing::opened}); }
 
 private:
-  enum class phase { begins, looks, tells, closes, waits, looks_again, opens };
+  enum class phase { begins, looks, tells, closes, looks_at_closed, waits, looks_again, opens };
   // Where a server stands between the two lists, by the record that it keeps.
   enum class standing {
     away,    // It does not answer.
@@ -108,9 +109,12 @@ private:
   std::optional<action> check() const;
   action tell();
   action close();
-  action wait_or_open();
+  action look_or_open();
+  action wait_for_leases();
   action open();
+  void mind_other(std::size_t at);
   standing of(const member& at) const;
+  std::chrono::milliseconds longest_hold() const;
   bool is_closed_by_now(const script::quorum_record& list) const;
   bool had_waited() const;
   std::optional<failure> not_apart() const;
@@ -139,6 +143,7 @@ private:
   bool has_looked_again_ = false;  // At that one.
   bool is_waited_ = false;         // What may be left of the old list has ended, unless servers have forgotten since.
   bool is_through_ = false;        // An earlier call has waited.
+  std::chrono::milliseconds waited_for_{0};
 };
 
 }  // namespace holdfast::engine

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,8 +21,8 @@ class list_replacement_test : public ::testing::Test {
 protected:
   void look(std::size_t at) {
     const std::string& name = replaces.members()[at].name;
-    if (name == away) return replaces.on_away(at, "it is down");
-    replaces.on_seen(at, {kept(name), name, "v1|run|repl|0000000000000001|7000"});
+    if (std::find(away.begin(), away.end(), name) != away.end()) return replaces.on_away(at, "it is down");
+    replaces.on_seen(at, {kept(name), name, "v1|run|repl|0000000000000001|" + std::to_string(hold)});
   }
   std::string& kept(const std::string& name) { return records[static_cast<std::size_t>(name[0] - 'a')]; }
 
@@ -30,6 +32,7 @@ protected:
     for (;;) {
       const auto next = replaces.next();
       if (std::holds_alternative<flow::look_at_all>(next)) {
+        before_look(++looks);
         for (std::size_t i = 0; i < replaces.members().size(); ++i) look(i);
       } else if (const auto* one = std::get_if<flow::look>(&next)) {
         look(one->at);
@@ -57,7 +60,10 @@ protected:
   static constexpr const char* closed = "v1|2|closed|a:1,b:1,d:1";
   static constexpr const char* open = "v1|2|open|a:1,b:1,d:1";
   static constexpr const char* others = "v1|2|closed|a:1,b:1,e:1";
-  std::string away{};
+  std::vector<std::string> away{};
+  int hold = 7000;  // The largest of its clients, as each server says.
+  int looks = 0;    // At all of them.
+  std::function<void(int)> before_look = [](int) {};
   std::string why{};  // It failed.
   std::vector<std::string> records{"v1|1|open|a:1,b:1,c:1", "", "v1|1|open|a:1,b:1,c:1", ""};
   flow replaces{{{.servers = "a:1,b:1,c:1"}, {.servers = "a:1,b:1,d:1"}, "old", "new", "hf:quorum", 5s},
@@ -82,6 +88,37 @@ TEST_F(list_replacement_test, closes_the_old_list_waits_for_its_longest_lease_an
   EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
 }
 
+// A client whose leases live longer than anybody's came between the look and the closing.
+TEST_F(list_replacement_test, waits_for_what_the_servers_say_when_they_are_closed_P26_C1) {
+  before_look = [&](int which) {
+    if (which == 2) hold = 9000;
+  };
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close c:1, wait 9000");
+  EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
+}
+
+// A majority of the closed ones: it shares one with the majority that granted.
+TEST_F(list_replacement_test, does_not_begin_to_wait_when_too_few_of_the_closed_say_for_how_long_P26_C1) {
+  before_look = [&](int which) {
+    if (which == 2) away = {"a:1", "b:1"};
+  };
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close c:1, " + make_error_code(errc::no_quorum).message());
+}
+
+TEST_F(list_replacement_test, closes_again_who_forgot_it_before_the_wait_P26_C1) {
+  before_look = [&](int which) {
+    if (which == 2) kept("a:1") = kept("c:1") = "";
+  };
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close c:1, close a:1, close c:1, wait 7000");
+}
+
+TEST_F(list_replacement_test, waits_for_the_rest_of_what_a_closed_server_says_behind_the_wait_P26_C1) {
+  before_look = [&](int which) { hold = which == 3 ? 9000 : 7000; };
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close c:1, wait 7000");
+  EXPECT_EQ(go_on(), "wait 2000");
+  EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
+}
+
 TEST_F(list_replacement_test, waits_again_when_a_majority_forgot_meanwhile_that_it_was_closed_P26) {
   (void)go_on();
   kept("a:1") = kept("c:1") = "";
@@ -100,9 +137,9 @@ TEST_F(list_replacement_test, waits_when_too_few_are_open_for_the_new_list_P26) 
 }
 
 TEST_F(list_replacement_test, leaves_out_who_is_away_and_looks_again_before_it_opens_P26) {
-  away = "d:1";
+  away = {"d:1"};
   EXPECT_EQ(go_on(), "away, close a:1, close b:1, close c:1, wait 7000");
-  away = "";
+  away.clear();
   EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
 }
 
@@ -137,7 +174,7 @@ TEST_F(list_replacement_test, says_how_to_go_on_where_no_list_can_have_a_majorit
 
 TEST_F(list_replacement_test, says_how_to_go_on_where_the_last_server_is_away_P26) {
   records = {closed, others, "", ""};
-  away = "c:1";
+  away = {"c:1"};
   EXPECT_EQ(go_on(), "away, " + make_error_code(errc::other_quorum).message());
   EXPECT_EQ(why,
             "1 are closed for yours, and another replacement is under way: start the others and call again; if "
@@ -160,6 +197,17 @@ TEST_F(next_replacement_test, takes_a_server_back_that_has_not_heard_that_its_li
 TEST_F(next_replacement_test, leaves_a_server_alone_whose_list_may_be_in_use_P26) {
   records[2] = "v1|1|open|a:1,c:1,g:1";
   EXPECT_EQ(go_on(), make_error_code(errc::other_quorum).message());
+}
+
+// It was away when it could have been said before anything was closed.
+TEST_F(list_replacement_test, leaves_out_a_new_server_that_turns_out_to_be_another_list_s_P26) {
+  records[3] = "v1|1|open|d:1,g:1,h:1";
+  away = {"d:1"};
+  EXPECT_EQ(go_on(), "away, close a:1, close b:1, close c:1, wait 7000");
+  away.clear();
+  EXPECT_EQ(go_on(), "open a:1, open b:1, away, done");
+  EXPECT_EQ(replaces.members()[3].trouble, "it belongs to v1|1|open|d:1,g:1,h:1");
+  EXPECT_EQ(records[3], "v1|1|open|d:1,g:1,h:1");
 }
 
 TEST_F(list_replacement_test, changes_nothing_where_another_replacement_is_under_way_P26) {

@@ -313,8 +313,8 @@ void quorum_acquire::on_late(std::size_t node, time_point now) {
 // in a quarantine. Anything else that a server says of another list is a mistake, or ours was replaced.
 void quorum_acquire::refuse_for_list(std::size_t node, const std::string& kept) {
   const auto why = script::why_it_does_not_count(kept, what_.record);
-  if (!script::may_open(kept, what_.record)) return refuse(node, refusal::other, why, errc::other_quorum);
-  nodes_[node].unopened = kept;
+  if (!script::is_not_open_yet(kept, what_.record)) return refuse(node, refusal::other, why, errc::other_quorum);
+  if (script::may_open(kept, what_.record)) nodes_[node].unopened = kept;
   refuse(node, refusal::quarantined, why);
 }
 
@@ -407,7 +407,8 @@ void quorum_acquire::await_withdrawal(time_point now) {
   // One server's word has ended this before the others were heard, and all tries with it. While so many may have voted
   // that it could be ours, it would not be told (C5).
   if (final_ == errc::other_quorum && is_open && left >= needed()) is_waited_for = true;
-  wake_at_ = withdrawn_at_ + what_.patience;
+  const duration left_to_wait = std::max(core::quorum_search::least_patience, what_.over_at - withdrawn_at_);
+  wake_at_ = withdrawn_at_ + std::min(what_.patience, left_to_wait);
   if (!is_waited_for || now >= wake_at_) finish(outcome_);
 }
 

@@ -39,6 +39,8 @@ public:
     script::quorum_record record;
     script::part part{};  // Of a counted kind: how much of it.
     script::standing who = script::standing::newcomer;
+    // When the wait is over that it belongs to: a withdrawal is waited for until then, or a little longer.
+    time_point over_at = never;
   };
   quorum_acquire(voters& all, request what, const owner_id& owner, time_point started_at);
 
@@ -86,7 +88,7 @@ private:
     std::uint64_t heard_over = 0;
     int lates = 0;
     bool keeps_our_list = false;            // As open.
-    std::optional<std::string> unopened{};  // The record that it keeps, when our list is not open there yet.
+    std::optional<std::string> unopened{};  // The record over which our list may be opened there.
     std::string trouble{};
   };
 

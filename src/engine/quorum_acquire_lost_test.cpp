@@ -47,6 +47,21 @@ TEST_F(quorum_acquire_lost, a_withdrawal_is_waited_for_no_longer_than_a_vote_B55
   EXPECT_TRUE(is_open_at(0)) << "the background is to withdraw it";
 }
 
+// The wait that it belongs to is over.
+TEST_F(quorum_acquire_lost, a_withdrawal_is_not_waited_for_when_all_time_is_over_B55) {
+  wants.over_at = now() + 60ms;
+  start_voting();
+  grant(0);
+  say(1, busy(servers[1]));
+  pass(40ms);
+  say(2, busy(servers[2]));
+  pass(50ms - 1ns);
+  EXPECT_FALSE(round->is_over());
+  pass(1ns);
+  ASSERT_TRUE(is_over(result::busy));
+  EXPECT_TRUE(is_open_at(0)) << "the background is to withdraw it";
+}
+
 TEST_F(quorum_acquire_lost, who_has_not_voted_yet_is_told_to_withdraw_and_not_waited_for_B55_B56) {
   start_voting();
   say(0, busy(servers[0]));

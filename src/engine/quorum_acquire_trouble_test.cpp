@@ -181,8 +181,10 @@ TEST_F(quorum_acquire_trouble, a_list_that_is_not_open_yet_may_be_waited_for_P26
 
 TEST_F(quorum_acquire_trouble, who_wins_opens_the_list_where_it_is_not_P26) {
   wants.record.generation = 2;
+  auto kept = wants.record;
+  kept.is_open = false;
   start_voting();
-  say(0, other_list(servers[0], text_of(record)));
+  say(0, other_list(servers[0], text_of(kept)));
   grant(1);
   grant(2);
   ASSERT_TRUE(is_over(result::won));
@@ -191,8 +193,19 @@ TEST_F(quorum_acquire_trouble, who_wins_opens_the_list_where_it_is_not_P26) {
   EXPECT_EQ(said[0].at(2), script::find(script::id::quorum_record).text);
   EXPECT_EQ(named(said[1]), "quorum_record");
   EXPECT_EQ(said[1].at(4), text_of(wants.record));
-  EXPECT_EQ(said[1].at(5), text_of(record));
+  EXPECT_EQ(said[1].at(5), text_of(kept));
   EXPECT_FALSE(is_open_at(0));
+}
+
+// It may be another quorum's, which has a majority with it.
+TEST_F(quorum_acquire_trouble, who_wins_leaves_an_earlier_list_alone_that_is_open_P26) {
+  wants.record.generation = 2;
+  start_voting();
+  say(0, other_list(servers[0], "v1|1|open|10.0.0.0:6379,10.1.1.1:6379,10.1.1.2:6379"));
+  grant(1);
+  grant(2);
+  ASSERT_TRUE(is_over(result::won));
+  EXPECT_THAT(asked(0), IsEmpty());
 }
 
 TEST_F(quorum_acquire_trouble, who_needs_all_servers_opens_the_list_where_it_is_not_when_a_majority_has_it_P26) {

@@ -12,9 +12,9 @@ std::string voter::trouble() const {
   return "no connection yet";
 }
 
-bool voter::is_hopeless() const {
+bool voter::is_out_of_reach() const {
   const int tries = channel_.connect_attempts();
-  return !channel_.is_ready() && (is_slow_ || tries > 1 || (tries == 1 && channel_.is_closed()));
+  return !channel_.is_ready() && (tries > 1 || (tries == 1 && channel_.is_closed()));
 }
 
 void voter::on_ready(time_point now) {
@@ -32,7 +32,7 @@ void voter::on_down(time_point /*now*/, const connection_failure& failure, bool 
 }
 
 void voter::on_clock_step(time_point /*now*/, duration step) {
-  if (tell_.on_clock_step) tell_.on_clock_step(step);
+  if (tell_.on_clock_step) tell_.on_clock_step(step, channel_.clock());
 }
 
 quorum_call::quorum_call(voters& all) : voters_{&all} {
@@ -67,9 +67,9 @@ void quorum_call::forget_all() {
 void quorum_call::ask(std::size_t whom, time_point now, script::command what) {
   auto& paper = of(whom);
   paper.clear();
-  paper.is_asked = true;
-  paper.sent_at = now;
   all()[whom]->wire().send(now, std::move(what), paper);
+  paper.is_asked = true;  // Not before: without memory nobody answers it.
+  paper.sent_at = now;
 }
 
 void quorum_call::judge_error(time_point now, std::size_t whom) {

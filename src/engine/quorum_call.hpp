@@ -28,7 +28,7 @@ public:
   struct hooks {
     std::function<void()> on_up{};
     std::function<void(const connection_failure&)> on_down{};
-    std::function<void(duration)> on_clock_step{};
+    std::function<void(duration, const core::server_clock& seen)> on_clock_step{};
   };
 
   // `name`: "10.0.0.2:6379", for people.
@@ -46,8 +46,10 @@ public:
   void found_slow() { is_slow_ = true; }
   void found_quick() { is_slow_ = false; }
 
-  // There is no connection, and who is in a hurry does not wait for one: trying again goes on.
-  bool is_hopeless() const;
+  // There is no connection, and it was tried in vain to make one: trying again goes on.
+  bool is_out_of_reach() const;
+  // And who is in a hurry does not wait for one that is being made.
+  bool is_hopeless() const { return is_out_of_reach() || (is_slow_ && !channel_.is_ready()); }
 
   // How many connections there have been: what was sent over the present one is answered in order.
   std::uint64_t connection() const { return connections_; }

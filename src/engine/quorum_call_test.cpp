@@ -37,7 +37,7 @@ protected:
             rng,
             {[this] { heard.push_back("up"); },
              [this](const connection_failure& why) { heard.push_back(std::string{"down "} + to_string(why.code)); },
-             [this](duration) { heard.push_back("clock step"); }}};
+             [this](duration, const core::server_clock&) { heard.push_back("clock step"); }}};
   peer server{one.wire()};
 };
 

@@ -84,6 +84,10 @@ void quorum_keeper::release_later(time_point now, std::size_t node, keeper::back
   servers_[node]->flow.release_later(now, std::move(what));
 }
 
+void quorum_keeper::on_step_seen(time_point now, std::size_t node, duration step, const core::server_clock& seen) {
+  servers_[node]->flow.on_step_seen(now, step, seen);
+}
+
 // In the order in which they came, because what is sent for them must not depend on where they lie in memory.
 std::vector<quorum_keeper::kept*> quorum_keeper::in_order() const {
   std::vector<kept*> all;

@@ -83,6 +83,8 @@ public:
   // As keeper::cancel: in flight as soon as one server may have been asked.
   void cancel(const held_lease& lease, const renewal_wish& whose);
   void release_later(time_point now, std::size_t node, keeper::background_release what);
+  // As keeper::on_step_seen.
+  void on_step_seen(time_point now, std::size_t node, duration step, const core::server_clock& seen);
 
   // Does what is due. Call it after anything has come in, too: what an answer means for a lease is decided here.
   void on_wake(time_point now);

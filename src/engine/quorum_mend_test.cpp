@@ -142,6 +142,12 @@ TEST_F(quorum_mend_test, a_server_where_our_list_is_not_open_yet_is_opened_P26) 
   EXPECT_EQ(said[0].at(4), text_of(record));
 }
 
+TEST_F(quorum_mend_test, an_earlier_list_that_is_open_is_left_alone_P26) {
+  const auto lease = mending();
+  say(2, other_list(servers[2], "v1|0|open|10.0.0.2:6379,10.1.1.1:6379,10.1.1.2:6379"));
+  EXPECT_THAT(asked(2), IsEmpty());
+}
+
 TEST_F(quorum_mend_test, a_server_of_a_later_list_is_left_alone_P26) {
   const auto lease = mending();
   say(2, other_list(servers[2], "v1|2|open|a:1,b:1,c:1"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A question to all servers of a quorum, whose answers are their asker's to read. Unlike a vote it waits for all of
-// them, but not for long: what people are shown should be all that is to be seen.
+// them that can be asked, but not for long: what people are shown should be all that is to be seen.
 #pragma once
 
 #include "engine/quorum_call.hpp"

@@ -69,6 +69,52 @@ TEST_F(quorum_question_test, waits_for_the_rest_for_a_moment_behind_a_majority_B
   EXPECT_EQ(question->trouble(0), "");
 }
 
+// A list of locks is a question for each of them.
+TEST_F(quorum_question_test, does_not_wait_behind_a_majority_for_who_cannot_be_asked_B56) {
+  connect(0);
+  connect(1);
+  start();
+  say(0, answer(0));
+  servers[2].refuse();
+  drive();
+  EXPECT_FALSE(question->is_over()) << "one is no majority";
+  say(1, answer(1));
+  ASSERT_TRUE(question->is_over());
+  EXPECT_EQ(question->trouble(2), "Connection refused");
+}
+
+TEST_F(quorum_question_test, who_was_waited_for_in_vain_is_waited_for_once_B56) {
+  connect(0);
+  connect(1);
+  for (int i = 0; i < 2; ++i) {
+    start();
+    say(0, answer(0));
+    say(1, answer(1));
+    EXPECT_EQ(question->is_over(), i == 1) << "its connection is on its way";
+    pass(patience);
+    ASSERT_TRUE(question->is_over());
+  }
+}
+
+// Whoever asks next and has time waits for it: a release would be unknown without it.
+TEST_F(quorum_question_test, who_had_no_time_was_not_waited_for_in_vain_C5) {
+  connect(0);
+  connect(1);
+  question.emplace(all, std::vector{script::inspect(keys)}, patience, now());
+  run(*question);
+  ASSERT_TRUE(question->is_over());
+  EXPECT_FALSE(all[2]->is_slow()) << "nobody had answered";
+  question.emplace(all, std::vector{script::inspect(keys)}, patience, now() + patience / 2);
+  run(*question);
+  say(0, answer(0));  // To the first.
+  say(1, answer(1));
+  say(0, answer(0));
+  say(1, answer(1));
+  pass(patience / 2);
+  ASSERT_TRUE(question->is_over());
+  EXPECT_FALSE(all[2]->is_slow()) << "it was not waited for behind the others";
+}
+
 TEST_F(quorum_question_test, gives_up_without_a_majority_and_says_what_each_server_lacks) {
   connect(0);
   start();

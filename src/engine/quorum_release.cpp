@@ -38,7 +38,8 @@ void quorum_release::step(time_point now) {
     const auto said = of(i).reply ? script::parse_release(*of(i).reply) : std::nullopt;
     if (!said) {
       if (is_settled_[i]) continue;  // It never was asked for a vote.
-      const bool may_be_asked = !of(i).is_asked && !all()[i]->is_hopeless();
+      // Also one that let somebody else wait: without it the release would be unknown (C5).
+      const bool may_be_asked = !of(i).is_asked && !all()[i]->is_out_of_reach();
       ++(of(i).is_open() || may_be_asked ? open : silent);
       continue;
     }

@@ -15,7 +15,6 @@ namespace {
 using namespace quorum_testing;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 constexpr fencing_token token{1'795'212'800'000'042};
 
@@ -32,6 +31,17 @@ protected:
     connect_all();
     start();
     for (auto& one : servers) one.take();
+  }
+  void is_done_over_new_connections() {
+    start();
+    EXPECT_FALSE(release->is_over());
+    for (const std::size_t i : {0u, 1u}) {
+      connect(i);
+      drive();
+      EXPECT_THAT(asked(i), ElementsAre("release"));
+      say(i, done(servers[i]));
+    }
+    EXPECT_TRUE(is_over(release_outcome::released));
   }
   bool is_over(release_outcome how) const { return release->is_over() && release->end() == how; }
   // A request for its vote is unanswered.
@@ -149,15 +159,25 @@ TEST_F(quorum_release_test, too_few_that_can_be_reached_are_not_waited_for_H55) 
 TEST_F(quorum_release_test, connections_that_ended_while_they_were_idle_are_made_again_first_C5) {
   connect_all();
   for (auto& one : servers) one.cut();
+  is_done_over_new_connections();
+}
+
+// Somebody before us who had less time did not hear of them.
+TEST_F(quorum_release_test, those_that_were_slow_once_are_connected_first_all_the_same_C5) {
+  connect_all();
+  for (auto& one : servers) one.cut();
+  for (auto& one : all) one->found_slow();
+  is_done_over_new_connections();
+}
+
+TEST_F(quorum_release_test, those_that_are_slow_again_are_given_up_with_their_connection_H55) {
+  connect_all();
+  for (auto& one : servers) one.cut();
+  for (auto& one : all) one->found_slow();
   start();
-  EXPECT_FALSE(release->is_over());
-  for (const std::size_t i : {0u, 1u}) {
-    connect(i);
-    drive();
-    EXPECT_THAT(asked(i), ElementsAre("release"));
-    say(i, done(servers[i]));
-  }
-  EXPECT_TRUE(is_over(release_outcome::released));
+  for (const std::size_t i : {0u, 1u}) servers[i].refuse();
+  drive();
+  EXPECT_TRUE(is_over(release_outcome::unknown));
 }
 
 TEST_F(quorum_release_test, who_cannot_be_connected_again_is_not_waited_for_H55) {

@@ -265,7 +265,7 @@ private:
                [&](const wish& one) {
                  if (one.is_sent) return one.is_cut ? errc::reply_lost : one.refusal.value_or(errc::reply_lost);
                  const errc trouble = of().channel_.last_failure().code;
-                 return trouble == errc{} ? errc::server_silent : trouble;
+                 return trouble == errc{} || of().channel_.is_ready() ? errc::server_silent : trouble;
                });
   }
 

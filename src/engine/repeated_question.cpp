@@ -8,7 +8,10 @@
 
 namespace holdfast::engine {
 
-void repeated_question::begin() { *this = repeated_question{std::move(who_)}; }
+void repeated_question::begin() {
+  reader_ = resp::reader{};  // First: without memory nothing has begun, and who we are is not lost on the way.
+  is_known_ = is_introducing_ = is_asked_ = false;
+}
 
 void repeated_question::ask(std::string& out, std::span<const std::string_view> question) {
   HOLDFAST_ASSERT(!is_asked_);

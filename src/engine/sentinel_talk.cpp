@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sentinel_talk.hpp"
 
+#include "script/server_error.hpp"
+
 #include <array>
 
 namespace holdfast::engine {
@@ -20,12 +22,14 @@ std::optional<sentinel_answer> sentinel_talk::on_bytes(std::string_view bytes) {
 sentinel_answer sentinel_talk::read(const resp::value& reply) const {
   sentinel_answer answer;
   if (const auto* error = reply.as_error()) {
-    const bool is_no_sentinel = error->text.starts_with("ERR unknown command");
-    answer.failure = is_no_sentinel ? "it is no sentinel: " + error->text : error->text;
+    const auto what = script::classify(error->text);
+    answer.failure = what.code == errc::wrong_server ? "it is no sentinel: " + error->text : error->text;
+    answer.code = what.code;
+    answer.is_final = script::ends_a_call(what.what);
     return answer;
   }
   if (reply.is_nil()) {
-    answer.is_unknown = true;
+    answer.is_unknown = answer.is_final = true;
     answer.failure = "it knows no primary '" + primary_ + "'";
     return answer;
   }

@@ -7,6 +7,8 @@
 #include "engine/sentinel_line.hpp"
 #include "resp/value.hpp"
 
+#include <holdfast/error.hpp>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +18,10 @@ namespace holdfast::engine {
 struct sentinel_answer {
   std::string host{};  // Empty: it names nobody.
   std::string port{};
-  std::string failure{};    // Why it names nobody.
+  // Why it names nobody.
+  std::string failure{};
+  errc code = errc::no_primary;
+  bool is_final = false;    // Asking again will not help.
   bool is_unknown = false;  // It is well, and does not know the name.
   std::string identity{};   // Which sentinel it is. Empty: it may not say, or cannot.
 };
@@ -25,7 +30,9 @@ class sentinel_talk {
 public:
   using answer_type = sentinel_answer;
   static bool is_well(const sentinel_answer& of) { return of.failure.empty() || of.is_unknown; }
-  static sentinel_answer failed(const connection_failure& why) { return {.failure = why.text}; }
+  static sentinel_answer failed(const connection_failure& why) {
+    return {.failure = why.text, .code = why.code, .is_final = why.is_final};
+  }
 
   // `primary`: the name under which the sentinels watch it.
   sentinel_talk(credentials who, std::string primary) : line_{std::move(who)}, primary_{std::move(primary)} {}

@@ -68,6 +68,8 @@ TEST_F(a_sentinel_talk, passes_a_refused_password_on) {
   const auto answer = talk_.on_bytes("-WRONGPASS invalid username-password pair\r\n");
   ASSERT_TRUE(answer);
   EXPECT_THAT(answer->failure, HasSubstr("WRONGPASS"));
+  EXPECT_EQ(answer->code, errc::wrong_password);
+  EXPECT_TRUE(answer->is_final);
   EXPECT_FALSE(answer->is_unknown);
 }
 
@@ -76,6 +78,8 @@ TEST_F(a_sentinel_talk, tells_an_unknown_name_from_trouble) {
   const auto answer = talk_.on_bytes(std::string{"*-1\r\n"} + me);
   ASSERT_TRUE(answer);
   EXPECT_TRUE(answer->is_unknown);
+  EXPECT_TRUE(answer->is_final);
+  EXPECT_EQ(answer->code, errc::no_primary);
   EXPECT_THAT(answer->failure, HasSubstr("mymaster"));
 }
 
@@ -84,6 +88,33 @@ TEST_F(a_sentinel_talk, knows_who_is_no_sentinel) {
   const auto answer = talk_.on_bytes("-ERR unknown command 'SENTINEL', with args beginning with: ...\r\n");
   ASSERT_TRUE(answer);
   EXPECT_THAT(answer->failure, HasSubstr("no sentinel"));
+  EXPECT_EQ(answer->code, errc::wrong_server);
+  EXPECT_TRUE(answer->is_final);
+}
+
+// What a single server would be told of at once, a sentinel is told of at once.
+TEST_F(a_sentinel_talk, tells_what_will_not_pass_from_what_will_H22) {
+  const auto said = [&](const char* error) {
+    talk_.begin();
+    asked();
+    return talk_.on_bytes(error).value();
+  };
+  const auto no_password = said("-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(no_password.code, errc::no_password);
+  EXPECT_TRUE(no_password.is_final);
+  const auto no_permission = said("-NOPERM this user has no permissions to run the 'sentinel' command\r\n");
+  EXPECT_EQ(no_permission.code, errc::no_permission);
+  EXPECT_TRUE(no_permission.is_final);
+  EXPECT_FALSE(said("-ERR max number of clients reached\r\n").is_final);
+  EXPECT_FALSE(said("-LOADING Redis is loading the dataset in memory\r\n").is_final);
+}
+
+TEST_F(a_sentinel_talk, says_why_there_is_no_connection) {
+  const auto for_good = sentinel_talk::failed({errc::tls_failed, "certificate verify failed", true, false});
+  EXPECT_EQ(for_good.failure, "certificate verify failed");
+  EXPECT_EQ(for_good.code, errc::tls_failed);
+  EXPECT_TRUE(for_good.is_final);
+  EXPECT_FALSE(sentinel_talk::failed({errc::cannot_connect, "Connection refused", false, true}).is_final);
 }
 
 // H27: what is no answer of a sentinel names nobody, and does not hang the question.

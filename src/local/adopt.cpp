@@ -2,138 +2,141 @@
 #include "local/adopt.hpp"
 
 #include "local/descriptor.hpp"
-#include "local/failure.hpp"
+#include "local/opened_directory.hpp"
+#include "local/plain_file.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace holdfast::local {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr std::string_view gone_suffix = ".gone.";
 
-constexpr mode_t file_mode = 0660;
+// The names in the shared directory.
+constexpr const char* directory_name = "appendonlydir";
+constexpr const char* fresh_directory_name = "appendonlydir.new";
+constexpr const char* former_directory_name = "appendonlydir.old";
+constexpr const char* file_name = "appendonly.aof";  // Of Redis 6.2.
+constexpr const char* fresh_file_name = "appendonly.aof.new";
 
-[[noreturn]] void refuse(const std::string& path) {
-  fail(path,
-       "It is no plain file of a server's, and redis-server would follow where it leads. Somebody of the directory's "
-       "group has put it there: look at it, and remove it.");
-}
-
-[[noreturn]] void fail_to_adopt(const std::string& path, int error_number) {
-  fail_with_errno(path, "The file of the former server, another user's, cannot be taken over.", error_number);
-}
-
-// Nothing is followed: what is looked at is what would be copied.
-struct stat looked_at(const std::string& path) {
+void copy(const opened_directory& from, const std::string& name, const opened_directory& to,
+          const std::string& to_name) {
+  const auto in = from.file(name);
   struct stat seen {};
-  if (::lstat(path.c_str(), &seen) != 0) fail_with_errno(path, "It cannot be examined.", errno);
-  return seen;
-}
-
-bool is_plain(const struct stat& seen) { return S_ISREG(seen.st_mode) && seen.st_nlink == 1; }
-
-bool is_there(const std::string& path) {
-  struct stat seen {};
-  return ::lstat(path.c_str(), &seen) == 0;
-}
-
-std::vector<std::string> entries_of(const std::string& directory) {
-  std::vector<std::string> found;
-  std::error_code ec;
-  for (auto entry = fs::directory_iterator{directory, ec}; !ec && entry != fs::directory_iterator{};
-       entry.increment(ec)) {
-    found.push_back(entry->path().filename().string());
-  }
-  if (ec) fail_to_adopt(directory, ec.value());
-  return found;
-}
-
-void copy(const std::string& from, const std::string& to, uid_t user) {
-  const descriptor in{::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
-  if (!in.is_open()) fail_to_adopt(from, errno);
-  struct stat seen {};
-  if (::fstat(in.get(), &seen) != 0) fail_to_adopt(from, errno);
-  if (!is_plain(seen)) refuse(from);
-  const descriptor out{::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file_mode)};
-  if (!out.is_open()) fail_to_adopt(to, errno);
+  if (::fstat(in.get(), &seen) != 0) fail_to_adopt(from.path_of(name), errno);
+  const auto out = to.make_file(to_name);
   for (off_t left = seen.st_size; left > 0;) {
     const auto sent = ::sendfile(out.get(), in.get(), nullptr, static_cast<std::size_t>(left));
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) fail_to_adopt(to, sent < 0 ? errno : EIO);
+    if (sent <= 0) fail_to_adopt(to.path_of(to_name), sent < 0 ? errno : EIO);
     left -= sent;
   }
-  if (::fchmod(out.get(), file_mode) != 0) fail_to_adopt(to, errno);
-  if (user != ::geteuid() && ::fchown(out.get(), user, static_cast<gid_t>(-1)) != 0) fail_to_adopt(to, errno);
 }
 
-void put_in_place(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) fail_to_adopt(to, errno);
+// Another member's directory with something in it can only be emptied by whom it belongs to; its name any member can
+// take from it, for the next one of that name.
+void discard(const opened_directory& in, const std::string& name) {
+  if (!in.look_at(name)) return;
+  std::string gone;
+  for (int i = 0; gone.empty() || in.look_at(gone); ++i) gone = fmt::format("{}{}{}", name, gone_suffix, i);
+  in.rename(name, gone);
+  in.remove(gone);
+}
+
+// By discard(): one of its three names, and a number.
+bool is_discarded(std::string_view name) {
+  for (const std::string_view whole : {fresh_directory_name, former_directory_name, fresh_file_name}) {
+    if (!name.starts_with(whole) || !name.substr(whole.size()).starts_with(gone_suffix)) continue;
+    const auto number = name.substr(whole.size() + gone_suffix.size());
+    return !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+  return false;
+}
+
+// What others could not remove may be ours.
+void remove_discarded(const opened_directory& in) {
+  for (const auto& name : in.names())
+    if (is_discarded(name)) in.remove(name);
+}
+
+// Nothing is left of what could not be made.
+template <class Make>
+void make_or_discard(const opened_directory& in, const std::string& made, Make make) {
+  discard(in, made);
+  try {
+    make();
+  } catch (...) {
+    in.remove(made);
+    throw;
+  }
 }
 
 // Redis 6.2 has one file.
-void adopt_file(const std::string& file, uid_t user) {
-  if (!is_there(file)) return;
-  const auto seen = looked_at(file);
-  if (!is_plain(seen)) refuse(file);
-  if (seen.st_uid == user) return;
-  const auto made = file + ".new";
-  std::error_code ec;
-  fs::remove_all(made, ec);
-  copy(file, made, user);
-  put_in_place(made, file);
+void adopt_file(const opened_directory& in, uid_t user) {
+  const auto seen = in.look_at(file_name);
+  if (!seen) return;
+  if (!is_plain(*seen)) refuse_as_not_plain(in.path_of(file_name));
+  if (seen->st_uid == user) return;
+  make_or_discard(in, fresh_file_name, [&] {
+    copy(in, file_name, in, fresh_file_name);
+    in.rename(fresh_file_name, file_name);
+  });
+}
+
+bool is_all_of(const opened_directory& directory, uid_t user) {
+  bool is_all_its = directory.owner() == user;
+  for (const auto& name : directory.names()) {
+    const auto file = directory.look_at(name);
+    if (!file) fail_to_adopt(directory.path_of(name), ENOENT);
+    if (!is_plain(*file)) refuse_as_not_plain(directory.path_of(name));
+    is_all_its = is_all_its && file->st_uid == user;
+  }
+  return is_all_its;
 }
 
 // Redis 7 has a directory of them.
-void adopt_directory(const std::string& directory, uid_t user) {
-  const auto made = directory + ".new";
-  const auto old = directory + ".old";
-  if (!is_there(directory)) {
+void adopt_directory(const opened_directory& in, uid_t user) {
+  if (!in.look_at(directory_name)) {
     // Whoever put the copy there was ended between the two steps of that.
-    if (!is_there(old)) return;
-    put_in_place(old, directory);
+    if (!in.look_at(former_directory_name)) return;
+    in.rename(former_directory_name, directory_name);
   }
-  const auto seen = looked_at(directory);
-  if (!S_ISDIR(seen.st_mode)) refuse(directory);
-  bool is_all_its = seen.st_uid == user;
-  for (const auto& name : entries_of(directory)) {
-    const auto path = fmt::format("{}/{}", directory, name);
-    const auto file = looked_at(path);
-    if (!is_plain(file)) refuse(path);
-    is_all_its = is_all_its && file.st_uid == user;
-  }
-  if (is_all_its) return;
-  std::error_code ec;
-  fs::remove_all(made, ec);
-  fs::remove_all(old, ec);
-  if (::mkdir(made.c_str(), 0770) != 0) fail_to_adopt(made, errno);
-  for (const auto& name : entries_of(directory)) {
-    copy(fmt::format("{}/{}", directory, name), fmt::format("{}/{}", made, name), user);
-  }
-  if (user != ::geteuid() && ::lchown(made.c_str(), user, static_cast<gid_t>(-1)) != 0) fail_to_adopt(made, errno);
-  put_in_place(directory, old);
-  put_in_place(made, directory);
-  fs::remove_all(old, ec);  // What cannot be removed is in nobody's way.
+  const auto directory = in.directory(directory_name);
+  if (is_all_of(directory, user)) return;
+  discard(in, former_directory_name);
+  make_or_discard(in, fresh_directory_name, [&] {
+    const auto made = in.make_directory(fresh_directory_name, user);
+    for (const auto& name : directory.names()) copy(directory, name, made, name);
+    in.rename(directory_name, former_directory_name);
+    in.rename(fresh_directory_name, directory_name);
+  });
+  discard(in, former_directory_name);
 }
 
 }  // namespace
 
-void adopt_files(const place& where, uid_t user) {
-  adopt_directory(where.append_only_directory(), user);
-  adopt_file(where.append_only_file(), user);
+void adopt_files(const place& where) {
+  const opened_directory in{where};
+  remove_discarded(in);
+  adopt_directory(in, where.server_user());
+  adopt_file(in, where.server_user());
+}
+
+// Also what a server has made itself, with a mode of 2750.
+void open_to_group(const place& where) {
+  const opened_directory in{where};
+  if (!in.look_at(directory_name)) {
+    in.make_directory(directory_name, where.server_user());
+  } else if (const auto made = in.directory(directory_name); !made.is_open_to_members()) {
+    made.open_to_members(where.server_user());
+  }
 }
 
 }  // namespace holdfast::local

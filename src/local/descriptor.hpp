@@ -23,6 +23,9 @@ public:
   bool is_open() const noexcept { return fd_ >= 0; }
   int get() const noexcept { return fd_; }
 
+  // For who closes it otherwise; negative if there is none.
+  int release() noexcept { return std::exchange(fd_, -1); }
+
   // errno stays what it was: it says why the descriptor is closed.
   void close() noexcept {
     if (fd_ < 0) return;

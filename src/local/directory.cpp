@@ -18,8 +18,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace holdfast::local {
@@ -29,11 +31,19 @@ constexpr unsigned long fuse_magic = 0x65735546;
 
 std::string default_directory() { return "/var/tmp/holdfast-" + std::to_string(::geteuid()); }
 
+// It need not be there yet, and is no link when it is; what leads to it may be one (/var/tmp to /tmp).
+std::string without_links(const std::string& directory) {
+  const std::filesystem::path path{directory};
+  std::error_code ec;
+  const auto parent = std::filesystem::canonical(path.parent_path(), ec);
+  return ec ? directory : (parent / path.filename()).string();
+}
+
 // A service with PrivateTmp= would have a server that only it knows, and locks that are nobody else's.
 void check_is_the_machines(const std::string& directory) {
   std::ostringstream mounts;
   mounts << std::ifstream{"/proc/self/mountinfo"}.rdbuf();
-  if (!is_private_to_a_unit(mounts.str(), directory)) return;
+  if (!is_private_to_a_unit(mounts.str(), without_links(directory))) return;
   fail(directory,
        "This service has a /var/tmp of its own (systemd's PrivateTmp=), so its locks would be no others'; name a "
        "directory that all of them see with HOLDFAST_LOCAL_DIR, as others who want the same locks do.");
@@ -72,20 +82,31 @@ void check_length(const place& where) {
                             std::to_string(limit) + "; name a directory with a shorter path (HOLDFAST_LOCAL_DIR).");
 }
 
-// The type of the mount with this device number, as /proc/self/mountinfo spells it; empty if it cannot be told.
+// A line of /proc/self/mountinfo.
+struct mount {
+  std::string device{};  // "254:1"
+  std::string root{};    // Which of its directories is seen at `point`.
+  std::string point{};
+  std::string type{};
+};
+
+mount mount_of(const std::string& line) {
+  std::istringstream words{line};
+  std::string id, parent, word;
+  mount one;
+  words >> id >> parent >> one.device >> one.root >> one.point;
+  while (words >> word && word != "-") {
+  }
+  words >> one.type;
+  return one;
+}
+
+// The type of the mount with this device number; empty if it cannot be told.
 std::string mount_type(dev_t device) {
   const auto wanted = std::to_string(gnu_dev_major(device)) + ":" + std::to_string(gnu_dev_minor(device));
   std::ifstream mounts{"/proc/self/mountinfo"};
-  for (std::string line; std::getline(mounts, line);) {
-    std::istringstream words{line};
-    std::string id, parent, number, word;
-    words >> id >> parent >> number;
-    if (number != wanted) continue;
-    while (words >> word && word != "-") {
-    }
-    words >> word;
-    return word;
-  }
+  for (std::string line; std::getline(mounts, line);)
+    if (const auto one = mount_of(line); one.device == wanted) return one.type;
   return {};
 }
 
@@ -105,7 +126,7 @@ std::string octal(mode_t mode) {
 void check_owner_and_mode(place& where, const struct stat& seen, bool named) {
   const mode_t mode = seen.st_mode & 07777u;
   if ((mode & 0007u) == 0 && (mode & 0070u) != 0 && named) {
-    if ((mode & 0070u) != 0070u || (mode & S_ISGID) == 0) {
+    if (mode != 02770u) {  // Nor sticky: what one member has left could not be taken over by the next.
       fail(where.directory, "Its mode is " + octal(mode) + "; it must be 2770 to be shared with its group, or 0700.");
     }
     if (!in_group(seen.st_gid) && ::geteuid() != 0) {
@@ -176,18 +197,18 @@ std::string absolute(std::string_view directory) {
 
 bool is_private_to_a_unit(std::string_view mounts, std::string_view directory) {
   std::istringstream lines{std::string{mounts}};
-  std::string root_of_nearest;
-  std::size_t nearest = 0;
+  std::set<std::string> of_units;  // The devices of PrivateTmp=disconnected.
+  mount nearest;
   for (std::string line; std::getline(lines, line);) {
-    std::istringstream words{line};
-    std::string id, parent, device, root, point;
-    words >> id >> parent >> device >> root >> point;
-    if (point.size() < nearest || !directory.starts_with(point)) continue;
+    auto next = mount_of(line);
+    if (next.point.ends_with("/systemd/unit-private-tmp")) of_units.insert(next.device);
+    const auto& point = next.point;
+    if (point.size() < nearest.point.size() || !directory.starts_with(point)) continue;
     if (point.size() < directory.size() && point != "/" && directory[point.size()] != '/') continue;
-    nearest = point.size();  // Of two at one point the later one covers the other.
-    root_of_nearest = root;
+    nearest = std::move(next);  // Of two at one point the later one covers the other.
   }
-  return root_of_nearest.find("/systemd-private-") != std::string::npos;
+  return nearest.root.find("/systemd-private-") != std::string::npos ||
+         (nearest.type == "tmpfs" && (nearest.root == "/var-tmp" || of_units.contains(nearest.device)));
 }
 
 bool is_network_file_system(unsigned long magic, std::string_view mount_type) {

@@ -23,8 +23,7 @@ struct place {
   std::string log_file() const { return directory + "/redis.log"; }
 
   std::string append_only_directory() const { return directory + "/appendonlydir"; }
-  std::string append_only_file() const { return directory + "/appendonly.aof"; }  // Of Redis 6.2.
-  std::string starts_file() const { return directory + "/starts"; }               // starts.hpp
+  std::string starts_file() const { return directory + "/starts"; }  // starts.hpp
 
   mode_t file_mode() const { return shared ? 0660 : 0600; }
   // Who a server that we start there is run as: we, but where root starts one for a group its members could make it
@@ -44,8 +43,8 @@ place find_or_make(std::string_view argument);
 // is no current directory any more.
 std::string absolute(std::string_view directory);
 
-// Whether it lies in a directory that systemd has given to one service alone (PrivateTmp=). `mounts`: as
-// /proc/self/mountinfo has them.
+// Whether it lies in a directory that systemd has given to one service alone (PrivateTmp=, also =disconnected: a tmpfs
+// with a directory `var-tmp`). `mounts`: as /proc/self/mountinfo has them; no link leads to `directory`.
 bool is_private_to_a_unit(std::string_view mounts, std::string_view directory);
 
 // Whether a file system lives on other machines too, where a socket and a file lock mean something else on each.

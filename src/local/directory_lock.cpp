@@ -3,6 +3,7 @@
 
 #include "local/clock.hpp"
 #include "local/failure.hpp"
+#include "local/plain_file.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -35,7 +36,7 @@ void let_go(int fd) {
 directory_lock::directory_lock(const std::string& file, mode_t mode, time_point give_up_at) {
   for (;;) {
     if (fd_ < 0) {
-      fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
+      fd_ = open_plain(file, O_RDWR | O_CREAT, mode).release();
       if (fd_ < 0) fail_with_errno(file, "The lock file cannot be opened.", errno);
       ::fchmod(fd_, mode);  // Against our umask; refused to all but its owner, who has done it.
     }

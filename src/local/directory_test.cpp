@@ -2,6 +2,7 @@
 // Which directories the local: server accepts.
 #include "local/directory.hpp"
 #include "local/launch.hpp"
+#include "local/private_mounts.hpp"
 #include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 
@@ -10,8 +11,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <optional>
+#include <system_error>
 
 namespace holdfast::local {
 namespace {
@@ -175,6 +178,55 @@ TEST(local_directory, of_a_service_with_a_tmp_of_its_own_is_known) {
   EXPECT_FALSE(is_private_to_a_unit(service, "/srv/locks"));
   EXPECT_FALSE(is_private_to_a_unit(machine, "/var/tmp/holdfast-1000"));
   EXPECT_FALSE(is_private_to_a_unit("", "/var/tmp/holdfast-1000")) << "no /proc: it cannot be told";
+}
+
+TEST(local_directory, of_a_service_with_a_tmp_in_memory_of_its_own_is_known) {
+  const std::string machine =
+      "22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n"
+      "24 22 0:30 / /var/tmp rw shared:3 - tmpfs tmpfs rw\n"
+      "25 22 254:0 /var-tmp /srv/tmp rw - ext4 /dev/vda rw\n";
+  const std::string bound = machine + "98 24 0:55 /var-tmp /var/tmp rw - tmpfs tmpfs rw,size=10%\n";
+  const std::string shared_with_tmp = machine +
+                                      "97 22 0:55 / /run/systemd/unit-private-tmp rw - tmpfs tmpfs rw\n"
+                                      "98 22 0:55 /tmp /tmp rw - tmpfs tmpfs rw\n";
+  EXPECT_TRUE(is_private_to_a_unit(bound, "/var/tmp/holdfast-1000"));
+  EXPECT_TRUE(is_private_to_a_unit(shared_with_tmp, "/tmp/holdfast-1000"));
+  EXPECT_FALSE(is_private_to_a_unit(shared_with_tmp, "/var/tmp/holdfast-1000"));
+  EXPECT_FALSE(is_private_to_a_unit(machine, "/var/tmp/holdfast-1000")) << "a tmpfs of the machine's";
+  EXPECT_FALSE(is_private_to_a_unit(machine, "/srv/tmp/holdfast-1000"));
+}
+
+bool mount_memory(const char* path) { return ::mount("tmpfs", path, "tmpfs", 0, nullptr) == 0; }
+
+bool is_refused_as_a_units() { return refusal("").find("PrivateTmp") != std::string::npos; }
+
+// As systemd does it from version 257 on.
+TEST(local_directory, of_a_service_with_a_disconnected_tmp_is_refused) {
+  const environment_variable none{"HOLDFAST_LOCAL_DIR", std::nullopt};
+  const std::string made = "/run/systemd/unit-private-tmp";
+  const auto is_told = with_private_mounts([&] {
+    std::error_code ec;
+    return mount_memory("/run") && std::filesystem::create_directories(made, ec) && mount_memory(made.c_str()) &&
+           std::filesystem::create_directory(made + "/var-tmp", ec) && cover("/var/tmp", (made + "/var-tmp").c_str()) &&
+           is_refused_as_a_units();
+  });
+  if (!is_told) GTEST_SKIP() << "only root can mount";
+  EXPECT_TRUE(*is_told);
+}
+
+// Where /var/tmp is a link, what is mounted is what it leads to.
+TEST(local_directory, of_a_service_with_a_tmp_of_its_own_is_refused_behind_a_link) {
+  const environment_variable none{"HOLDFAST_LOCAL_DIR", std::nullopt};
+  const std::string made = "/tmp/systemd-private-0a1b-x.service-2c3d/tmp";
+  const auto is_told = with_private_mounts([&] {
+    std::error_code ec;
+    if (!mount_memory("/var") || !mount_memory("/tmp")) return false;
+    std::filesystem::create_symlink("/tmp", "/var/tmp", ec);
+    return !ec && std::filesystem::create_directories(made, ec) && cover("/tmp", made.c_str()) &&
+           is_refused_as_a_units();
+  });
+  if (!is_told) GTEST_SKIP() << "only root can mount";
+  EXPECT_TRUE(*is_told);
 }
 
 TEST(local_directory, network_file_systems_are_known_by_their_magic) {

@@ -69,12 +69,13 @@ struct chosen_node : opened_lab {
   }
 
   process_handle process() const {
-    if (member->pid == 0 || record->boot != boot_id()) return process_handle::none();
-    return {member->pid, member->started};
+    return member->pid == 0 ? process_handle::none() : process_handle{member->pid, member->started};
   }
 
   void signal(int number) const {
-    if (!process().signal(number)) fail(member->address(), fmt::format("Its process {} does not run.", member->pid));
+    if (process().signal(number)) return;
+    fail(member->address(), member->pid == 0 ? "It does not run, or its process is not known."
+                                             : fmt::format("Its process {} does not run.", member->pid));
   }
 
   lab_member* member = nullptr;
@@ -102,12 +103,19 @@ void kill_node(std::string_view directory, std::string_view address) {
   end_server_of(node.place, *node.member);
 }
 
+// Of no server that lives, known or not.
 void drop_keys(const lab_place& place, const lab_member& member) {
+  const auto home = place.home_of(member);
+  const auto no_server = when_free(home, [&] { return server_lock::try_take(home); });
   std::error_code ec;
   for (const char* name : {"/dump.rdb", "/appendonlydir"}) {
-    std::filesystem::remove_all(place.home_of(member) + name, ec);
-    if (ec) fail(place.home_of(member) + name, "It cannot be removed.", ec.message());
+    std::filesystem::remove_all(home + name, ec);
+    if (ec) fail(home + name, "It cannot be removed.", ec.message());
   }
+}
+
+std::string in_its_log(const lab_place& place, const lab_member& member) {
+  return fmt::format("; {} says how far it is, and it goes on", place.log_of(member));
 }
 
 int restart_node(std::string_view directory, std::string_view address, lab_data data) {
@@ -123,7 +131,8 @@ int restart_node(std::string_view directory, std::string_view address, lab_data 
   auto alone = *node.record;
   alone.members = {member};
   try {
-    const lab_patience patience{node.place, alone, boottime_now() + patience_for_node};
+    const lab_patience patience{
+        node.place, alone, boottime_now() + patience_for_node, {}, in_its_log(node.place, member)};
     patience.until([&] { return missing_of(member); });
   } catch (const port_taken&) {
     fail(address, "Another program has taken its port.");

@@ -73,6 +73,16 @@ bool is_fit_for_fresh_directories(const char* path) {
          ::access(path, W_OK | X_OK) == 0;
 }
 
+// Whatever has those pids now, it is nothing of ours. In a container with a boot of its own the servers may live all
+// the same, and whoever starts one again writes a pid of this boot beside the others': they are known by their
+// directories.
+void forget_pids_of_another_boot(lab_record& lab) {
+  const auto now = boot_id();
+  if (lab.boot == now) return;
+  lab.boot = now;
+  for (auto& member : lab.members) member.pid = 0, member.started = 0;
+}
+
 lab_place make_fresh() {
   std::string base = "/tmp";
   for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"})  // The last one that will do; TMPDIR was set on purpose.
@@ -119,6 +129,7 @@ std::optional<lab_record> load(const lab_place& place) {
     fail(place.record_file(),
          "It is damaged, and what it says about processes is not believed: end those that run yourself (redis-cli -p "
          "PORT SHUTDOWN for each `node-PORT` beside it), then remove the directory.");
+  forget_pids_of_another_boot(*lab);
   return lab;
 }
 
@@ -144,8 +155,7 @@ std::optional<server_lock> end_server_of(const lab_place& place, lab_member& mem
 
 ended_lab end_all(const lab_place& place, const lab_record& lab) {
   ended_lab ended;
-  if (lab.boot != boot_id()) return ended;  // Whatever has these pids now, it is nothing of ours.
-  std::vector<process_handle> processes;    // All of them, before the first is hurt: one may be out of sight.
+  std::vector<process_handle> processes;  // All of them, before the first is hurt: one may be out of sight.
   std::vector<bool> ran;
   for (const auto& member : lab.members) {
     processes.push_back(member.pid == 0 ? process_handle::none() : process_handle{member.pid, member.started});

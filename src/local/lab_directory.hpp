@@ -32,7 +32,8 @@ lab_place make_lab_place(std::string_view directory);
 // Of an existing lab. nullopt for an empty directory; throws for one that is missing or something else.
 std::optional<lab_place> find_lab_place(std::string_view directory);
 
-// The record is replaced as a whole. nullopt when there is none; throws for one that is damaged.
+// The record is replaced as a whole. nullopt when there is none; throws for one that is damaged. Of one that another
+// boot wrote the pids are 0, and the boot is this one.
 void save(const lab_place& place, const lab_record& lab);
 std::optional<lab_record> load(const lab_place& place);
 

@@ -158,15 +158,18 @@ void lab_patience::look_for_dead() const {
   }
 }
 
+void lab_patience::check(const std::string& still_missing) const {
+  if (cancel.stop_requested()) throw error(errc::cancelled);
+  if (boottime_now() >= give_up_at) fail(place.directory, "It was not ready in time" + advice + ".", still_missing);
+}
+
 void lab_patience::until(const std::function<std::string()>& missing) const {
   for (;;) {
+    if (cancel.stop_requested()) throw error(errc::cancelled);
     const auto still = missing();
     if (still.empty()) return;
-    if (cancel.stop_requested()) throw error(errc::cancelled);
     look_for_dead();
-    if (boottime_now() >= give_up_at)
-      fail(place.directory, "It was not ready in time; --ready-within (lab_options::ready_within) gives it more.",
-           still);
+    check(still);
     pause_for(10ms);
   }
 }

@@ -31,10 +31,14 @@ struct lab_patience {
   const lab_record& lab;
   time_point give_up_at;
   std::stop_token cancel{};
+  std::string advice{};  // How there would be more time; begins with what stands before it.
 
   // Returns when `missing` says nothing. Throws error when it is too late, when it was cancelled, or when a server that
   // was started has ended; port_taken if that was why.
   void until(const std::function<std::string()>& missing) const;
+
+  // The same where nothing is asked.
+  void check(const std::string& still_missing) const;
 
 private:
   void look_for_dead() const;

@@ -20,7 +20,7 @@ std::string_view word_of(lab_kind kind);
 struct lab_member {
   lab_role role = lab_role::primary;
   int port = 0;
-  int pid = 0;                // 0: not started yet.
+  int pid = 0;                // 0: not started yet, or not known any more.
   std::uint64_t started = 0;  // Of that pid; process.hpp.
 
   std::string address() const;

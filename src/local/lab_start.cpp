@@ -18,11 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 
 namespace holdfast::local {
 namespace {
@@ -38,11 +40,14 @@ std::string random_salt() {
 // A server that keeps locks is ready for the first time: nobody can have lost a lock with it. Who keeps a new server in
 // quarantine is told so here, once for each, and never after a restart. Under the usual prefix: nobody has said
 // another.
-void declare_first_start(const std::string& uri) {
+void declare_first_start(const std::string& uri, const lab_patience& patience) {
+  patience.check("its first start is not declared");
   // With a small max_ttl, because a quarantine lasts for the largest that any client has said. Not with the least: what
   // a cluster's primary says would count for 50 ms from when it was named, and a busy machine needs as long to ask.
   client_options brief;
   brief.max_ttl = 1s;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience.give_up_at - boottime_now());
+  brief.timeout = std::clamp(left, 1ms, brief.timeout);
   client{uri, brief}.declare_nothing_forgotten();
 }
 
@@ -60,9 +65,9 @@ public:
     launch_all(lab_role::sentinel);
     patience_.until([this] { return missing_of(lab_); });
     // Of a cluster each node takes the keys of its own slots only: a client of all of them knows which.
-    if (lab_.kind == lab_kind::cluster) return declare_first_start(uri_of(lab_));
+    if (lab_.kind == lab_kind::cluster) return declare_first_start(uri_of(lab_), patience_);
     for (const auto& member : lab_.members)
-      if (member.role == lab_role::primary) declare_first_start(fmt::format("redis://{}", member.address()));
+      if (member.role == lab_role::primary) declare_first_start(fmt::format("redis://{}", member.address()), patience_);
   }
 
 private:
@@ -106,19 +111,11 @@ std::string undo(const lab_place& place, const lab_record& record) {
   return {};
 }
 
-// Others have the lock for a moment: a cleaner, or a former server that is just ending.
-int launch_when_free(const daemon_plan& plan) {
-  const auto give_up_at = boottime_now() + 2s;
-  for (;;) {
-    try {
-      return launch(plan);
-    } catch (const directory_taken&) {
-      if (boottime_now() >= give_up_at)
-        fail(plan.locked_directory,
-             "A server of it runs that the lab's record does not have, or another program has locked it: kill_lab_node "
-             "ends the one, `holdfast lab stop` all of the lab.");
-    }
-    pause_for(2ms);
+std::optional<int> launch_if_free(const daemon_plan& plan) {
+  try {
+    return launch(plan);
+  } catch (const directory_taken&) {
+    return std::nullopt;
   }
 }
 
@@ -146,10 +143,11 @@ void check_ready_within(std::chrono::milliseconds span) {
 void launch_member(const lab_place& place, const std::string& server, lab_record& lab, lab_member& member) {
   daemon_plan plan{.words = {server, place.config_of(member)},
                    .log_file = place.log_of(member),
-                   .locked_directory = place.home_of(member)};
+                   .locked_directory = place.home_of(member),
+                   .kept_directory = place.directory};
   if (member.role == lab_role::sentinel) plan.words.emplace_back("--sentinel");
   check_that_processes_can_be_watched();
-  member.pid = launch_when_free(plan);
+  member.pid = when_free(plan.locked_directory, [&] { return launch_if_free(plan); });
   member.started = started_at(member.pid);
   save(place, lab);
 }
@@ -174,10 +172,12 @@ lab start(lab_kind kind, const lab_options& options, const port_source& ports) {
   try {
     for (int attempt = 1;; ++attempt) {
       record.members = members_of(kind, options.count, ports(size));
-      const lab_patience patience{place, record, give_up_at, options.cancel};
+      const lab_patience patience{place, record, give_up_at, options.cancel,
+                                  "; --ready-within (lab_options::ready_within) gives it more"};
       save(place, record);  // Before there is a process: should we be killed, it is known where they can be.
       try {
         starter{place, record, server, patience}.run();
+        if (options.cancel.stop_requested()) throw error(errc::cancelled);
         return shown(place, record, record.members);
       } catch (const port_taken&) {
         const auto ended = end_all(place, record);

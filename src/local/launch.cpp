@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/launch.hpp"
 
+#include "local/as_server_user.hpp"
 #include "local/descriptor.hpp"
 #include "local/failure.hpp"
+#include "local/plain_file.hpp"
 #include "local/server_lock.hpp"
 
 #include <fcntl.h>
@@ -17,7 +19,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <vector>
 
 namespace holdfast::local {
@@ -32,6 +34,7 @@ struct program {
   int log_fd = -1;
   int null_fd = -1;
   const char* locked_directory = nullptr;
+  const char* kept_directory = nullptr;
   mode_t umask_bits = 0077;
   std::optional<user_and_group> run_as;
 };
@@ -89,6 +92,27 @@ void lift_limits() {
   }
 }
 
+// A sandbox may refuse close_range(2), and Linux has it from 5.9 on only.
+void close_all_from(int first) {
+  if (::close_range(static_cast<unsigned>(first), ~0u, 0) == 0) return;
+  constexpr rlim_t most = 65'536;
+  rlimit limit{};
+  const auto end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? std::min(limit.rlim_max, most) : most;
+  for (int fd = first; fd < static_cast<int>(end); ++fd) ::close(fd);
+}
+
+// Nor are its first caller's low priorities: the kernel would end it, with everybody's locks, in that one's place. A
+// high one was given on purpose. As far as we may.
+void lift_priorities() {
+  if (::getpriority(PRIO_PROCESS, 0) > 0) ::setpriority(PRIO_PROCESS, 0, 0);
+  const int file = ::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  std::array<char, 8> text{};
+  const bool is_low = ::read(file, text.data(), text.size()) > 0 && text.front() != '-' && text.front() != '0';
+  [[maybe_unused]] const auto done = is_low ? ::pwrite(file, "0", 1, 0) : 0;
+  ::close(file);
+}
+
 // 0, or what failed.
 int become(const user_and_group& who) {
   const bool is_done = ::setgroups(1, &who.group) == 0 && ::setgid(who.group) == 0 && ::setuid(who.user) == 0;
@@ -108,12 +132,15 @@ int become(const user_and_group& who) {
   // The report goes to 3 and everything above is closed, so the daemon keeps no file, socket or lock of ours.
   if (report_fd != 3) ::dup2(report_fd, 3);
   ::fcntl(3, F_SETFD, FD_CLOEXEC);
-  ::close_range(4, ~0u, 0);
+  close_all_from(4);
   [[maybe_unused]] auto told = ::write(3, &started, sizeof started);
   report failed{started.pid, 0, true};
   if (what.locked_directory != nullptr) failed.error_number = lock_for_life(what.locked_directory);
   if (failed.error_number == 0) {
+    if (what.kept_directory != nullptr) keep_from_cleaners(what.kept_directory);
+    be_ourselves_again();
     lift_limits();
+    lift_priorities();
     const int refusal = what.run_as ? become(*what.run_as) : 0;
     if (refusal == 0) ::execve(what.argv[0], what.argv.data(), what.environment.data());
     failed = {started.pid, refusal != 0 ? refusal : errno, false};
@@ -122,35 +149,45 @@ int become(const user_and_group& who) {
   ::_exit(127);
 }
 
-// Our child makes a session and forks again, so that the server is no session leader, has no terminal and is
-// adopted by init; SIGHUP of our terminal and our own end do not reach it.
-report start_daemon(const program& what) {
+// What became of the daemon of our child, for its parent: as soon as that has all the reports there will be.
+report started_by_child(const program& what) {
   std::array<int, 2> pipe_ends{};
   if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return {0, errno, false};
+  const pid_t daemon = ::fork();
+  if (daemon == 0) become_server(what, pipe_ends[1]);
+  if (daemon < 0) return {0, errno, false};
+  ::close(pipe_ends[1]);
+  report last{0, EIO, false};
+  report next{};
+  for (;;) {
+    const auto count = ::read(pipe_ends[0], &next, sizeof next);
+    if (count < 0 && errno == EINTR) continue;
+    if (count != sizeof next) return last;
+    last = next;
+  }
+}
+
+// Our child makes a session and forks again, so that the server is no session leader, has no terminal and is adopted by
+// init; SIGHUP of our terminal and our own end do not reach it. The child reads the server's reports to the end, which
+// comes when the server is run: the child has no other thread. Of ours another one may fork meanwhile, and that process
+// keep open what we have for as long as it lives; so we wait for the child's end, and for no pipe's.
+report start_daemon(const program& what) {
+  std::array<int, 2> pipe_ends{};
+  if (::pipe2(pipe_ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return {0, errno, false};
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();
-    const pid_t daemon = ::fork();
-    if (daemon == 0) become_server(what, pipe_ends[1]);
-    if (daemon < 0) {
-      const report failed{0, errno, false};
-      [[maybe_unused]] const auto told = ::write(pipe_ends[1], &failed, sizeof failed);
-    }
-    ::_exit(0);
+    const auto last = started_by_child(what);
+    const auto told = ::write(pipe_ends[1], &last, sizeof last);
+    ::_exit(told == sizeof last ? 0 : 1);
   }
-  const int fork_error = errno;
+  report last{0, child < 0 ? errno : EIO, false};
   ::close(pipe_ends[1]);
-  report last{0, child < 0 ? fork_error : EIO, false};
-  report next{};
-  while (child > 0) {
-    const auto count = ::read(pipe_ends[0], &next, sizeof next);
-    if (count < 0 && errno == EINTR) continue;
-    if (count != sizeof next) break;
-    last = next;
-  }
-  ::close(pipe_ends[0]);
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
+  report told{};
+  if (child > 0 && ::read(pipe_ends[0], &told, sizeof told) == sizeof told) last = told;
+  ::close(pipe_ends[0]);
   return last;
 }
 
@@ -198,13 +235,14 @@ int launch(const daemon_plan& plan) {
   const mode_t mode = plan.shared ? 0660 : 0600;
   const descriptor null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   if (!null.is_open()) fail_with_errno("/dev/null", "It cannot be opened.", errno);
-  const descriptor log{::open(plan.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode)};
+  const auto log = open_plain(plan.log_file, O_WRONLY | O_CREAT | O_APPEND, mode);
   if (!log.is_open()) fail_with_errno(plan.log_file, "The server's log cannot be opened.", errno);
   ::fchmod(log.get(), mode);
   what.null_fd = null.get();
   what.log_fd = log.get();
   what.run_as = plan.run_as;
   if (!plan.locked_directory.empty()) what.locked_directory = plan.locked_directory.c_str();
+  if (!plan.kept_directory.empty()) what.kept_directory = plan.kept_directory.c_str();
   const auto result = start_daemon(what);
   if (result.is_of_lock && result.error_number == EWOULDBLOCK) throw directory_taken{};
   if (result.is_of_lock && result.error_number != 0)
@@ -224,7 +262,7 @@ int launch(const std::string& program, const place& where) {
 }
 
 std::string last_line(const std::string& log_file) {
-  std::ifstream log{log_file};
+  std::istringstream log{text_or_nothing(log_file)};
   std::string last;
   for (std::string line; std::getline(log, line);) {
     if (!line.empty()) last = line;

@@ -30,6 +30,7 @@ struct daemon_plan {
   std::string log_file{};                  // Where its output is appended.
   bool shared = false;                     // Its files are 0660, else 0600.
   std::string locked_directory{};          // By the daemon while it lives: server_lock.hpp. Empty: none.
+  std::string kept_directory{};            // From cleaners while the daemon lives, with others. Empty: none.
   std::optional<user_and_group> run_as{};  // Only root may say one.
 };
 

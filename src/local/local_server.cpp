@@ -4,8 +4,8 @@
 
 #include "base/time.hpp"
 #include "local/adopt.hpp"
+#include "local/as_server_user.hpp"
 #include "local/clock.hpp"
-#include "local/descriptor.hpp"
 #include "local/directory.hpp"
 #include "local/directory_lock.hpp"
 #include "local/failure.hpp"
@@ -14,8 +14,8 @@
 #include "local/process.hpp"
 #include "local/server_lock.hpp"
 #include "local/starts.hpp"
+#include "local/whole_file.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,21 +78,16 @@ bool is_passing(presence what) {
   return what == presence::loading || what == presence::busy || what == presence::crowded;
 }
 
-// An ordinary file where the socket will be, which refuses all who connect. redis-server removes it to bind its own: a
-// server that has ended with this still there has served nobody. Only while no server can be: what is unlinked here
-// must be nobody's socket.
+// An ordinary file where the socket will be, which refuses all who connect, whatever our umask. redis-server removes it
+// to bind its own: a server that has ended with this still there has served nobody. Only while no server can be: what
+// it takes the place of must be nobody's socket.
 void put_placeholder(const place& where) {
-  const auto path = where.socket();
-  ::unlink(path.c_str());  // Of a server that died.
-  const descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, where.file_mode())};
-  if (!file.is_open()) fail_with_errno(path, "Its socket cannot be made.", errno);
+  write_whole_file(where.socket(), "", where.file_mode(), "Its socket cannot be made.");
 }
 
 bool take_placeholder(const place& where) {
   const auto no_server = server_lock::try_take(where.directory);
-  struct stat seen {};
-  return no_server && ::lstat(where.socket().c_str(), &seen) == 0 && S_ISREG(seen.st_mode) &&
-         ::unlink(where.socket().c_str()) == 0;
+  return no_server && is_placeholder(where.socket()) && ::unlink(where.socket().c_str()) == 0;
 }
 
 // nullopt if another server was quicker. Between the lock's release and the server's taking it for itself another may
@@ -100,6 +95,7 @@ bool take_placeholder(const place& where) {
 std::optional<int> launch_recorded(const recorded_start& start, const std::string& program, const place& where,
                                    std::optional<server_lock> no_server) {
   try {
+    if (where.shared) open_to_group(where);
     put_placeholder(where);
     no_server.reset();
     return launch(program, where);
@@ -117,7 +113,7 @@ std::optional<int> launch_recorded(const recorded_start& start, const std::strin
 std::optional<local_status> launch_and_wait(const place& where, server_lock no_server, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   check_that_processes_can_be_watched();
-  if (where.shared) adopt_files(where, where.server_user());
+  if (where.shared) adopt_files(where);
   const recorded_start start{where};
   const auto pid = launch_recorded(start, program, where, std::move(no_server));
   if (!pid) return std::nullopt;
@@ -170,9 +166,9 @@ found look_for_server(const place& where, Ask ask, time_point give_up_at) {
     if (now.no_server) return now;
     if (boottime_now() >= give_up_at) {
       fail(where.directory,
-           "A server of it runs that does not listen at its socket, which somebody may have removed: `pkill -f "
-           "'unixsocket.*" +
-               where.socket() + "'` ends it. Or another program has locked the directory.");
+           "A server of it runs that does not listen at its socket, which somebody may have removed: `pkill -f " +
+               pattern_for_pkill("unixsocket.*", where.socket()) +
+               "` ends it. Or another program has locked the directory.");
     }
     pause_for(5ms);
   }
@@ -203,6 +199,7 @@ local_status start(std::string_view directory) {
   if (before.what == presence::running) return status_of(where, before);
   if (before.what == presence::foreign || before.what == presence::forbidden) fail_unusable(where, before);
   const auto give_up_at = boottime_now() + patience;
+  const as_server_user for_all_of_it{where};
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
   // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
@@ -222,6 +219,7 @@ local_status stop(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const auto give_up_at = boottime_now() + patience;
+  const as_server_user for_all_of_it{where};  // A socket may be a link to that of another server.
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   const auto ask = [&] { return ping(where.socket(), boottime_now() + silence); };
   const auto [seen, no_server] = look_for_server(where, ask, give_up_at);

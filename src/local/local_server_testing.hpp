@@ -30,6 +30,7 @@ inline std::string ask(const std::string& socket, std::initializer_list<const ch
 
 // Kills the server that a test started, and waits until it is gone.
 inline void kill_and_wait(int pid) {
+  ASSERT_GT(pid, 0) << "it does not run, and 0 would be all of us";
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   ::kill(pid, SIGKILL);
   pollfd ended{process, POLLIN, 0};

@@ -7,6 +7,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -74,7 +75,7 @@ private:
   int error_ = 0;
 };
 
-answer not_connected(int error_number) {
+answer not_connected(const std::string& socket_path, int error_number) {
   answer a;
   a.words = std::strerror(error_number);
   switch (error_number) {
@@ -82,7 +83,7 @@ answer not_connected(int error_number) {
     case ECONNREFUSED: a.what = presence::refusing; break;
     case EAGAIN: a.what = presence::silent; break;  // Its queue of connections is full.
     case EACCES:
-    case EPERM: a.what = presence::forbidden; break;
+    case EPERM: a.what = is_placeholder(socket_path) ? presence::refusing : presence::forbidden; break;
     default: a.what = presence::foreign; break;
   }
   return a;
@@ -99,6 +100,11 @@ presence presence_of(std::string_view words) {
 
 }  // namespace
 
+bool is_placeholder(const std::string& socket_path) {
+  struct stat seen {};
+  return ::lstat(socket_path.c_str(), &seen) == 0 && S_ISREG(seen.st_mode);
+}
+
 answer ping(const std::string& socket_path, time_point give_up_at) {
   for (;;) {
     connection server{socket_path};
@@ -107,7 +113,7 @@ answer ping(const std::string& socket_path, time_point give_up_at) {
       pause_for(std::chrono::milliseconds{2});
       continue;
     }
-    if (server.error() != 0) return not_connected(server.error());
+    if (server.error() != 0) return not_connected(socket_path, server.error());
     answer a;
     a.pid = server.peer_pid();
     a.what = presence::silent;
@@ -119,7 +125,7 @@ answer ping(const std::string& socket_path, time_point give_up_at) {
 
 answer shut_down(const std::string& socket_path, time_point give_up_at) {
   connection server{socket_path};
-  if (server.error() != 0) return not_connected(server.error());
+  if (server.error() != 0) return not_connected(socket_path, server.error());
   answer a;
   a.pid = server.peer_pid();
   a.what = presence::silent;

@@ -27,6 +27,10 @@ struct answer {
   std::string words;  // The answer, or the system's words.
 };
 
+// A plain file, which refuses whoever may connect, whatever its mode: the place of a socket that is kept for a server
+// (local_server.cpp).
+bool is_placeholder(const std::string& socket_path);
+
 // Throws error with errc::local_server if we cannot even ask.
 answer ping(const std::string& socket_path, time_point give_up_at);
 

@@ -3,6 +3,7 @@
 
 #include "local/clock.hpp"
 #include "local/failure.hpp"
+#include "local/plain_file.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,10 +14,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace holdfast::local {
@@ -38,13 +39,7 @@ std::string name_of(int pid) { return "process " + std::to_string(pid); }
 // A short file of /proc; nullopt with errno if it cannot be read.
 std::optional<std::string> text_of(const std::string& path) {
   const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!file.is_open()) return std::nullopt;
-  std::string text;
-  std::array<char, 1024> bytes;
-  ssize_t count = 0;
-  while ((count = ::read(file.get(), bytes.data(), bytes.size())) > 0 || (count < 0 && errno == EINTR))
-    text.append(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-  return count == 0 ? std::optional{std::move(text)} : std::nullopt;
+  return file.is_open() ? rest_of(file) : std::nullopt;
 }
 
 // Field `number` of /proc/PID/stat, counted as proc(5) does, from 3 on: the second is a name and may hold anything, but
@@ -88,6 +83,16 @@ bool works_in(int pid, const std::string& directory) {
   struct stat named {};
   return pid > 0 && ::stat(("/proc/" + std::to_string(pid) + "/cwd").c_str(), &its) == 0 &&
          ::stat(directory.c_str(), &named) == 0 && its.st_dev == named.st_dev && its.st_ino == named.st_ino;
+}
+
+std::string pattern_for_pkill(const std::string& begin, const std::string& text) {
+  auto pattern = "'" + begin;
+  for (const char c : text) {
+    if (c == '\'') pattern += "'\\'";
+    if (std::string_view{"\\.[{()*+?^$|"}.find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "'";
 }
 
 std::string boot_id() {

@@ -99,5 +99,11 @@ TEST(process, boot_of_a_container_is_not_taken_for_the_kernels) {
   EXPECT_TRUE(*is_told_apart);
 }
 
+TEST(process, is_named_to_pkill_by_its_path_and_no_other_is) {
+  EXPECT_EQ(pattern_for_pkill("unixsocket.*", "/var/tmp/redis.sock"), "'unixsocket.*/var/tmp/redis\\.sock'");
+  EXPECT_EQ(pattern_for_pkill("", "it's [a] (b) c+ d* e? f|g ^h$ {i} \\j"),
+            "'it'\\''s \\[a] \\(b\\) c\\+ d\\* e\\? f\\|g \\^h\\$ \\{i} \\\\j'");
+}
+
 }  // namespace
 }  // namespace holdfast::local

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/server_lock.hpp"
 
+#include "local/descriptor.hpp"
 #include "local/failure.hpp"
+#include "local/plain_file.hpp"
 #include "local/process.hpp"
 
 #include <fcntl.h>
@@ -13,8 +15,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <system_error>
 
 namespace holdfast::local {
@@ -23,12 +24,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Sets errno. Each opens it for itself: a flock goes with the open file, and who shares that shares the lock.
-int open_and_lock(const char* directory, int flags) noexcept {
+int open_and_lock(const char* directory, int flags, int how = LOCK_EX) noexcept {
   const int fd = ::open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | flags);
   if (fd < 0) return -1;
   int done = -1;
   do {
-    done = ::flock(fd, LOCK_EX | LOCK_NB);
+    done = ::flock(fd, how | LOCK_NB);
   } while (done != 0 && errno == EINTR);
   if (done == 0) return fd;
   const int error_number = errno;
@@ -61,9 +62,10 @@ bool has_lock_of(int pid, const std::string& directory) {
     if (::stat(fmt::format("/proc/{}/fd/{}", pid, fd).c_str(), &its) != 0 || its.st_dev != named.st_dev ||
         its.st_ino != named.st_ino)
       continue;
-    std::ifstream file{fmt::format("/proc/{}/fdinfo/{}", pid, fd)};
-    const std::string text{std::istreambuf_iterator<char>{file}, {}};
-    if (text.find("FLOCK") != std::string::npos) return true;
+    // It may be closed, or the process end, between any two of these.
+    const descriptor file{::open(fmt::format("/proc/{}/fdinfo/{}", pid, fd).c_str(), O_RDONLY | O_CLOEXEC)};
+    const auto text = file.is_open() ? rest_of(file) : std::nullopt;
+    if (text && text->find("FLOCK") != std::string::npos) return true;
   }
   return false;
 }
@@ -88,6 +90,8 @@ int lock_for_life(const char* directory) noexcept {
   const int fd = open_and_lock(directory, 0);
   return fd >= 0 && ::fchdir(fd) == 0 ? 0 : errno;
 }
+
+void keep_from_cleaners(const char* directory) noexcept { open_and_lock(directory, 0, LOCK_SH); }
 
 std::vector<int> servers_of(const std::string& directory) {
   std::vector<int> found;

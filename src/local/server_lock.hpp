@@ -37,6 +37,10 @@ private:
 // the directory, by which it is found. 0, EWOULDBLOCK, or what open(2), flock(2) or chdir(2) say.
 int lock_for_life(const char* directory) noexcept;
 
+// For the same: one that others share, so that nobody cleans this directory meanwhile, either. Whether it can be had or
+// not.
+void keep_from_cleaners(const char* directory) noexcept;
+
 // Those that have the lock and work in the directory: a server, whoever started it, and its children. A cleaner has no
 // business in there and is none of them; nor is who cannot be seen from here.
 std::vector<int> servers_of(const std::string& directory);

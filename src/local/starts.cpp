@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/starts.hpp"
 
-#include "local/descriptor.hpp"
 #include "local/failure.hpp"
+#include "local/plain_file.hpp"
 #include "local/process.hpp"
 #include "local/whole_file.hpp"
 
@@ -12,10 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <fstream>
 #include <optional>
+#include <sstream>
 
 namespace holdfast::local {
 namespace {
@@ -32,15 +31,10 @@ bool is_of_another_boot(const std::string& line, const std::string& boot) {
 // nullopt if there is none.
 std::optional<std::string> read_record(const place& where) {
   const auto path = where.starts_file();
-  const descriptor file{::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};
+  const auto file = open_plain(path, O_RDONLY);
   if (!file.is_open() && errno == ENOENT) return std::nullopt;
-  if (!file.is_open()) fail_with_errno(path, "The record of its starts cannot be read.", errno);
-  std::string text;
-  std::array<char, 4096> bytes;
-  ssize_t count = 0;
-  while ((count = ::read(file.get(), bytes.data(), bytes.size())) > 0)
-    text.append(bytes.data(), static_cast<std::size_t>(count));
-  if (count < 0) fail_with_errno(path, "The record of its starts cannot be read.", errno);
+  auto text = file.is_open() ? rest_of(file) : std::nullopt;
+  if (!text) fail_with_errno(path, "The record of its starts cannot be read.", errno);
   return text;
 }
 
@@ -82,7 +76,7 @@ void keep_record(const place& where) {
 
 bool is_first_run(const std::string& directory) {
   const auto boot = kernel_boot_id();
-  std::ifstream record{place{directory}.starts_file()};
+  std::istringstream record{text_or_nothing(place{directory}.starts_file())};
   int starts = 0;
   for (std::string line; std::getline(record, line);)
     if (!is_of_another_boot(line, boot)) ++starts;

@@ -31,7 +31,8 @@ private:
 void keep_record(const place& where);
 
 // Is the server of this directory, to which a connection stands already, the first of this boot? Then it cannot have
-// forgotten a lock whose holder lives. The order matters: whoever starts another one writes its line before.
+// forgotten a lock whose holder lives. The order matters: whoever starts another one writes its line before. False
+// where that cannot be told; never waits and never throws an error.
 bool is_first_run(const std::string& directory);
 
 }  // namespace holdfast::local

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -28,6 +29,21 @@ void let_reads_wait(int fd) {
   const timeval most{0, std::chrono::microseconds{link::patience}.count()};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
+// Of a port of this machine on which nobody listens, the system may make our own end, and TCP connects it with itself.
+bool is_own_address(int fd, const sockaddr_storage& peer, socklen_t size) {
+  if (peer.ss_family != AF_INET && peer.ss_family != AF_INET6) return false;
+  sockaddr_storage own{};
+  socklen_t own_size = sizeof own;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 && own_size == size &&
+         std::memcmp(&own, &peer, size) == 0;
+}
+
+// Otherwise the port is in use for a minute more, and the server whose it is could not be started.
+void leave_no_trace(int fd) {
+  const linger at_once{1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 }  // namespace
@@ -62,6 +78,10 @@ link::progress link::fail_handshake(const std::string& text) {
   attempts_.on_silence();  // Another address may have more to say.
   return fail(errc::tls_failed, text + " during the handshake", false, false);
 }
+
+// Of certificates, keys and authorities, ours or the server's. Where they were good before, somebody is changing them
+// just now, in more steps than one.
+link::progress link::fail_tls(std::string why) { return fail(errc::tls_failed, std::move(why), !was_good_, false); }
 
 link::progress link::open() {
   HOLDFAST_ASSERT(is_closed());
@@ -117,15 +137,20 @@ link::progress link::on_connected() {
   int error = 0;
   socklen_t size = sizeof error;
   getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+  // poll may wake for other reasons: ask whether there is a peer.
+  sockaddr_storage peer{};
+  socklen_t peer_size = sizeof peer;
+  const bool has_peer = getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0;
+  if (has_peer && is_own_address(fd_, peer, peer_size)) {
+    leave_no_trace(fd_);
+    error = ECONNREFUSED;
+  }
   if (error != 0) {
     attempts_.on_error(error);
     ::close(std::exchange(fd_, -1));
     return connect_next();
   }
-  // poll may wake for other reasons: ask whether there is a peer.
-  sockaddr_storage peer{};
-  socklen_t peer_size = sizeof peer;
-  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return progress::pending;
+  if (!has_peer) return progress::pending;
   if (!where_.uses_tls) {
     let_reads_wait(fd_);
     phase_ = phase::open;
@@ -134,7 +159,7 @@ link::progress link::on_connected() {
   std::string why;
   bool passes = false;
   tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why, passes);
-  if (!tls_) return fail(passes ? errc::cannot_connect : errc::tls_failed, why, !passes, false);
+  if (!tls_) return passes ? fail(errc::cannot_connect, why, false, false) : fail_tls(why);
   phase_ = phase::shaking_hands;
   return shake_hands({});
 }
@@ -144,7 +169,7 @@ link::progress link::shake_hands(std::string_view bytes) {
   const bool is_done = tls_->shake_hands(bytes, why);
   tls_->take_wire(wire_);  // Also an alert that says why we refuse.
   const written sent = send_from(wire_);
-  if (!why.empty()) return fail(errc::tls_failed, why, true, false);
+  if (!why.empty()) return fail_tls(why);
   if (sent == written::failed) return fail_handshake(system_text(errno));
   handshake_wants_write_ = sent == written::some;
   if (!is_done || handshake_wants_write_) return progress::pending;
@@ -186,7 +211,7 @@ bool link::receive(std::string& into, int flags) {
   const bool is_alive = receive_into(into, flags);
   // Not before: where a server is stopped, or is away behind its proxy, somebody accepts, and shakes hands.
   if (!has_spoken_ && into.size() > before) {
-    has_spoken_ = true;
+    has_spoken_ = was_good_ = true;
     attempts_.on_spoken();
   }
   return is_alive;
@@ -210,7 +235,7 @@ bool link::receive_into(std::string& into, int flags) {
       into.append(bytes);
     } else if (std::string why; !tls_->decrypt(bytes, into, why)) {
       const bool is_refused = tls_->is_refused();
-      failure_ = {is_refused ? errc::tls_failed : errc::connection_lost, why, is_refused, false};
+      failure_ = {is_refused ? errc::tls_failed : errc::connection_lost, why, is_refused && !was_good_, false};
       return false;
     }
     if (bytes.size() < buffer.size()) return true;  // Most likely that was all; poll will tell.

@@ -78,6 +78,7 @@ private:
   void reset();
   progress fail(errc code, std::string text, bool is_final, bool is_refusal);
   progress fail_handshake(const std::string& text);
+  progress fail_tls(std::string why);
   progress on_resolved();
   progress connect_next();
   progress on_connected();
@@ -90,7 +91,8 @@ private:
   phase phase_ = phase::closed;
   int fd_ = -1;
   bool handshake_wants_write_ = false;
-  bool has_spoken_ = false;  // The peer, in plain words.
+  bool has_spoken_ = false;  // The peer, in plain words,
+  bool was_good_ = false;    // or one on a connection before.
   std::unique_ptr<resolver> resolver_;
   address_attempts attempts_;
   std::string host_{};

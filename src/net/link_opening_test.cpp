@@ -5,6 +5,7 @@
 #include "support/stream_address.hpp"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -17,6 +18,20 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+
+namespace {
+
+bool takes_the_peers_port = false;
+
+}  // namespace
+
+// The system's, and before that, if the test says so, our end is what the other end is to be: as it comes about by
+// chance, of some 30,000 ports, where the peer's is among those that the system gives.
+extern "C" int connect(int fd, const sockaddr* to, socklen_t size) {
+  static auto* const real = reinterpret_cast<decltype(&connect)>(dlsym(RTLD_NEXT, "connect"));
+  if (takes_the_peers_port && ::bind(fd, to, size) != 0) ADD_FAILURE() << "not connected with itself";
+  return real(fd, to, size);
+}
 
 namespace holdfast::net {
 namespace {
@@ -103,6 +118,29 @@ TEST_F(opening_link, takes_only_a_definite_answer_for_a_refusal) {
     EXPECT_EQ(one.failure().is_refusal, is_refusal) << one.failure().text;
     EXPECT_FALSE(one.failure().is_final) << error;
   }
+}
+
+// Where the server is down, on the machine of its client. It would hear itself answer for good what is no answer of
+// Redis, and the server could not be started again as long as the port is in use.
+TEST_F(opening_link, that_is_connected_with_itself_was_refused) {
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_port = htons(static_cast<std::uint16_t>(test::port_of(listener_)));
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::close(std::exchange(listener_, -1));
+  link one{{tcp_address{"127.0.0.1", std::to_string(ntohs(in.sin_port))}}};
+  takes_the_peers_port = true;
+  const auto progress = went_on(one, one.open());
+  takes_the_peers_port = false;
+  EXPECT_EQ(progress, link::progress::failed);
+  EXPECT_EQ(one.failure().code, errc::cannot_connect);
+  EXPECT_EQ(one.failure().text, "Connection refused");
+  EXPECT_TRUE(one.failure().is_refusal);
+  EXPECT_FALSE(one.failure().is_final);
+  one.close();
+  const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::bind(server, reinterpret_cast<const sockaddr*>(&in), sizeof in), 0) << "the port is in use";
+  ::close(server);
 }
 
 // Listens at an address of the loopback and says nothing to anybody: its backlog is full.

@@ -194,7 +194,7 @@ void resolver::find(const endpoint& where) {
   try {
     std::get<named_address>(where.where)->find([into = shared_](const sentinel_watch::found& primary) {
       if (primary.term != 0) return look_up_into(into, primary.where, primary.term);
-      into->set(nobody(errc::no_primary, primary.failure, primary.is_final, false));
+      into->set(nobody(primary.code, primary.failure, primary.is_final, false));
     });
   } catch (const std::system_error& e) {
     shared_->set(nobody(errc::no_primary, std::string{"no thread to ask the sentinels: "} + e.what(), false, false));

@@ -120,34 +120,47 @@ bool sentinel_watch::all_are_done() const {
 sentinel_watch::found sentinel_watch::what_they_say() {
   std::vector<engine::sentinel_voice> heard;
   for (const auto& one : lines_) heard.push_back(voice_of(*one));
+  const auto primary = engine::named_by_majority(heard);
+  if (!primary) return why_nobody(heard);
   found result;
-  if (const auto primary = engine::named_by_majority(heard)) {
-    time_point asked_at = never;  // The first of those who name it.
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (heard[i].names != primary) continue;
-      result.where = {lines_[i]->answer()->host, lines_[i]->answer()->port};
-      asked_at = std::min(asked_at, lines_[i]->asked_at());
-    }
-    const bool is_first = named_->term() == 0;
-    const bool is_other = named_->name(*primary, asked_at, boottime_now());
-    result.term = named_->term();
-    {
-      const std::lock_guard held{mutex_};
-      last_ = result;
-      last_at_ = asked_at;
-    }
-    if (is_other && !is_first && tell_of_change_) tell_of_change_();
-    return result;
-  }
-  std::size_t unknown = 0;
+  time_point asked_at = never;  // The first of those who name it.
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    const auto twin = engine::same_sentinel_as(heard, i);
-    if (!twin && lines_[i]->answer() && lines_[i]->answer()->is_unknown) ++unknown;
-    result.failure += (i == 0 ? "" : "; ") + text_of(whom_.sentinels[i]) + ": ";
-    result.failure += twin ? "it is the same sentinel as " + text_of(whom_.sentinels[*twin]) : what_it_says(*lines_[i]);
+    if (heard[i].names != primary) continue;
+    result.where = {lines_[i]->answer()->host, lines_[i]->answer()->port};
+    asked_at = std::min(asked_at, lines_[i]->asked_at());
   }
-  result.is_final = unknown * 2 > lines_.size();
+  const bool is_first = named_->term() == 0;
+  const bool is_other = named_->name(*primary, asked_at, boottime_now());
+  result.term = named_->term();
+  {
+    const std::lock_guard held{mutex_};
+    last_ = result;
+    last_at_ = asked_at;
+  }
+  if (is_other && !is_first && tell_of_change_) tell_of_change_();
   return result;
+}
+
+// Final if those of whom nothing better will be heard leave no majority to the others. Then the code is what they have
+// in common. (A sentinel that is there a second time adds nothing to that.)
+sentinel_watch::found sentinel_watch::why_nobody(const std::vector<engine::sentinel_voice>& heard) const {
+  found out;
+  std::size_t hopeless = 0;
+  std::size_t refused = 0;
+  errc common = errc::no_primary;
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    const auto& answer = lines_[i]->answer();
+    const auto twin = engine::same_sentinel_as(heard, i);
+    out.failure += (i == 0 ? "" : "; ") + text_of(whom_.sentinels[i]) + ": ";
+    out.failure += twin ? "it is the same sentinel as " + text_of(whom_.sentinels[*twin]) : what_it_says(*lines_[i]);
+    const bool is_refused = !twin && answer && answer->is_final;
+    if (is_refused) common = refused == 0 || common == answer->code ? answer->code : errc::no_primary;
+    refused += is_refused ? 1 : 0;
+    hopeless += is_refused || twin ? 1 : 0;
+  }
+  out.is_final = (lines_.size() - hopeless) * 2 <= lines_.size();
+  if (out.is_final) out.code = common;
+  return out;
 }
 
 void sentinel_watch::wait(time_point until) {

@@ -42,6 +42,7 @@ public:
     tcp_address where{};
     engine::named_primary::term_number term = 0;  // 0: nobody is named, and why:
     std::string failure{};
+    errc code = errc::no_primary;
     bool is_final = false;  // Asking again will not help.
   };
   // Tells it once: here and now who was named last, if that is not long ago, else on the watch's thread when they were
@@ -64,6 +65,7 @@ private:
   found ask_all();
   bool all_are_done() const;
   found what_they_say();
+  found why_nobody(const std::vector<engine::sentinel_voice>& heard) const;
   void wait(time_point until);
   bool must_end() const;
   time_point next_round(time_point last) const;

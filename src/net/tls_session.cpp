@@ -8,8 +8,6 @@
 #include <openssl/x509v3.h>
 #include <unistd.h>
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/error.hpp>
 
 #include <array>
 #include <cerrno>
@@ -20,8 +18,22 @@ namespace holdfast::net {
 
 namespace asio = boost::asio;
 
+namespace {
+
+struct free_tls_context {
+  void operator()(SSL_CTX* one) const { SSL_CTX_free(one); }
+};
+
+// Not Asio's ssl::context: that one counts on an object of Asio's that is static, and ends, in a program with the
+// static library, before a client that is static too.
+using tls_context = std::unique_ptr<SSL_CTX, free_tls_context>;
+
+tls_context make_tls_context() { return tls_context{SSL_CTX_new(TLS_client_method())}; }
+
+}  // namespace
+
 struct tls_session::hidden {
-  asio::ssl::context context{asio::ssl::context::tls_client};
+  tls_context files = make_tls_context();  // Null: there was no memory.
   SSL* ssl = nullptr;
   BIO* from_wire = nullptr;  // Owned by `ssl`, as is the next.
   BIO* to_wire = nullptr;
@@ -51,10 +63,7 @@ std::string describe_failure(SSL* ssl) {
 }
 
 // Of an error of OpenSSL's: what the system could not do. 0: it is none of the system's.
-int errno_of(const boost::system::error_code& ec) {
-  const auto code = static_cast<unsigned long>(static_cast<unsigned>(ec.value()));
-  if (ec.category() == boost::system::system_category()) return ec.value();  // As Asio translates some of them.
-  if (ec.category() != asio::error::get_ssl_category()) return 0;
+int errno_of(unsigned long code) {
   if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) return ENOMEM;
   return ERR_GET_LIB(code) == ERR_LIB_SYS ? ERR_GET_REASON(code) : 0;
 }
@@ -71,48 +80,56 @@ int errno_of_one_more_file() {
 
 class file_loader {
 public:
-  explicit file_loader(asio::ssl::context& into) : into_{into} {
+  explicit file_loader(const tls_context& into) : into_{into.get()} {
     // Without one, OpenSSL asks on the terminal or reads the program's input, on whichever thread connects.
-    into_.set_password_callback([was_asked = was_asked_](std::size_t, asio::ssl::context::password_purpose) {
-      *was_asked = true;
-      return std::string{};
+    SSL_CTX_set_default_passwd_cb(into_, [](char*, int, int, void* was_asked) {
+      *static_cast<bool*>(was_asked) = true;
+      return 0;
     });
+    SSL_CTX_set_default_passwd_cb_userdata(into_, &was_asked_);
   }
+  file_loader(const file_loader&) = delete;
+  file_loader& operator=(const file_loader&) = delete;
 
   bool load(const tls_files& files) { return load_authorities(files.cacert) && load_ours(files); }
 
   bool load_authorities(const std::string& file) {
+    ERR_clear_error();
     if (!file.empty()) {
-      into_.load_verify_file(file, ec_);
-      return !ec_ || fails("cannot read authorities from '" + file + "'");
+      return SSL_CTX_load_verify_locations(into_, file.c_str(), nullptr) == 1 ||
+             fails("cannot read authorities from '" + file + "'");
     }
-    into_.set_default_verify_paths(ec_);
-    if (ec_) return fails("cannot read the system's authorities");
-    if (const int error = errno_of_one_more_file(); is_scarcity(error)) {
-      ec_.assign(error, boost::system::system_category());
-      return fails("cannot read the system's authorities");
-    }
-    return true;
+    if (SSL_CTX_set_default_verify_paths(into_) != 1) return fails("cannot read the system's authorities");
+    const int error = errno_of_one_more_file();
+    return !is_scarcity(error) || fails("cannot read the system's authorities", error);
   }
 
   bool load_ours(const tls_files& files) {
     if (files.cert.empty()) return true;
-    into_.use_certificate_chain_file(files.cert, ec_);
-    if (ec_) return fails("cannot use client certificate '" + files.cert + "'");
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(into_, files.cert.c_str()) != 1)
+      return fails("cannot use client certificate '" + files.cert + "'");
     const std::string& key = files.key.empty() ? files.cert : files.key;
-    into_.use_private_key_file(key, asio::ssl::context::pem, ec_);
-    return !ec_ || fails("cannot use private key '" + key + "'");
+    return SSL_CTX_use_PrivateKey_file(into_, key.c_str(), SSL_FILETYPE_PEM) == 1 ||
+           fails("cannot use private key '" + key + "'");
   }
 
   const std::string& why() const { return why_; }
   bool passes() const { return passes_; }
-  bool is_encrypted() const { return *was_asked_; }
+  bool is_encrypted() const { return was_asked_; }
 
 private:
+  // The first of OpenSSL's errors is the cause of the others.
   bool fails(const std::string& what) {
-    const int error = errno_of(ec_);
+    const unsigned long code = ERR_get_error();
+    const char* reason = ERR_reason_error_string(code);
+    ERR_clear_error();  // The others would be taken for those of a session that the caller has.
+    return fails(what, errno_of(code), reason ? reason : "unknown error");
+  }
+
+  bool fails(const std::string& what, int error, const char* reason = "") {
     passes_ = is_scarcity(error);
-    why_ = what + ": " + (error != 0 ? std::generic_category().message(error) : ec_.message());
+    why_ = what + ": " + (error != 0 ? std::generic_category().message(error) : std::string{reason});
     if (is_encrypted()) {
       why_ = what + ": it is encrypted, and holdfast takes no pass phrase; `openssl pkey -in FILE -out DECRYPTED` " +
              "makes one that is not";
@@ -120,19 +137,20 @@ private:
     return false;
   }
 
-  asio::ssl::context& into_;
-  const std::shared_ptr<bool> was_asked_ = std::make_shared<bool>(false);
-  boost::system::error_code ec_{};
+  SSL_CTX* into_;
+  bool was_asked_ = false;
   std::string why_{};
   bool passes_ = false;
 };
 
 // False: whose certificate it must be was not taken note of, and any would do.
-bool expect_host(SSL* ssl, const std::string& host) {
+bool expect_host(SSL* ssl, std::string host) {
   boost::system::error_code not_an_address;
   asio::ip::make_address(host, not_an_address);
   X509_VERIFY_PARAM* verify = SSL_get0_param(ssl);
   if (!not_an_address) return X509_VERIFY_PARAM_set1_ip_asc(verify, host.c_str()) == 1;
+  // That it is a whole name is for the look-up; certificates and SNI have it without the dot (RFC 6066, 3).
+  if (host.ends_with('.')) host.pop_back();
   X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
   return !host.empty() && SSL_set_tlsext_host_name(ssl, host.c_str()) == 1 &&
          X509_VERIFY_PARAM_set1_host(verify, host.data(), host.size()) == 1;
@@ -157,15 +175,19 @@ tls_session::tls_session(std::unique_ptr<hidden> h) : hidden_{std::move(h)} {}
 tls_session::~tls_session() = default;
 
 std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why,
-                                               bool& passes) try {
+                                               bool& passes) {
   auto h = std::make_unique<hidden>();
-  file_loader loader{h->context};
+  if (!h->files) {
+    why = "no TLS session can be made: " + last_openssl_error();
+    return nullptr;
+  }
+  file_loader loader{h->files};
   if (!loader.load(files)) {
     why = loader.why();
     passes = loader.passes();
     return nullptr;
   }
-  h->ssl = SSL_new(h->context.native_handle());
+  h->ssl = SSL_new(h->files.get());
   if (!h->ssl || !open_wire(h->ssl, h->from_wire, h->to_wire) ||
       SSL_set_min_proto_version(h->ssl, TLS1_2_VERSION) != 1) {
     why = "no TLS session can be made: " + last_openssl_error();
@@ -180,18 +202,14 @@ std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std
     return nullptr;
   }
   return std::unique_ptr<tls_session>{new tls_session{std::move(h)}};
-} catch (const boost::system::system_error& e) {  // Of the context.
-  why = std::string{"no TLS session can be made: "} + e.what();
-  return nullptr;
 }
 
-std::string tls_session::why_encrypted(const tls_files& files) try {
+std::string tls_session::why_encrypted(const tls_files& files) {
   if (files.cert.empty()) return {};
-  asio::ssl::context nobody{asio::ssl::context::tls_client};
+  const tls_context nobody = make_tls_context();
+  if (!nobody) return {};  // Whoever connects finds out.
   file_loader loader{nobody};
   return loader.load_ours(files) || !loader.is_encrypted() ? std::string{} : loader.why();
-} catch (const boost::system::system_error&) {
-  return {};  // Whoever connects finds out.
 }
 
 void tls_session::keep_openssl() noexcept { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
@@ -238,7 +256,10 @@ void tls_session::encrypt(std::string_view plain) {
   // A memory BIO takes everything, so this neither blocks nor writes in part.
   while (!plain.empty()) {
     const int n = SSL_write(hidden_->ssl, plain.data(), static_cast<int>(std::min<std::size_t>(plain.size(), 1 << 20)));
-    if (n <= 0) return;  // A session that is over: the reader finds out and says why.
+    if (n <= 0) {  // A session that is over: the reader finds out and says why.
+      ERR_clear_error();
+      return;
+    }
     plain.remove_prefix(static_cast<std::size_t>(n));
   }
 }

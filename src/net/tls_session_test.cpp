@@ -7,9 +7,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace holdfast::net {
 namespace {
@@ -29,6 +34,20 @@ TEST(tls_session, names_the_certificate_that_it_cannot_use) {
   bool passes = false;
   EXPECT_EQ(tls_session::make({.cacert = "", .cert = "/no/such/me.pem", .key = ""}, "db1", why, passes), nullptr);
   EXPECT_THAT(why, HasSubstr("'/no/such/me.pem'"));
+}
+
+// The calling thread may have a session of its own, which OpenSSL calls broken by what it finds there.
+TEST(tls_session, leaves_no_errors_to_its_caller) {
+  const auto& material = test::tls_material(test::certificate::good);
+  for (const tls_files& files : {tls_files{.cacert = "/no/such/authorities.pem", .cert = "", .key = ""},
+                                 tls_files{.cacert = material + "/client.key", .cert = "", .key = ""},
+                                 tls_files{.cacert = "", .cert = "/no/such/me.pem", .key = ""},
+                                 tls_files{.cacert = "", .cert = material + "/client.key", .key = ""}}) {
+    std::string why;
+    bool passes = false;
+    EXPECT_EQ(tls_session::make(files, "db1", why, passes), nullptr);
+    EXPECT_EQ(ERR_peek_error(), 0U) << why;
+  }
 }
 
 // OpenSSL would ask for its pass phrase on the terminal, of whichever thread connects.
@@ -56,6 +75,58 @@ TEST(tls_session, is_not_made_for_a_host_whose_certificate_could_not_be_checked)
     bool passes = false;
     EXPECT_EQ(tls_session::make({}, host, why, passes), nullptr) << host;
     EXPECT_THAT(why, HasSubstr("host name")) << host;
+  }
+}
+
+// A server of the good certificate, which is for localhost, in memory.
+class a_tls_server {
+public:
+  a_tls_server() {
+    const auto& material = test::tls_material(test::certificate::good);
+    EXPECT_EQ(SSL_CTX_use_certificate_chain_file(files_.get(), (material + "/tls.pem").c_str()), 1);
+    EXPECT_EQ(SSL_CTX_use_PrivateKey_file(files_.get(), (material + "/tls.key").c_str(), SSL_FILETYPE_PEM), 1);
+    ssl_.reset(SSL_new(files_.get()));
+    SSL_set_bio(ssl_.get(), in_, out_);
+    SSL_set_accept_state(ssl_.get());
+  }
+
+  std::string answer(const std::string& wire) {
+    BIO_write(in_, wire.data(), static_cast<int>(wire.size()));
+    SSL_do_handshake(ssl_.get());
+    std::string said(64 * 1024, '\0');
+    const int size = BIO_read(out_, said.data(), static_cast<int>(said.size()));
+    said.resize(static_cast<std::size_t>(std::max(size, 0)));
+    return said;
+  }
+  std::string asked_for() const {
+    const char* name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
+    return name ? name : "";
+  }
+
+private:
+  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> files_{SSL_CTX_new(TLS_server_method()), &SSL_CTX_free};
+  std::unique_ptr<SSL, decltype(&SSL_free)> ssl_{nullptr, &SSL_free};
+  BIO* in_ = BIO_new(BIO_s_mem());
+  BIO* out_ = BIO_new(BIO_s_mem());
+};
+
+// With a dot at its end a name is looked up as it is, without the search domains; a certificate has none (RFC 6066).
+TEST(tls_session, expects_a_certificate_for_the_name_without_the_dot_at_its_end) {
+  const auto trusted = test::tls_material(test::certificate::good) + "/ca.pem";
+  for (const auto& [host, is_good] : {std::pair{"localhost.", true}, {"localhost", true}, {"localhost..", false}}) {
+    a_tls_server server;
+    std::string why;
+    bool passes = false;
+    const auto session = tls_session::make({.cacert = trusted, .cert = "", .key = ""}, host, why, passes);
+    ASSERT_NE(session, nullptr) << why;
+    bool is_done = false;
+    std::string wire;
+    for (int turn = 0; turn < 4 && !is_done && why.empty(); ++turn) {
+      is_done = session->shake_hands(server.answer(std::exchange(wire, {})), why);
+      session->take_wire(wire);
+    }
+    EXPECT_EQ(is_done, is_good) << host << ": " << why;
+    EXPECT_EQ(server.asked_for(), is_good ? "localhost" : "localhost.") << host;
   }
 }
 

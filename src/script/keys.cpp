@@ -2,6 +2,7 @@
 #include "script/keys.hpp"
 
 #include "script/field.hpp"
+#include "script/glob.hpp"
 
 #include <utility>
 
@@ -40,8 +41,20 @@ std::string epoch_key(std::string_view prefix, std::optional<int> tag) {
 
 std::string quorum_key(std::string_view prefix) { return std::string{prefix} + "quorum"; }
 
-std::string holder_pattern(std::string_view glob, std::string_view prefix) {
-  return std::string{prefix} + "{" + escape(glob, braces) + "}";
+std::string holder_pattern(const glob& names, std::string_view prefix) {
+  std::string out = std::string{prefix} + "{";
+  bool is_in_run = false;
+  for (const auto& one : names.pieces()) {
+    if (one.what != glob::piece::kind::byte) {
+      if (!std::exchange(is_in_run, true)) out += '*';
+      continue;
+    }
+    is_in_run = false;
+    const std::string byte = escape({&one.byte, 1}, braces);
+    if (byte.find_first_of("*?[\\") != std::string::npos) out += '\\';
+    out += byte;
+  }
+  return out + "}";
 }
 
 std::optional<std::string> name_of_holder_key(std::string_view key, std::string_view prefix) {

@@ -41,9 +41,11 @@ std::string epoch_key(std::string_view prefix, std::optional<int> tag = {});
 // And to which list of servers it belongs (vote.lua).
 std::string quorum_key(std::string_view prefix);
 
-// The SCAN pattern of every holder key whose name matches `glob`; `prefix` is free of glob characters.
-// In the glob `{`, `}` and `%` stand for themselves, so they are escaped as in a name.
-std::string holder_pattern(std::string_view glob, std::string_view prefix);
+class glob;
+
+// A SCAN pattern of every holder key whose name `names` matches, and of more: what stands for one byte of a name is `*`
+// here, because that byte may be three of the key. `prefix` is free of glob characters.
+std::string holder_pattern(const glob& names, std::string_view prefix);
 
 // The name behind a holder key; nullopt for side keys and for keys that are not ours.
 std::optional<std::string> name_of_holder_key(std::string_view key, std::string_view prefix);

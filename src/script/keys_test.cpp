@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script/keys.hpp"
 
+#include "script/glob.hpp"
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -122,9 +124,16 @@ TEST(holder_key, is_told_from_every_other_key) {
   }
 }
 
-TEST(holder_pattern, keeps_the_wild_cards_and_escapes_the_rest) {
-  EXPECT_EQ(holder_pattern("job:*", "hf:"), "hf:{job:*}");
-  EXPECT_EQ(holder_pattern("a{?}%", "hf:"), "hf:{a%7B?%7D%25}");
+TEST(holder_pattern, keeps_the_stars_and_escapes_the_rest) {
+  EXPECT_EQ(holder_pattern(glob{"job:*"}, "hf:"), "hf:{job:*}");
+  EXPECT_EQ(holder_pattern(glob{"a{*}%\n"}, "hf:"), "hf:{a%7B*%7D%25%0A}");
+  EXPECT_EQ(holder_pattern(glob{"\\*\\?\\[\\\\]"}, "hf:"), "hf:{\\*\\?\\[\\\\]}");
+}
+
+// In the key one byte may be `%7B`.
+TEST(holder_pattern, has_a_star_for_what_stands_for_one_byte) {
+  EXPECT_EQ(holder_pattern(glob{"a?b[{]c"}, "hf:"), "hf:{a*b*c}");
+  EXPECT_EQ(holder_pattern(glob{"?*[a-z]?"}, "hf:"), "hf:{*}");
 }
 
 }  // namespace

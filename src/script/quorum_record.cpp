@@ -25,7 +25,7 @@ std::optional<quorum_record> parse_quorum_record(std::string_view text) {
   return quorum_record{static_cast<std::uint32_t>(*generation), is_open, std::string{text}};
 }
 
-bool may_open(std::string_view stored, const quorum_record& wanted) {
+bool is_not_open_yet(std::string_view stored, const quorum_record& wanted) {
   if (stored.empty()) return wanted.generation > 1;
   const auto found = parse_quorum_record(stored);
   if (!found || found->generation > wanted.generation) return false;
@@ -33,8 +33,13 @@ bool may_open(std::string_view stored, const quorum_record& wanted) {
   return !found->is_open;
 }
 
+bool may_open(std::string_view stored, const quorum_record& wanted) {
+  const auto found = parse_quorum_record(stored);
+  return is_not_open_yet(stored, wanted) && (!found || !found->is_open);
+}
+
 std::string why_it_does_not_count(std::string_view stored, const quorum_record& ours) {
-  if (may_open(stored, ours)) {
+  if (is_not_open_yet(stored, ours)) {
     return "generation " + std::to_string(ours.generation) + " of the quorum is not open here yet";
   }
   const auto theirs = parse_quorum_record(stored);

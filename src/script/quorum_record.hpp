@@ -31,8 +31,11 @@ std::string text_of(const quorum_record& record);
 // Empty: it is none of ours.
 std::optional<quorum_record> parse_quorum_record(std::string_view text);
 
-// May a server that keeps `stored`, which may be empty, be opened for `wanted`, once the list before it is closed by a
-// majority for `wanted`, or a majority is open for it? Then it says "not open yet" above, and no more.
+// Does a server that keeps `stored`, which may be empty, say "not open yet" above of `wanted`, and no more?
+bool is_not_open_yet(std::string_view stored, const quorum_record& wanted);
+
+// If so: may a client open it that knows that a majority is open for `wanted`? Not over an open list of an earlier
+// generation, which may be another quorum's, in use: whether somebody has closed that one `quorum replace` sees.
 bool may_open(std::string_view stored, const quorum_record& wanted);
 
 // For people: why nothing of `ours` counts on a server that keeps `stored`, which may be empty.

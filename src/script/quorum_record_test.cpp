@@ -27,8 +27,17 @@ TEST(quorum_record, is_not_open_yet_where_another_step_of_its_own_list_was_seen_
   const quorum_record wanted{2, true, "a:1,b:1,d:1"};
   for (const auto* text :
        {"", "v1|1|open|a:1,b:1,c:1", "v1|1|closed|x:1", "v1|2|closed|a:1,b:1,d:1", "v1|2|closed|a:1,b:1,e:1"}) {
+    EXPECT_TRUE(is_not_open_yet(text, wanted)) << text;
+  }
+}
+
+// The list may be another quorum's, and in use.
+TEST(quorum_record, is_opened_by_clients_where_nothing_is_open_P26) {
+  const quorum_record wanted{2, true, "a:1,b:1,d:1"};
+  for (const auto* text : {"", "v1|1|closed|x:1", "v1|2|closed|a:1,b:1,d:1", "v1|2|closed|a:1,b:1,e:1"}) {
     EXPECT_TRUE(may_open(text, wanted)) << text;
   }
+  EXPECT_FALSE(may_open("v1|1|open|a:1,b:1,c:1", wanted));
 }
 
 TEST(quorum_record, is_never_opened_over_another_open_list_of_its_generation_or_a_later_one_P26) {

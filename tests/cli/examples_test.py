@@ -3,15 +3,35 @@
 
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import unittest
 
-from fixture import CommandTest, content, state_of, until
+from fixture import IS_SANITIZED, CommandTest, content, state_of, until
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 EXAMPLES = os.environ.get("HOLDFAST_EXAMPLES", os.path.join(os.path.dirname(__file__), "../../build/examples"))
+
+
+def stopped_in_a_job(test, semaphore, *command):
+    """An example that is stopped while it has something of `semaphore`."""
+    running = subprocess.Popen([os.path.join(EXAMPLES, command[0]), *command[1:]], env=test.environment, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    test.addCleanup(running.wait)
+    test.addCleanup(running.kill)
+
+    def has_it():
+        running.send_signal(signal.SIGSTOP)
+        until(lambda: state_of(running.pid) == "T", "it is stopped")
+        test.server.ask("PING")  # Behind it the server has read what was sent before.
+        if test.server.ask("ZRANGE", f"hf:{{{semaphore}}}", 0, 0):
+            return True
+        running.send_signal(signal.SIGCONT)
+        return False
+    until(has_it, "it is stopped in a job")
+    return running
 
 
 class First(CommandTest):
@@ -124,23 +144,7 @@ class WorkerPool(CommandTest):
 
     def stopped_in_a_job(self):
         """A pool of one, which is stopped while it has its permit."""
-        pool = subprocess.Popen([os.path.join(EXAMPLES, "worker_pool"), "1", "1", "1000000"], env=self.environment,
-                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(pool.wait)
-        self.addCleanup(pool.kill)
-
-        def has_it():
-            pool.send_signal(signal.SIGSTOP)
-            until(lambda: state_of(pool.pid) == "T", "the pool is stopped")
-            if self.holder():
-                return True
-            pool.send_signal(signal.SIGCONT)
-            return False
-        until(has_it, "it is stopped in a job")
-        return pool
-
-    def holder(self):
-        return self.server.ask("ZRANGE", "hf:{uploads}", 0, 0)
+        return stopped_in_a_job(self, "uploads", "worker_pool", "1", "1", "1000000")
 
     def end(self, pool):
         pool.send_signal(signal.SIGCONT)
@@ -168,6 +172,17 @@ class WorkerPool(CommandTest):
         self.server.ask("DEL", "hf:{uploads}")
         _, err = self.end(pool)
         self.assertRegex(err, r"^worker_pool: job \d+: the permits were lost at its end\n$")
+
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer has memory of its own")
+    def test_that_gets_too_few_threads_says_so_and_does_not_abort(self):
+        """Each thread's stack takes a part of the address space; the jobs would take for ever."""
+        def scarce():
+            resource.setrlimit(resource.RLIMIT_STACK, (2**28, 2**28))
+            resource.setrlimit(resource.RLIMIT_AS, (2**32, 2**32))
+        bad = subprocess.run([os.path.join(EXAMPLES, "worker_pool"), "3", "64", "1000000000"], env=self.environment,
+                             text=True, capture_output=True, timeout=60, preexec_fn=scarce, check=False)
+        self.assertEqual(bad.returncode, 1, bad.stderr)
+        self.assertRegex(bad.stderr, r"(?m)^worker_pool: Resource temporarily unavailable$")
 
     def test_prints_what_the_server_said(self):
         bad = self.run_it("3", "1", "1", HOLDFAST_URI=self.server.uri.replace("://", "://nobody:wrong@"))
@@ -209,6 +224,19 @@ class Async(CommandTest):
         self.assertEqual(good.returncode, 0, good.stderr)
         self.assertIn("one: billed\n", good.stdout)
         self.assertIn("two: billed\n", good.stdout)
+
+    # A third one may bill beside it, or has.
+    def test_that_lost_its_place_has_not_billed(self):
+        self.run_it(self.environment)
+        tenants = [f"t{n}" for n in range(500)]
+        running = stopped_in_a_job(self, "billing", "async", *tenants)
+        self.server.ask("DEL", "hf:{billing}")
+        running.send_signal(signal.SIGCONT)
+        out, err = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 1, err)
+        failed = re.findall(r"^(t\d+): ", err, re.M)
+        self.assertTrue(failed, err)
+        self.assertEqual(sorted(re.findall(r"^(t\d+): billed$", out, re.M) + failed), sorted(tenants))
 
     def test_that_could_not_bill_says_so_and_fails(self):
         bad = self.run_it({**self.environment, "HOLDFAST_URI": "redis+unix://" + self.path("none")})

@@ -276,6 +276,13 @@ class CommandTest(unittest.TestCase):
         running.status = running.wait()
         return running
 
+    def into_full_disk(self, *arguments, **environment):
+        """The exit status, and what was said on stderr."""
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([COMMAND, *arguments], env={**self.environment, **environment}, stdout=full,
+                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=60, check=False)
+        return done.returncode, done.stderr.decode()
+
     def start_child(self, *options, code, lock=None, as_job=False, **environment):
         """A run whose command is a Python program that has `ready` to call; returns when it did."""
         program = self.path(f"child{len(self.started)}.py")

@@ -110,7 +110,7 @@ class Limit(Kinds):
         self.let_go(first, second)
 
     def test_break_ends_one_hold(self):
-        both = self.two("-l", "2", "--ttl", "1s")
+        both = self.two("-l", "2", "--ttl", "6s")
         token = str(both[0].token)
         self.assertEqual(self.finish("break", "--now", "--token", token, self.lock).status, 0)
         self.assertEqual(both[0].wait(), 79)
@@ -147,7 +147,7 @@ class Wait(Kinds):
 
     def test_is_75_when_its_time_is_over_and_names_the_holder(self):
         holder = self.hold("--owner", "ann")
-        over = self.finish("wait", "-w", "200ms", self.lock)
+        over = self.finish("wait", "-w", "2s", self.lock)
         self.assertEqual(over.status, 75)
         self.assertIn("is held by ann", over.err)
         self.assertEqual(self.finish("wait", "-n", "-E", "9", self.lock).status, 9)

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from fixture import COMMAND, CommandTest, Connection, is_alive, now, until
+from fixture import COMMAND, CommandTest, Connection, FullPipe, content, is_alive, now, until
 
 SERVER = "/usr/bin/redis-server"
 
@@ -139,10 +139,10 @@ class Topologies(Lab):
         run = lambda *words: self.finish("run", "-n", "-u", lab["uri"], *words, self.lock, "true")
         one = run("--replicas", "1", "--replicas-timeout", "2s")
         self.assertEqual(one.status, 0, one.err)
-        two = run("--replicas", "2")
+        two = run("--replicas", "2", "--replicas-timeout", "2s")
         self.assertEqual(two.status, 69)
         self.assertIn("error[E24]", two.err)
-        self.assertIn("1 of 2 replicas confirmed it within 100 ms", two.err)
+        self.assertIn("1 of 2 replicas confirmed it within 2000 ms", two.err)
         doctor = self.finish("doctor", "-u", lab["uri"], "--replicas", "2")
         self.assertEqual(doctor.status, 78)
         self.assertIn("1 of 2 replicas are connected", doctor.out)
@@ -245,6 +245,20 @@ class Ends(Lab):
         self.assert_ended(ended)
         self.assertEqual(ask(kept["nodes"][0]["address"], "PING"), "PONG")
 
+    # It was done; but a script goes on with the document.
+    def test_stop_that_cannot_be_printed_is_a_warning_that_has_it(self):
+        done = "holdfast: warning: cannot write: No space left on device; it was done all the same: "
+        lab = self.lab("single")
+        status, err = self.into_full_disk("lab", "stop", lab["directory"], "--json")
+        self.assertEqual(status, 70)
+        self.assertTrue(err.startswith(done), err)
+        self.assertEqual(json.loads(err[len(done):])["nodes"], lab["nodes"])
+        self.assert_ended(lab)
+        lab = self.lab("single")
+        self.assertEqual(self.into_full_disk("lab", "stop", lab["directory"]),
+                         (0, f"{done}ended 1 server of {lab['directory']}\n"))
+        self.assert_ended(lab)
+
     # Of a name that was mistyped the lab would run on.
     def test_stop_of_a_directory_that_is_missing_is_an_error_and_of_an_empty_one_is_not(self):
         err = self.refused("stop", self.path("no-such-lab"), status=69)
@@ -312,15 +326,20 @@ class Ends(Lab):
         with open(record, "w", encoding="ascii") as file:
             file.write(text)
 
+    def quorum_begun(self, servers, directory, since):
+        """A lab that has had servers to start for so many seconds."""
+        starting = self.start("lab", "quorum", str(servers), "--directory", directory)
+        until(lambda: glob.glob(directory + "/node-*") or not is_alive(starting.process.pid), "it has begun")
+        time.sleep(since)
+        return starting
+
     # Whoever starts a server may be killed before it has written down which. Which instant that is nobody knows: many
     # are tried, around the time that the first servers take.
     def test_stop_ends_what_a_start_that_was_killed_has_left(self):
         begun = 0
         for instant in range(30):
             directory = self.path(f"run/{instant}")
-            starting = self.start("lab", "quorum", "5", "--directory", directory)
-            until(lambda: glob.glob(directory + "/node-*") or not is_alive(starting.process.pid), "it has begun")
-            time.sleep(instant / 2000)
+            starting = self.quorum_begun(5, directory, since=instant / 2000)
             starting.process.kill()
             starting.wait()
             stopped = self.finish("lab", "stop", directory)
@@ -338,6 +357,50 @@ class Ends(Lab):
         self.assertEqual(starting.wait(), 130, starting.err)
         self.assertEqual(starting.out, "")
         self.assert_nothing_is_left()
+
+    # Whoever has said TERM before there was a URI has no other way to end it. Here too many instants are tried, from
+    # the begin of the servers to beyond their being ready.
+    def test_signal_before_its_uri_ends_it_at_every_instant(self):
+        ended = 0
+        for instant in range(30):
+            directory = self.path(f"run/{instant}")
+            starting = self.quorum_begun(3, directory, since=instant / 250)
+            starting.signal(signal.SIGTERM)
+            status = starting.wait()
+            if starting.out == "":
+                self.assertEqual(status, 143, starting.err)
+                ended += 1
+            else:
+                self.finish("lab", "stop", directory)
+            self.assert_nothing_is_left()
+        self.assertGreater(ended, 0, "all were complete: it was signalled too late")
+
+    # Nobody knows its directory, so nobody could end it.
+    def test_signal_while_nobody_reads_where_it_is_ends_it_all(self):
+        pipe = FullPipe()
+        starting = subprocess.Popen([COMMAND, "lab", "single"], env=self.environment, stdout=pipe.write,
+                                    stderr=subprocess.DEVNULL)
+        self.addCleanup(starting.wait)
+        self.addCleanup(starting.kill)
+        until(lambda: "pipe_write" in content(f"/proc/{starting.pid}/wchan"), "it waits for its reader")
+        self.made += glob.glob(self.path("run") + "/*")
+        starting.terminate()
+        self.assertEqual(starting.wait(10), 143)
+        self.assert_nothing_is_left()
+
+    def test_signal_while_nobody_reads_how_to_end_it_leaves_it_as_it_is(self):
+        pipe = FullPipe()
+        starting = subprocess.Popen([COMMAND, "lab", "single", "--json"], env=self.environment, stdout=subprocess.PIPE,
+                                    stderr=pipe.write)
+        self.addCleanup(starting.wait)
+        self.addCleanup(starting.kill)
+        self.addCleanup(starting.stdout.close)
+        lab = json.loads(starting.stdout.readline())
+        self.made.append(lab["directory"])
+        until(lambda: "pipe_write" in content(f"/proc/{starting.pid}/wchan"), "it waits for its reader")
+        starting.terminate()
+        self.assertEqual(starting.wait(10), -signal.SIGTERM)
+        self.assertTrue(is_alive(lab["nodes"][0]["pid"]))
 
 
 class Refusals(Lab):

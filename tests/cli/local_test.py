@@ -72,6 +72,22 @@ class Local(CommandTest):
         until(lambda: not is_alive(running["pid"]), "redis-server is gone")
         self.assertIs(self.status()["running"], False)
 
+    # It was done; but a script goes on with the document.
+    def test_start_and_stop_that_cannot_be_printed_are_a_warning_that_has_it(self):
+        done = "holdfast: warning: cannot write: No space left on device; it was done all the same: "
+        status, err = self.into_full_disk("local", "start")
+        self.assertEqual((status, err), (0, f"{done}started, pid {self.status()['pid']}, socket {self.path('local')}"
+                                            "/redis.sock\n"))
+        for what, runs in (("stop", False), ("start", True)):
+            status, err = self.into_full_disk("local", what, "--json")
+            self.assertEqual(status, 70)
+            self.assertTrue(err.startswith(done), err)
+            self.assertIs(json.loads(err[len(done):])["running"], runs)
+            self.assertIs(self.status()["running"], runs)
+        status, err = self.into_full_disk("local", "status", "--json")
+        self.assertEqual(status, 70)
+        self.assertIn("error[E21]: cannot write", err)
+
     def test_that_is_silent_delays_no_signal(self):
         self.finish("local", "start")
         server = self.status()["pid"]

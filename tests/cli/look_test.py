@@ -4,6 +4,8 @@
 import fcntl
 import json
 import os
+import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -54,10 +56,10 @@ class Hold(CommandTest):
                 unread = lambda: struct.unpack("i", fcntl.ioctl(inside, termios.FIONREAD, b"\0" * 4))[0]
                 os.write(terminal, b"x")
                 until(lambda: unread() == 1, "it can be read")
-                holder = self.start("hold", "--ttl", "500ms", self.lock, stdin=inside)
+                holder = self.start("hold", "--ttl", "5s", self.lock, stdin=inside)
                 until(lambda: unread() == 0, "the read has begun")
                 end(holder)
-                self.assertEqual(holder.wait(10), status)
+                self.assertEqual(holder.wait(20), status)
 
     def test_exits_79_when_the_lock_is_lost(self):
         holder = self.hold("--ttl", "500ms")
@@ -72,11 +74,11 @@ class Hold(CommandTest):
         self.assertEqual(holder.wait(10), 79)
 
     def test_says_what_ended_it(self):
-        for options, why in ((["--no-renew"], "its 500ms are nearly over (--no-renew)"),
-                             (["--max-hold", "1s"], "it was held for 1s, as long as --max-hold allows")):
+        for options, why in ((["--no-renew"], "its 4s are nearly over (--no-renew)"),
+                             (["--max-hold", "6s"], "it was held for 6s, as long as --max-hold allows")):
             with self.subTest(why):
-                holder = self.hold("--ttl", "500ms", *options)
-                self.assertEqual(holder.wait(10), 79)
+                holder = self.hold("--ttl", "4s", *options)
+                self.assertEqual(holder.wait(30), 79)
                 self.assertIn(f"error[E12]: lost '{self.lock}' (token {holder.token}): {why}\n", holder.err)
                 self.assertNotIn("why:", holder.err)
 
@@ -85,7 +87,7 @@ class Hold(CommandTest):
         self.assertEqual(self.finish("hold", "-n", self.lock).status, 75)
 
     def test_renews_for_longer_than_its_ttl(self):
-        holder = self.hold("--ttl", "300ms")
+        holder = self.hold("--ttl", "1500ms")
         renewed = self.server.scripts_run() + 6
         until(lambda: self.server.scripts_run() >= renewed, "six renewals")
         self.assertIsNone(holder.process.poll())
@@ -157,6 +159,12 @@ class Ls(CommandTest):
         names = [lock["name"] for lock in json.loads(self.finish("ls", "job:*", "--json").out)["locks"]]
         self.assertEqual(names, ["job:a", "job:b"])
         self.assertEqual(self.finish("ls").out.count("\n"), 4)
+
+    def test_takes_a_brace_in_a_glob_for_one_byte(self):
+        self.hold(lock="odd{1}")
+        self.hold(lock="odd71}")
+        names = [lock["name"] for lock in json.loads(self.finish("ls", "odd[{]??", "--json").out)["locks"]]
+        self.assertEqual(names, ["odd{1}"])
 
     # Whatever else lies under our prefix: the list of the locks is what an operator needs then.
     def test_shows_what_is_not_ours_and_all_the_rest(self):
@@ -282,6 +290,13 @@ class Break(CommandTest):
         free = self.finish("break", "--token", "17", self.lock)
         self.assertEqual(free.status, 75)
         self.assertIn("nobody holds", free.err)
+
+    def test_says_how_to_look_at_a_name_that_looks_like_an_option(self):
+        refused = self.finish("break", "--", "-x")
+        self.assertEqual(refused.status, 64)
+        way_out = re.search(r"^  fix: holdfast (.*)$", refused.err, re.M)[1]
+        shown = self.finish(*shlex.split(way_out))
+        self.assertEqual((shown.status, shown.out.splitlines()[:1]), (0, ["name        -x"]), shown.err)
 
     def test_of_no_number_is_usage(self):
         self.assertEqual(self.finish("break", "--token", "x", self.lock).status, 64)

@@ -89,6 +89,12 @@ class Replace(CommandTest):
         self.assertEqual((again.status, again.out), (0, self.new + "?generation=2\n"))
         self.assertIn("had waited already", again.err)
 
+    # A script goes on with what was printed; whoever reads the message has the URI.
+    def test_a_uri_that_cannot_be_printed_is_on_stderr(self):
+        self.assertEqual(self.into_full_disk("quorum", "replace", *FEW, "-q", "--uri", self.old, "--with", self.new),
+                         (70, "holdfast: warning: cannot write: No space left on device; it was done all the same: "
+                              f"{self.new}?generation=2\n"))
+
     def expect_other_list(self, *new):
         self.assertEqual(self.replace("--uri", self.old, "--with", self.list_of(*new)).status, 0)
         other = self.replace("--uri", self.old, "--with", self.list_of(0, 1, 4))
@@ -171,6 +177,43 @@ class Replace(CommandTest):
         done = self.replace("--reopen", "--uri", forgotten, "--with", self.new)
         self.assertEqual((done.status, done.out), (0, self.new + "?generation=3\n"), done.err)
         self.assertEqual(self.run_true(done.out.strip(), "-w", "30s").status, 0)
+
+
+class AtLeast(CommandTest):
+    # What is seen then is a grant of ours on one and another's on one, and either could have the third.
+    def test_keeps_what_a_contender_and_a_silent_server_hide(self):
+        del self.environment["HOLDFAST_URI"]
+        self.environment["TMPDIR"] = self.directory
+        lab = json.loads(self.finish("lab", "quorum", "3", "--json").out)
+        self.addCleanup(self.finish, "lab", "stop", lab["directory"])
+        self.environment["HOLDFAST_URI"] = lab["uri"]
+        self.assertEqual(self.finish("init").status, 0)
+        silent, other = lab["nodes"][1:]
+        self.leave_a_vote(other["address"])
+        running = self.start_child("--verbose", "--at-least", "1h", "--ttl", "30s", code="ready()\n"
+                                   "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
+        os.kill(silent["pid"], signal.SIGSTOP)
+        self.addCleanup(os.kill, silent["pid"], signal.SIGCONT)
+        open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
+        until(lambda: "is kept for" in running.err or running.process.poll() is not None, "the command has ended")
+        self.assertIsNone(running.process.poll(), running.err)
+        os.kill(silent["pid"], signal.SIGCONT)
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(), 7)
+        self.assertNotIn("E12", running.err)
+
+    def leave_a_vote(self, address):
+        """As a contender leaves it that was killed. Of several grants the one with the largest id is shown."""
+        host, port = address.split(":")
+        server = Connection((host, int(port)))
+        self.addCleanup(server.close)
+        holder = self.hold()
+        key = "hf:{%s}" % self.lock
+        until(lambda: server.ask("EXISTS", key), "it has its vote there")
+        value = server.ask("GET", key)
+        holder.process.stdin.close()
+        holder.wait()
+        server.ask("SET", key, value[:3] + "f" * 32 + value[35:], "PX", "60000")
 
 
 if __name__ == "__main__":

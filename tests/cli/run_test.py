@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from fixture import COMMAND, IS_SANITIZED, CommandTest, content, now, state_of, until
+from fixture import COMMAND, IS_SANITIZED, CommandTest, content, now, signals_of, state_of, until
 
 
 class Status(CommandTest):
@@ -151,12 +151,6 @@ class Status(CommandTest):
         self.assertEqual(bad.status, 64)
         self.assertIn("error[E17]", bad.err)
 
-    def into_full_disk(self, *words, **environment):
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run([COMMAND, *words], env={**self.environment, **environment}, stdout=full,
-                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=30, check=False)
-        return done.returncode, done.stderr.decode()
-
     # Who shares a pipe may have made it non-blocking for all.
     def test_is_0_when_a_full_pipe_that_does_not_block_is_read_late(self):
         read, write = os.pipe()
@@ -181,6 +175,21 @@ class Status(CommandTest):
             status, err = self.into_full_disk(*words)
             self.assertEqual(status, 70, (words, err))
             self.assertIn("error[E21]: cannot write: No space left on device", err)
+
+    # Whoever reads that it failed says it again, or goes on as if it had not been done.
+    def test_is_0_of_what_was_done_and_stderr_has_what_stdout_does_not_take(self):
+        token = str(self.hold().token)
+        free = self.finish("run", "-l", "1", "permits", "true")
+        self.assertEqual(free.status, 0, free.err)
+        for words, said in ((["break", "--now", "--token", token, self.lock], f"broke '{self.lock}': "),
+                            (["resize", "permits", "2"], "'permits' has 2 permits now; "),
+                            (["init"], "is told that it has forgotten no lock: ")):
+            with self.subTest(words):
+                status, err = self.into_full_disk(*words)
+                self.assertEqual(status, 0, err)
+                self.assertRegex(err, r"^holdfast: warning: cannot write: No space left on device; it was done all the "
+                                      rf"same: [^\n]*{said}[^\n]*\n$")
+                self.assertEqual(self.into_full_disk(*words, "-q")[1].count("warning"), 0)
 
     # 5s is half of the default ttl, which is refused.
     def test_of_a_grace_of_half_the_ttl_is_64_and_the_help_does_not_promise_it(self):
@@ -362,11 +371,11 @@ class AtLeast(CommandTest):
 
     def test_the_lock_is_kept_and_renewed_when_the_command_ends_sooner(self):
         began = now()
-        running = self.ended_command("--at-least", "1.5s", "--ttl", "500ms")
-        time.sleep(max(0, began + 1.1 - now()))  # Its ttl is over twice.
+        running = self.ended_command("--at-least", "9s", "--ttl", "2s")
+        time.sleep(max(0, began + 5 - now()))  # Its ttl is over twice.
         self.assertEqual(self.finish("run", "-n", "-q", self.lock, "true").status, 75)
         self.assertEqual(running.wait(), 7)
-        self.assertGreaterEqual(now() - began, 1.5)
+        self.assertGreaterEqual(now() - began, 9)
         self.assertTrue(self.is_free())
 
     def test_is_over_when_the_command_takes_longer(self):
@@ -378,11 +387,38 @@ class AtLeast(CommandTest):
         self.assertEqual(running.wait(), 7)
         self.assertTrue(self.is_free())
 
-    def test_the_loss_ends_the_rest_of_it(self):
-        running = self.ended_command("--at-least", "1h")
-        token = str(self.show()["token"])
-        self.assertEqual(self.finish("break", "--now", "--token", token, self.lock).status, 0)
-        self.assertEqual(running.wait(), 79)
+    def break_now(self):
+        broken = self.finish("break", "--now", "--token", str(self.show()["token"]), self.lock)
+        self.assertEqual(broken.status, 0, broken.err)
+
+    # The command was done in time.
+    def test_the_loss_ends_the_rest_of_it_and_is_a_warning(self):
+        running = self.ended_command("--at-least", "1h", "--ttl", "2s")
+        self.break_now()
+        self.assertEqual(running.wait(), 7)
+        self.assertRegex(running.err, rf"warning\[E12\]: lost '{self.lock}' \(token \d+\): somebody broke it on purpose; "
+                                      r"the command had ended by itself, with 7, before that; it was not kept for all "
+                                      r"of --at-least\n")
+        self.assertNotIn("error[", running.err)
+
+    def test_a_silent_server_ends_the_rest_of_it_and_is_a_warning(self):
+        running = self.ended_command("--at-least", "1h", "--ttl", "500ms")
+        self.server.pause()
+        try:
+            self.assertEqual(running.wait(), 7)
+        finally:
+            self.server.resume()
+        self.assertIn("warning[E12]: ", running.err)
+        self.assertNotIn("error[", running.err)
+
+    # Its next renewal is seconds away, and would not say when the lock went.
+    def test_a_loss_while_the_command_ran_is_one_with_it_too(self):
+        running = self.start_child("--at-least", "1h", "--ttl", "30s", code="ready()\n"
+                                   "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
+        self.break_now()
+        open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
+        self.assertEqual(running.wait(8), 79)
+        self.assertIn(f"error[E12]: lost '{self.lock}'", running.err)
 
     def test_a_command_that_cannot_be_run_keeps_nothing(self):
         self.assertEqual(self.finish("run", "--at-least", "1h", self.lock, "/no/such").status, 127)
@@ -415,10 +451,10 @@ class Busy(CommandTest):
     def test_exits_75_when_the_wait_is_over_and_not_before(self):
         self.hold()
         began = now()
-        busy = self.finish("run", "-w", "0.3", self.lock, "true")
+        busy = self.finish("run", "-w", "2", self.lock, "true")
         self.assertEqual(busy.status, 75)
-        self.assertGreaterEqual(now() - began, 0.3)
-        self.assertIn("gave up after 300ms", busy.err)
+        self.assertGreaterEqual(now() - began, 2)
+        self.assertIn("gave up after 2s", busy.err)
 
     def test_shows_a_holders_label_without_control_characters(self):
         self.hold("--owner", "a\x1b[31m\nb")
@@ -454,11 +490,18 @@ class Waiting(CommandTest):
         quiet = self.start("run", "-q", self.lock, "--", "true")
         self.wait_for_a_waiter()
         time.sleep(0.6)  # Past the 400 ms after which it would have spoken.
-        quick = self.start("run", self.lock, "--", "true")
-        self.wait_for_a_waiter(2)
         holder.process.stdin.close()
-        self.assertEqual((quiet.wait(), quick.wait()), (0, 0))
-        self.assertEqual((quiet.err, quick.err), ("", ""))
+        self.assertEqual((quiet.wait(), quiet.err), (0, ""))
+
+        def says():
+            holder = self.hold()
+            quick = self.start("run", self.lock, "--", "true")
+            self.wait_for_a_waiter()
+            holder.process.stdin.close()
+            self.assertEqual(quick.wait(), 0)
+            return quick.err
+
+        self.assertIn("", [says() for _ in range(8)])  # A busy machine takes 400 ms at times, not each time.
 
     def test_says_that_it_waits_for_replicas_and_not_for_somebody_else(self):
         for _ in range(3):  # Whether the look finds the lock granted or given back is chance.
@@ -487,6 +530,7 @@ class Waiting(CommandTest):
         self.server.pause()
         self.addCleanup(self.server.resume)
         waiter = self.start("run", "--server-timeout", "60s", self.lock, "--", "true")
+        until(lambda: signals_of(waiter.pid, "SigBlk") & 1 << signal.SIGTERM - 1, "it takes signals itself")
         time.sleep(0.6)  # It asks who has the lock.
         waiter.signal(signal.SIGTERM)
         self.assertEqual(waiter.wait(30), 128 + signal.SIGTERM)

@@ -5,10 +5,11 @@ import fcntl
 import os
 import signal
 import struct
+import subprocess
 import termios
 import unittest
 
-from fixture import CommandTest, content, state_of, until
+from fixture import COMMAND, CommandTest, content, state_of, until
 
 CANARY = "canary7f3a"
 
@@ -50,6 +51,20 @@ class Password(CommandTest):
     def test_is_passed_on_when_that_is_asked_for(self):
         _, environment = self.start_and_look("--keep-password", REDISCLI_AUTH=CANARY)
         self.assertIn(f"REDISCLI_AUTH={CANARY}\0", environment)
+
+    # As under `2>&1 | head -1`.
+    def test_in_a_file_that_others_can_read_is_warned_about_though_nobody_reads_it(self):
+        file = self.path("password")
+        with open(file, "w", encoding="ascii") as out:
+            out.write(CANARY)
+        os.chmod(file, 0o644)
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([COMMAND, "run", "--password-file", file, self.lock, "--", "touch", self.path("ran")],
+                              env=self.environment, stderr=write, timeout=30, check=False)
+        os.close(write)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(os.path.exists(self.path("ran")))
 
     def test_in_an_argument_is_overwritten_there_and_warned_about(self):
         running, environment = self.start_and_look("--uri", self.with_password)

@@ -154,7 +154,7 @@ class WhileRunning(CommandTest):
                 self.assertTrue(self.is_free())
 
     def test_a_lock_that_ended_while_suspended_ends_the_command(self):
-        running = self.start_child("--ttl", "500ms", code=REPORTS, as_job=True)
+        running = self.start_child("--ttl", "3s", code=REPORTS, as_job=True)
         running.signal(signal.SIGTSTP)
         until(lambda: self.server.ask("PTTL", "hf:{%s}" % self.lock) == -2, "the lock has expired")
         running.signal(signal.SIGCONT)

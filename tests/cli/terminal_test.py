@@ -10,6 +10,14 @@ import unittest
 from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
 
 
+def children_of(pid):
+    return content(f"/proc/{pid}/task/{pid}/children").split()
+
+
+def has_children(pid):
+    return bool(children_of(pid))
+
+
 class Shell:
     """An interactive bash on a terminal of its own, and what has been seen there."""
 
@@ -110,6 +118,21 @@ class Job(CommandTest):
         until(lambda: not is_alive(holder), "it has ended")
         shell.type("echo still here.\n")
         shell.shows(r"^still here\.")
+
+    # So soon that its watchdog is made for that; on one processor who has just been forked waits for who stops it.
+    def test_a_command_that_is_suspended_at_once_has_a_watchdog_that_is_not(self):
+        shell = self.shell()
+        os.sched_setaffinity(shell.pid, {min(os.sched_getaffinity(0))})
+        for count in range(3):
+            shell.type(f"{COMMAND} run --ttl 30s {self.lock}{count} -- "
+                       "sh -c 'echo pid $$ of $PPID.; kill -TSTP $$; echo on.'\n")
+            command, holder = shell.shows(r"pid (\d+) of (\d+)\.").groups()
+            shell.shows("Stopped")
+            self.assertEqual(state_of(command), "T")
+            until(lambda: [state_of(child) for child in children_of(holder) if child != command] == ["S"],
+                  "its watchdog sleeps", deadline=5)
+            shell.type("fg\n")
+            shell.shows(r"^on\.")
 
     def test_ctrl_z_stops_also_those_of_the_group_that_ignore_it(self):
         shell = self.shell()
@@ -262,6 +285,28 @@ class Script(CommandTest):
         shell.type("echo status $?.\n")
         shell.shows(r"status 130\.")
         self.assertNotIn("up 2", shell.all)
+
+    # That it exits as if it had died of one is its own business, as it is bash's rule.
+    def test_a_command_that_exits_with_130_or_131_by_itself_ends_no_script(self):
+        for status in (130, 131):
+            with self.subTest(status):
+                shell = self.script(self.run_line(f"sh -c 'echo up.; read line; exit {status}'"), "echo status $?.")
+                shell.shows(r"up\.")
+                shell.type("line\n")
+                shell.shows(rf"status {status}\.")
+
+    def test_ctrl_c_in_the_rest_of_at_least_ends_the_script(self):
+        for options in (["--at-least", "1h"], ["-q", "--at-least", "1h"]):
+            with self.subTest(options):
+                shell = self.script(self.run_line("sh -c 'echo pid $PPID.'", *options), "echo the script goes on.",
+                                    typed="bash {}")
+                holder = shell.shows(r"pid (\d+)\.")[1]
+                until(lambda: not has_children(holder), "the command has ended")
+                shell.ctrl_c()
+                shell.type("echo status $?.\n")
+                shell.shows(r"status 130\.")
+                self.assertNotIn("goes on", shell.all)
+                self.assertTrue(self.is_free())
 
     def test_ctrl_c_while_waiting_ends_the_script(self):
         self.hold()

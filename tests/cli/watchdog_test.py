@@ -76,7 +76,7 @@ class Watched(CommandTest):
         return running
 
     def all_are_gone(self, running):
-        until(lambda: not members_of(running.child), "the command's group is gone", deadline=10)
+        until(lambda: not members_of(running.child), "the command's group is gone", deadline=40)
 
 
 class Killed(Watched):
@@ -93,7 +93,7 @@ class Killed(Watched):
         until(lambda: not is_alive(running.watchdog), "the watchdog has nothing left to do")
 
     def test_who_ignores_it_is_dead_before_the_lease_ends(self):
-        running = self.watched("--ttl", "2s", code=STUBBORN)
+        running = self.watched("--ttl", "10s", code=STUBBORN)
         expires_at = self.kill(running)
         self.all_are_gone(running)
         self.assertLess(last_alive(running), expires_at)
@@ -127,7 +127,7 @@ class Killed(Watched):
 
 class Stopped(Watched):
     def test_the_command_is_gone_before_the_lease_and_it_is_told_afterwards(self):
-        running = self.watched("--ttl", "2s", code=STUBBORN)
+        running = self.watched("--ttl", "20s", code=STUBBORN)
         running.signal(signal.SIGSTOP)
         until(lambda: state_of(running.pid) == "T", "holdfast stands")
         expires_at = self.expires_at()
@@ -136,12 +136,12 @@ class Stopped(Watched):
         running.signal(signal.SIGCONT)
         self.assertEqual(running.wait(), 79)
         self.assertRegex(running.err, rf"^holdfast: error\[E12\]: lost '{self.lock}' \(token \d+\): holdfast itself stood "
-                                      rf"still for too long of a 2s lease; its watchdog has ended pid {running.child}\n"
+                                      rf"still for too long of a 20s lease; its watchdog has ended pid {running.child}\n"
                                       r"  why: this process was stopped \(SIGSTOP, a debugger\), or got no time to run\n")
         self.assertEqual(running.err.count("E12]"), 1)
 
     def test_a_command_that_ended_by_itself_meanwhile_has_its_own_status(self):
-        running = self.watched("--ttl", "1s", code="ready()\n"
+        running = self.watched("--ttl", "6s", code="ready()\n"
                                "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
         running.signal(signal.SIGSTOP)
         open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
@@ -152,7 +152,7 @@ class Stopped(Watched):
 
     # Ctrl-Z: the command stands too, and is not to be killed for it.
     def test_with_its_command_by_tstp_it_is_left_alone(self):
-        running = self.start_child("--ttl", "500ms", code="ready()\nwhile True: time.sleep(0.01)", as_job=True)
+        running = self.start_child("--ttl", "3s", code="ready()\nwhile True: time.sleep(0.01)", as_job=True)
         watchdog = watchdog_of(running)
         running.signal(signal.SIGTSTP)
         until(lambda: self.server.ask("PTTL", "hf:{%s}" % self.lock) == -2, "the lock has expired")
@@ -165,12 +165,51 @@ class Stopped(Watched):
         self.assertFalse(is_alive(watchdog))
 
 
+    # Whoever stopped it may have it go on and forget holdfast; by then the lock may be somebody else's.
+    def test_a_suspended_command_that_goes_on_alone_behind_its_lease_is_made_to_stand_again(self):
+        running = self.start_child("--ttl", "3s", code=POLITE, as_job=True)
+        watchdog_of(running)
+        running.signal(signal.SIGTSTP)
+        until(lambda: self.server.ask("PTTL", "hf:{%s}" % self.lock) == -2, "the lock has expired")
+        for _ in range(3):
+            stood_at = last_alive(running)
+            os.killpg(running.child, signal.SIGCONT)
+            until(lambda: last_alive(running) > stood_at, "it goes on")
+            until(lambda: {state_of(pid) for pid in members_of(running.child)} == {"T"}, "it stands again", deadline=10)
+        self.assertEqual(state_of(running.pid), "T")
+        running.signal(signal.SIGCONT)
+        self.assertEqual(running.wait(), 79)
+        self.assertIn("or this process suspended", running.err)
+
+    def test_a_suspended_command_that_goes_on_alone_stands_again_when_the_lease_ends(self):
+        running = self.start_child("--ttl", "20s", code=POLITE, as_job=True)  # Too soon for a watchdog, most often.
+        running.signal(signal.SIGTSTP)
+        until(lambda: state_of(running.pid) == "T", "both are suspended")
+        expires_at = self.expires_at()
+        os.killpg(running.child, signal.SIGCONT)
+        until(lambda: now() > expires_at, "the lock has expired")
+        self.assertLess(last_alive(running), expires_at)
+        self.assertEqual({state_of(pid) for pid in members_of(running.child)}, {"T"})
+
+    def test_goes_on_while_its_watchdog_has_only_said_term(self):
+        running = self.watched("--ttl", "4s", code="""
+signal.signal(signal.SIGTERM, lambda *_: open(sys.argv[0] + ".term", "w").close())
+ready()
+while True: time.sleep(0.01)
+""")
+        running.signal(signal.SIGSTOP)
+        until(lambda: os.path.exists(running.process.args[-1] + ".term"), "the watchdog has said TERM")
+        running.signal(signal.SIGCONT)
+        self.assertEqual(running.wait(), 79)
+        self.assertIn(f"; its watchdog is ending pid {running.child}\n", running.err)
+
+
 class Well(Watched):
     def test_a_renewed_lease_is_none_of_its_business_and_it_ends_with_holdfast(self):
         began_at = now()
-        running = self.watched("--ttl", "1s", code="ready()\n"
+        running = self.watched("--ttl", "3s", code="ready()\n"
                                "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
-        until(lambda: now() > began_at + 3, "it was renewed a few times")
+        until(lambda: now() > began_at + 7, "it was renewed a few times")
         open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
         self.assertEqual(running.wait(), 7)
         self.assertEqual(running.err, "")

@@ -4,7 +4,9 @@
 import fcntl
 import importlib.util
 import os
+import shlex
 import shutil
+import sys
 import tempfile
 import unittest
 
@@ -48,12 +50,14 @@ class FileStoreTest(Claims, unittest.TestCase):
             refused.communicate()
             self.assertEqual(refused.returncode, status)
 
-    def test_a_program_that_imports_it_is_refused_a_token_that_no_fence_can_hold(self):
-        name = guard_file("file_store.py")
-        spec = importlib.util.spec_from_file_location("file_store", name)
+    def module(self):
+        spec = importlib.util.spec_from_file_location("file_store", guard_file("file_store.py"))
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        store = module.FileStore(self.directory)
+        return module
+
+    def test_a_program_that_imports_it_is_refused_a_token_that_no_fence_can_hold(self):
+        store = self.module().FileStore(self.directory)
         for token in (2**53, 0, -1):
             self.assertRaises(ValueError, store.raise_to, token)
         store.raise_to(2**53 - 1)
@@ -61,6 +65,32 @@ class FileStoreTest(Claims, unittest.TestCase):
     def test_what_is_refused_leaves_no_file_behind(self):
         self.guard.raise_to(NEWER)
         self.assertRaises(Stale, self.guard.write, OLDER, 20)
+        self.assertEqual(sorted(os.listdir(self.directory)), [".fence", "balance"])
+
+    def limited(self, verb, most):
+        """The command where no file may have more bytes than `most`: the write behind it fails, as on a full disk."""
+        limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))"
+        guard = shlex.quote(guard_file("file_store.py"))
+        run = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        call = f"{shlex.quote(sys.executable)} -ISBc {shlex.quote(f'{limit}; {run}')} {guard} {self.directory}"
+        return {"raise": f'{call} raise "$HOLDFAST_TOKEN"',
+                "write": f'echo "$VALUE" | {call} write "$HOLDFAST_TOKEN" balance'}[verb]
+
+    def test_what_does_not_fit_on_the_disk_leaves_no_file_behind(self):
+        self.guard.raise_to(OLDER)
+        for verb in ("write", "raise"):
+            self.guard.commands["full"] = self.limited(verb, 4)
+            with self.subTest(verb=verb), self.assertRaisesRegex(Refused, "File too large"):
+                self.guard.end(self.guard.start("full", NEWER, "12345678"))
+            self.assertEqual(sorted(os.listdir(self.directory)), [".fence", "balance"])
+        self.guard.write(OLDER, 70)
+        self.assertEqual(self.guard.read(), 70)
+
+    def test_a_fence_that_cannot_be_moved_to_its_place_leaves_no_file_behind(self):
+        os.mkdir(self.path(".fence"))
+        store = self.module().FileStore(self.directory)
+        store._largest = lambda: 0  # pylint: disable=protected-access
+        self.assertRaises(IsADirectoryError, store.raise_to, NEWER)
         self.assertEqual(sorted(os.listdir(self.directory)), [".fence", "balance"])
 
     def test_a_damaged_fence_is_an_error_and_not_the_beginning(self):

@@ -37,18 +37,23 @@ class PostgresServer:
             os.chown(self.directory, user.pw_uid, user.pw_gid)
         self.log = os.path.join(self.directory, "log")
         self.schemas = 0
-        data = os.path.join(self.directory, "data")
+        self.data = os.path.join(self.directory, "data")
         # Nothing here outlives the test, so that nothing needs to reach the disk.
-        made = subprocess.run([*prefix, binary("initdb"), "-D", data, "-U", "holdfast", "-A", "trust", "-E", "UTF8",
-                               "--locale=C", "--no-sync"],
+        made = subprocess.run([*prefix, binary("initdb"), "-D", self.data, "-U", "holdfast", "-A", "trust",
+                               "-E", "UTF8", "--locale=C", "--no-sync"],
                               cwd=self.directory, capture_output=True, text=True, check=False)
         if made.returncode != 0:
             shutil.rmtree(self.directory)
             raise RuntimeError(f"initdb: {made.stdout}{made.stderr}")
-        with open(self.log, "wb") as log:
+        self.start()
+
+    def start(self):
+        _, prefix = as_somebody()
+        with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*prefix, binary("postgres"), "-D", data, "-k", self.directory, "-c", "listen_addresses=",
-                 "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=50"],
+                [*prefix, binary("postgres"), "-D", self.data, "-k", self.directory, "-c", "listen_addresses=",
+                 "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=50",
+                 "-c", "wal_writer_delay=10s"],  # What is committed asynchronously stays in memory for so long.
                 cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             until(self.answers, "postgres answers")
@@ -56,6 +61,12 @@ class PostgresServer:
             said = content(self.log)
             self.stop()
             raise RuntimeError(f"postgres does not start: {said}") from None
+
+    def crash(self):
+        """It loses what is in its memory, and is there again."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(timeout=60)
+        self.start()
 
     def environment(self, schema="public"):
         """What psql finds the server by, and a directory for files."""

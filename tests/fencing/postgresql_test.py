@@ -111,6 +111,22 @@ class PostgresqlTest(SqlClaims, unittest.TestCase):
         older.say("update account set balance = 20 where id = 7; commit;")
         self.assertEqual(self.guard.read(), 70)
 
+    def test_a_crash_does_not_forget_a_raise_whatever_the_session_says_of_commits(self):
+        self.guard.environment["PGOPTIONS"] += " -c synchronous_commit=off"
+        self.guard.raise_to(NEWER)
+        self.guard.sql("update account set balance = 90 where id = 7")
+        SERVER.crash()
+        self.assertEqual(self.guard.read(), 100, "no crash: what is not guarded is there")
+        self.assertRaises(Stale, self.guard.write, OLDER, 20)
+
+    def test_a_raise_does_not_lessen_what_the_session_wants_of_its_standbys(self):
+        for wanted, had in (("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply", "remote_apply")):
+            session = self.session()
+            session.say(f"set synchronous_commit = {wanted}; begin; {self.raise_statement(OLDER)}")
+            self.assertEqual(session.say("show synchronous_commit;"), f"{had}\n")
+            session.say("commit;")
+            self.assertEqual(session.say("show synchronous_commit;"), f"{wanted}\n")
+
     def test_a_stale_token_is_sqlstate_hf001(self):
         self.guard.raise_to(NEWER)
         self.assertIn("HF001", self.session().say("\\set VERBOSITY verbose\n" + self.raise_statement(OLDER)))

@@ -132,12 +132,12 @@ TEST(access, revoked_in_mid_hold_ends_the_lease_at_its_deadline) {
   server("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all");
   client locks{server.unix_uri(), as("app", "secret")};
   auto held = locks.acquire("x", {.ttl = 900ms});
-  const auto deadline = boottime() + held.remaining();
   server("ACL", "SETUSER", "app", "off");
   server("CLIENT", "KILL", "USER", "app");
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s));
+  const auto deadline = boottime() + held.remaining();
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s + slack));
   EXPECT_EQ(held.lost_reason(), errc::lease_expired);
-  EXPECT_LE(boottime(), deadline + 5ms + 900ms / 3) << "a renewal may have passed before the ACL changed";
+  EXPECT_LE(boottime(), deadline + 5ms + 900ms / 3 + when_busy) << "a renewal may have been answered just then";
 }
 
 }  // namespace

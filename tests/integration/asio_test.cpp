@@ -211,8 +211,8 @@ TEST_F(asynchronous, release_of_a_lost_lease_says_so) {
 
 TEST_F(asynchronous, lease_is_renewed_like_any_other) {
   auto locks = make_client();
-  auto held = async_acquire(locks, "x", {.ttl = 300ms}, asio::use_future).get();
-  let_pass(1s);
+  auto held = async_acquire(locks, "x", {.ttl = 1500ms}, asio::use_future).get();
+  let_pass(4s);
   EXPECT_TRUE(held.valid());
 }
 

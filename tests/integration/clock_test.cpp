@@ -22,11 +22,6 @@ struct with_clock {
   skewed_clock clock_;
 };
 
-class server_clock : public with_clock, public on_redis {
-protected:
-  server_clock() : on_redis{{.environment = clock_.environment()}} {}
-};
-
 class step_counter : public observer {
 public:
   void on_clock_step(std::chrono::microseconds step) override {
@@ -39,49 +34,62 @@ public:
   std::atomic<int> renewals{0};
 };
 
-// A step is a difference: the connection that renews must have seen the clock before.
-bool has_seen_the_clock(const step_counter& seen) {
-  return eventually([&] { return seen.renewals > 0; });
-}
+class server_clock : public with_clock, public on_redis {
+protected:
+  server_clock() : on_redis{{.environment = clock_.environment()}} {}
+  client watched() {
+    client_options how;
+    how.observe = seen_;
+    return make_client(how);
+  }
+  // A step is a difference: the connection that renews must have seen the clock before.
+  bool has_seen_the_clock() {
+    return eventually([&] { return seen_->renewals > 0; });
+  }
+  const std::shared_ptr<step_counter> seen_ = std::make_shared<step_counter>();
+};
 
 // H4: every key vanishes at once; another may have it.
 TEST_F(server_clock, stepping_forward_ends_the_lease_within_a_renewal_period) {
-  auto seen = std::make_shared<step_counter>();
-  client_options how;
-  how.observe = seen;
-  auto locks = make_client(how);
+  auto locks = watched();
   auto held = locks.acquire("x", {.ttl = 6s});
-  ASSERT_TRUE(has_seen_the_clock(*seen));
+  ASSERT_TRUE(has_seen_the_clock());
   clock_.set(10s);
   EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 2s + slack));
   EXPECT_FALSE(held.valid());
   EXPECT_EQ(held.lost_reason(), outcome::lost);
-  EXPECT_TRUE(eventually([&] { return seen->steps > 0; })) << "and it says why";
+  EXPECT_TRUE(eventually([&] { return seen_->steps > 0; })) << "and it says why";
+}
+
+// It is seen by whoever asks for another name, long before the next renewal.
+TEST_F(server_clock, stepping_forward_ends_the_lease_at_the_next_answer_to_anybody_H3) {
+  auto locks = watched();
+  auto held = locks.acquire("x", {.ttl = 30s});
+  clock_.set(40s);
+  const auto other = locks.acquire("y");
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s)) << "its renewal is due in 10 s";
+  EXPECT_EQ(held.lost_reason(), outcome::lost);
+  EXPECT_EQ(seen_->steps, 1) << "told once, by who saw it";
+  EXPECT_TRUE(other.valid());
 }
 
 TEST_F(server_clock, stepping_forward_less_than_the_ttl_is_reported) {
-  auto seen = std::make_shared<step_counter>();
-  client_options how;
-  how.observe = seen;
-  auto locks = make_client(how);
+  auto locks = watched();
   auto held = locks.acquire("x", {.ttl = 3s});
-  ASSERT_TRUE(has_seen_the_clock(*seen));
+  ASSERT_TRUE(has_seen_the_clock());
   clock_.set(1s);
-  EXPECT_TRUE(eventually([&] { return seen->steps > 0; }, 2s));
-  EXPECT_GT(seen->last, 500'000);
-  EXPECT_LT(seen->last, 1'500'000);
+  EXPECT_TRUE(eventually([&] { return seen_->steps > 0; }, 2s));
+  EXPECT_GT(seen_->last, 500'000);
+  EXPECT_LT(seen_->last, 1'500'000);
   EXPECT_TRUE(held.valid());
 }
 
 TEST_F(server_clock, stepping_back_is_reported) {
-  auto seen = std::make_shared<step_counter>();
-  client_options how;
-  how.observe = seen;
-  auto locks = make_client(how);
+  auto locks = watched();
   auto held = locks.acquire("x", {.ttl = 1500ms});
-  ASSERT_TRUE(has_seen_the_clock(*seen));
+  ASSERT_TRUE(has_seen_the_clock());
   clock_.set(-1h);
-  EXPECT_TRUE(eventually([&] { return seen->steps > 0; }, 1s));
+  EXPECT_TRUE(eventually([&] { return seen_->steps > 0; }, 1s));
   EXPECT_EQ(held.release(), release_outcome::released);
 }
 
@@ -140,6 +148,14 @@ protected:
   }
   redis_server a_{options()}, b_{options()}, c_{options()};
 };
+
+TEST_F(quorum_of_clocks, that_went_on_end_a_lease_at_the_next_answer_to_anybody_H3) {
+  client locks{uri()};
+  auto held = locks.acquire("x", {.ttl = 30s});
+  clock_.set(40s);
+  (void)locks.try_acquire("y");
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s)) << "its renewal is due in 10 s";
+}
 
 // Its connections stay, and so does what their greetings said of the clocks.
 TEST_F(quorum_of_clocks, that_went_on_vote_at_the_first_try_P11) {

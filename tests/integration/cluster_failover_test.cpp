@@ -125,7 +125,7 @@ TEST_F(on_a_cluster, a_server_that_has_got_a_nodes_address_is_not_taken_for_the_
   const auto held = locks.acquire("x", {.ttl = max_ttl, .renew = renewal::none});
   const auto home = home_of("x");
   lab_.kill(home);
-  redis_server other{{.at_port = std::stoi(home.address.substr(home.address.find(':') + 1))}};
+  redis_server other{{.at_port = lab_.give_up_port_of(home)}};
   client of_another_kind{other.tcp_uri()};
   auto theirs = of_another_kind.acquire("x");
   EXPECT_EQ(code_of([&] { held.renew(); }), errc::wrong_server);
@@ -151,9 +151,7 @@ TEST_F(on_a_cluster, another_cluster_at_a_nodes_address_is_not_taken_for_it) {
   for (const auto& node : lab_.nodes()) {
     if (node.address != gone.address) lab_.pause(node);
   }
-  redis_server other{{.at_port = std::stoi(gone.address.substr(gone.address.find(':') + 1)),
-                      .config = {"cluster-enabled yes"},
-                      .is_declared = false}};
+  redis_server other{{.at_port = lab_.give_up_port_of(gone), .config = {"cluster-enabled yes"}, .is_declared = false}};
   ASSERT_EQ(other("CLUSTER", "ADDSLOTSRANGE", "0", "16383").text, "OK");
   ASSERT_TRUE(eventually([&] { return ask(gone, {"CLUSTER", "INFO"}).find("cluster_state:ok") != std::string::npos; }));
   // For as long as two rounds take in which nobody else answers.

@@ -20,7 +20,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 
 // How long round trips take is the test machine's affair. Where nothing else was found, that all is well was not said

@@ -54,9 +54,9 @@ TEST_F(plain, mutex_is_handed_on_between_its_threads_P14) {
 TEST_F(plain, mutex_lets_nobody_in_whose_lease_was_lost_while_it_waited_for_its_turn_C1) {
   auto locks = make_client();
   auto others = make_client();
-  mutex m{locks, "x", {.ttl = 300ms, .renew = renewal::none}};
+  mutex m{locks, "x", {.ttl = 1s, .renew = renewal::none}};
   m.lock();  // Its lease ends by itself, and it works on.
-  auto second = std::async(std::launch::async, [&] { return m.try_lock_for(2s); });
+  auto second = std::async(std::launch::async, [&] { return m.try_lock_for(6s); });
   ASSERT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line").number == 1; }));
   // Behind the second one, whose lease is over then.
   const auto theirs = others.acquire("x", {.ttl = 20s, .wait = 10s});

@@ -2,6 +2,7 @@
 // Threads of one process hand a lock on without Redis (P14, P14b): each with a token of its own, within bounds, and
 // with no more than one entry in the server's line.
 #include "integration/hand_over_fixture.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -120,8 +121,8 @@ protected:
 
 TEST_F(given, is_renewed_and_released_as_any_other_C6) {
   auto locks = make(16, 1s);
-  give(locks, {.ttl = 300ms}, [&](lease& held) {
-    let_pass(700ms);
+  give(locks, {.ttl = 1500ms}, [&](lease& held) {
+    let_pass(3500ms);
     EXPECT_TRUE(held.valid());
     EXPECT_EQ(held.release(), release_outcome::released);
   });
@@ -131,23 +132,23 @@ TEST_F(given, is_renewed_and_released_as_any_other_C6) {
 // R14: each of a chain may hold it for as long as it asked for, and not for what its giver had left of that.
 TEST_F(given, counts_its_longest_hold_from_itself_P14b) {
   auto locks = make(16, 1s);
-  const acquire_options how{.ttl = 600ms, .max_hold = 1s};
+  const acquire_options how{.ttl = 1s, .max_hold = 2s};
   give(
       locks, how,
       [&](lease& held) {
         const auto since = boottime();
         EXPECT_TRUE(eventually([&] { return held.lost_reason() == errc::lease_held_too_long; }, 10s));
         EXPECT_FALSE(held.valid());
-        EXPECT_GT(boottime() - since, 750ms) << "its giver held it for half a second";
+        EXPECT_GT(boottime() - since, 1750ms) << "its giver held it for half a second";
       },
       500ms);
 }
 
 TEST_F(given, is_told_of_its_loss_P14b) {
   auto locks = make(16, 1s);
-  give(locks, {.ttl = 300ms}, [&](lease& held) {
+  give(locks, {.ttl = 3s}, [&](lease& held) {
     server_("DEL", "hf:{x}");
-    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s));
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s + slack));
     EXPECT_FALSE(held.valid());
     EXPECT_EQ(held.release(), release_outcome::already_lost);
   });
@@ -155,7 +156,7 @@ TEST_F(given, is_told_of_its_loss_P14b) {
 
 TEST_F(given, is_broken_by_its_own_token_P14b) {
   auto locks = make(16, 1s);
-  give(locks, {.ttl = 300ms}, [&](lease& held) {
+  give(locks, {.ttl = 3s}, [&](lease& held) {
     auto other = make_client();
     const auto base = other.inspect("x").token;
     EXPECT_GT(held.token(), base);
@@ -163,7 +164,7 @@ TEST_F(given, is_broken_by_its_own_token_P14b) {
     EXPECT_EQ(code_of([&] { other.break_lock("x", fencing_token{base.value() + 1000}); }), errc::changed_hands);
     other.break_lock("x", held.token());
     EXPECT_TRUE(other.inspect("x").breaking);
-    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s));
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 1s + slack));
     EXPECT_EQ(held.lost_reason(), errc::lease_broken);
   });
 }
@@ -280,6 +281,65 @@ TEST_F(hand_over, lets_go_whoever_is_cancelled_or_out_of_time) {
 }
 
 // The 9, second half: another process gets its turn, although 32 threads here would go on for ever.
+// Each is the first for a moment, with less time left than an answer takes: it knows what those before it were told.
+TEST_F(hand_over, ends_waits_of_one_length_alike_C5) {
+  auto holder_of_it = make_client();
+  const auto held = holder_of_it.acquire("x");
+  auto locks = make(16);
+  EXPECT_TRUE(locks.try_acquire("y"));  // Connected.
+  std::atomic<int> timed_out{0};
+  std::vector<std::thread> all;
+  for (int i = 0; i < 48; ++i) {
+    all.emplace_back([&] {
+      std::error_code ec;
+      (void)locks.acquire("x", {.wait = in_vain}, ec);
+      if (ec == outcome::timed_out) ++timed_out;
+    });
+    let_pass(50us);
+  }
+  for (auto& t : all) t.join();
+  EXPECT_EQ(timed_out, 48);
+}
+
+// An answer takes 400 ms. Whoever hears behind another one that the lock is taken, and has little more than that left,
+// waits for nothing but the end of its time: the next one need not wait for that. A busy machine may need the 100 ms
+// between the two for something else, but not each time.
+TEST_F(hand_over, who_has_no_time_to_ask_any_more_keeps_nobody_from_it_C7) {
+  fault_proxy proxy{server_.socket()};
+  auto locks = make_client_at(proxy.uri());
+  const auto is_in_time = [&] {
+    proxy.heal();
+    auto held = locks.acquire("x");
+    proxy.set(direction::to_server, {.delay = 200ms});
+    proxy.set(direction::to_client, {.delay = 200ms});
+    (void)locks.try_acquire("y");  // It knows how long that takes.
+    std::atomic<int> told_in_time{0};
+    const auto from = boottime();
+    std::vector<std::thread> all;
+    for (const auto wait : {700ms, 1100ms}) {
+      all.emplace_back([&, wait] {
+        std::error_code ec;
+        EXPECT_FALSE(locks.acquire("x", {.wait = wait}, ec));
+        EXPECT_GE(boottime() - from, wait);
+        if (ec == outcome::timed_out) ++told_in_time;
+      });
+      let_pass(20ms);
+    }
+    std::chrono::nanoseconds taken_after{0};
+    all.emplace_back([&] {
+      EXPECT_TRUE(locks.acquire("x").valid());
+      taken_after = boottime() - from;
+    });
+    let_pass(400ms);
+    held.release();
+    for (auto& t : all) t.join();
+    return told_in_time == 2 && taken_after < 1400ms;  // It asks when the first of them is told, after 700 ms.
+  };
+  bool is_good = false;
+  for (int tries = 0; tries < 5 && !is_good; ++tries) is_good = is_in_time();
+  EXPECT_TRUE(is_good);
+}
+
 TEST_F(hand_over, leaves_another_process_its_turn_P14_C7) {
   auto locks = make(16);
   std::atomic<bool> stop{false};
@@ -297,18 +357,23 @@ TEST_F(hand_over, leaves_another_process_its_turn_P14_C7) {
   auto other = make_client();
   (void)other.try_acquire("y");
   std::vector<std::chrono::nanoseconds> waits;
+  std::vector<int> went_before;
   for (int i = 0; i < 100; ++i) {
+    const int holds_before = holds;
     const auto before = boottime();
     auto held = other.acquire("x");
     waits.push_back(boottime() - before);
+    went_before.push_back(holds - holds_before);
     held.release();
   }
   EXPECT_TRUE(eventually([&] { return holds > 200; }, 30s)) << "nor are they kept out";
   stop = true;
   for (auto& t : all) t.join();
   std::sort(waits.begin(), waits.end());
-  EXPECT_LT(waits[waits.size() / 2], 25ms);
-  EXPECT_LT(waits[waits.size() * 9 / 10], 100ms);
+  EXPECT_LT(waits[waits.size() / 2], 25ms + when_busy);
+  EXPECT_LT(waits[waits.size() * 9 / 10], 100ms + when_busy);
+  std::sort(went_before.begin(), went_before.end());
+  EXPECT_LE(went_before[went_before.size() / 2], 2 * 17) << "a grant is held once and handed on 16 times";
   RecordProperty("median_us", static_cast<int>(waits[waits.size() / 2].count() / 1000));
   RecordProperty("longest_us", static_cast<int>(waits.back().count() / 1000));
 }

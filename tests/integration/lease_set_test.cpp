@@ -103,14 +103,14 @@ TEST_F(all, keeps_what_it_has_while_it_waits_for_the_next_one) {
   auto locks = make_client();
   auto in_the_way = other.acquire("b");
   std::thread later{[&] {
-    let_pass(1500ms);
+    let_pass(4s);
     in_the_way.release();
   }};
-  auto both = locks.acquire_all({"a", "b"}, {.ttl = 500ms});
+  auto both = locks.acquire_all({"a", "b"}, {.ttl = 1500ms});
   later.join();
   EXPECT_TRUE(both.valid());
   const auto token = both.token("a");
-  let_pass(1500ms);
+  let_pass(4s);
   EXPECT_TRUE(both.valid()) << "and renews both from then on";
   EXPECT_FALSE(both.lost().stop_requested());
   EXPECT_EQ(locks.inspect("a").token, token);
@@ -119,7 +119,7 @@ TEST_F(all, keeps_what_it_has_while_it_waits_for_the_next_one) {
 
 TEST_F(all, is_lost_with_the_first_that_is_lost_and_told_once) {
   auto locks = make_client();
-  auto three = locks.acquire_all({"a", "b", "c"}, {.ttl = 600ms});
+  auto three = locks.acquire_all({"a", "b", "c"}, {.ttl = 3s});
   std::atomic<int> told{0};
   const std::stop_callback on_loss{three.lost(), [&] { ++told; }};
   server_("DEL", "hf:{b}");
@@ -148,7 +148,7 @@ TEST_F(all, ends_the_wait_when_one_that_is_held_is_lost) {
     server_("DEL", "hf:{a}");
   }};
   auto locks = make_client();
-  EXPECT_EQ(code_of([&] { (void)locks.acquire_all({"a", "b"}, {.ttl = 600ms, .wait = 20s}); }), errc::lease_gone);
+  EXPECT_EQ(code_of([&] { (void)locks.acquire_all({"a", "b"}, {.ttl = 3s, .wait = 20s}); }), errc::lease_gone);
   meanwhile.join();
   EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{b}:line").number == 0; }));
 }

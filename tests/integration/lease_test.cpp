@@ -3,8 +3,10 @@
 #include "integration/fixture.hpp"
 #include "support/key_events.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
@@ -13,8 +15,8 @@ class lease_on_redis : public on_redis {};
 
 TEST_F(lease_on_redis, outlives_its_ttl_many_times_by_renewal) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 300ms});
-  const auto until = boottime() + 1500ms;
+  auto held = locks.acquire("x", {.ttl = 900ms});
+  const auto until = boottime() + 4s;
   while (boottime() < until) {
     ASSERT_TRUE(held.valid());
     ASSERT_TRUE(exists("hf:{x}"));
@@ -34,29 +36,30 @@ TEST_F(lease_on_redis, without_renewal_ends_with_its_ttl) {
 // H68: a program that hangs keeps it no longer, however well its client renews.
 TEST_F(lease_on_redis, ends_with_its_longest_hold_R14) {
   auto locks = make_client();
+  (void)locks.inspect("x");  // Connected, which is none of it.
   const auto asked_at = boottime();
-  auto held = locks.acquire("x", {.ttl = 300ms, .max_hold = 900ms});
-  EXPECT_TRUE(eventually([&] { return boottime() >= asked_at + 700ms; }, 1s));
+  auto held = locks.acquire("x", {.ttl = 900ms, .max_hold = 2700ms});
+  EXPECT_TRUE(eventually([&] { return boottime() >= asked_at + 2100ms; }, 3s));
   EXPECT_TRUE(held.valid()) << "it was renewed until then";
-  EXPECT_LE(held.remaining(), 900ms - (boottime() - asked_at) + 100ms);
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 200ms + slack));
-  EXPECT_LT(boottime(), asked_at + 900ms + slack);
+  EXPECT_LE(held.remaining(), 2700ms - (boottime() - asked_at) + 100ms);
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 600ms + slack));
+  EXPECT_LT(boottime(), asked_at + 2700ms + slack);
   EXPECT_FALSE(held.valid());
   EXPECT_EQ(held.lost_reason(), errc::lease_held_too_long);
   EXPECT_EQ(held.lost_reason(), outcome::lost);
   // It is not released: whoever hangs may yet write, and the last ttl is the next one's margin.
-  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 300ms + slack));
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 900ms + slack));
 }
 
 // B60, H10: what we believe is never longer than what the server keeps.
 TEST_F(lease_on_redis, never_believes_longer_than_the_server_keeps) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 400ms});
-  for (int i = 0; i < 200; ++i) {
+  auto held = locks.acquire("x", {.ttl = 900ms});
+  for (int i = 0; i < 400; ++i) {
     const auto looked_at = boottime();
     const auto ours = held.remaining();
     const auto kept = pttl("hf:{x}");  // Asked later, so it may be that much less, or renewed meanwhile.
-    ASSERT_LE(ours, kept + 1ms + (boottime() - looked_at)) << "at look " << i;
+    ASSERT_LE(ours, std::max(kept, 0ms) + 1ms + (boottime() - looked_at)) << "at look " << i;
     let_pass(3ms);
   }
 }
@@ -135,20 +138,20 @@ TEST_F(lease_on_redis, compares_the_token_too) {
 // exactly there, whatever our threads do.
 TEST_F(lease_on_redis, is_told_in_time_when_the_server_stands_still) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 1200ms});
+  auto held = locks.acquire("x", {.ttl = 3s});
   std::atomic<std::chrono::nanoseconds> risk_at{0ns}, lost_at{0ns};
   std::stop_callback risk{held.at_risk(), [&] { risk_at = boottime(); }};
   std::stop_callback lost{held.lost(), [&] { lost_at = boottime(); }};
   server_.pause();
   const auto deadline = boottime() + held.remaining();
-  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 2s));
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 5s));
   EXPECT_TRUE(eventually([&] { return boottime() > deadline + 1ms; }));
   EXPECT_FALSE(held.valid());
   EXPECT_TRUE(eventually([&] { return lost_at.load() != 0ns; }));
-  EXPECT_LE(lost_at.load(), deadline + 1ms);
+  EXPECT_LE(lost_at.load(), deadline + 1ms + when_busy / 4);
   EXPECT_GT(risk_at.load(), 0ns);
   EXPECT_LT(risk_at.load(), lost_at.load());
-  EXPECT_GE(lost_at.load() - risk_at.load(), 50ms) << "ttl/6 less ttl/20 is 140 ms";
+  EXPECT_GE(lost_at.load() - risk_at.load(), 50ms) << "ttl/6 less ttl/20 is 350 ms";
   EXPECT_EQ(held.lost_reason(), errc::lease_expired);
   server_.resume();
 }
@@ -166,11 +169,11 @@ TEST_F(lease_on_redis, is_lost_for_ever_even_if_the_server_comes_back) {
 
 TEST_F(lease_on_redis, rides_out_a_pause_of_the_server_shorter_than_its_ttl) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 1500ms});
+  auto held = locks.acquire("x", {.ttl = 4500ms});
   server_.pause();
-  let_pass(700ms);
+  let_pass(2100ms);
   server_.resume();
-  const auto until = boottime() + 2s;
+  const auto until = boottime() + 5s;
   while (boottime() < until) {
     ASSERT_TRUE(held.valid());
     let_pass(5ms);
@@ -179,11 +182,36 @@ TEST_F(lease_on_redis, rides_out_a_pause_of_the_server_shorter_than_its_ttl) {
 
 TEST_F(lease_on_redis, lost_fires_once_and_never_after_release) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 200ms});
+  auto held = locks.acquire("x", {.ttl = 900ms});
   const auto lost = held.lost();
   held.release();
-  let_pass(400ms);
+  let_pass(1200ms);
   EXPECT_FALSE(lost.stop_requested());
+}
+
+// The server refuses to renew what was deleted, so neither its keys nor its events show whether it is asked
+// (race_test).
+TEST_F(lease_on_redis, is_not_asked_for_after_its_release_nor_after_its_drop_C6) {
+  auto locks = make_client();
+  for (const bool is_dropped : {false, true}) {
+    auto held = locks.acquire("x", {.ttl = 900ms});
+    auto left = pttl("hf:{x}");
+    const auto is_renewed = [&] {
+      const auto before = std::exchange(left, pttl("hf:{x}"));
+      return left > before;
+    };
+    ASSERT_TRUE(eventually(is_renewed)) << "so that the keeper is connected";
+    if (is_dropped) {
+      held = {};
+    } else {
+      EXPECT_EQ(held.release(), release_outcome::released);
+    }
+    ASSERT_TRUE(eventually([&] { return !exists("hf:{x}"); }));
+    let_pass(20ms);
+    const auto before = server_.info("total_commands_processed");
+    let_pass(700ms);  // Two renewals of a lease that is held.
+    EXPECT_LE(server_.info("total_commands_processed") - before, 1) << (is_dropped ? "dropped" : "released");
+  }
 }
 
 TEST_F(lease_on_redis, empty_handle_answers_without_harm) {
@@ -217,9 +245,9 @@ TEST_F(lease_on_redis, assigned_over_is_released_in_the_background) {
 // Destroying the client while leases are out is allowed: they keep what they need.
 TEST_F(lease_on_redis, outlives_its_client) {
   std::optional<client> locks = make_client();
-  auto held = locks->acquire("x", {.ttl = 300ms});
+  auto held = locks->acquire("x", {.ttl = 900ms});
   locks.reset();
-  let_pass(700ms);
+  let_pass(2s);
   EXPECT_TRUE(held.valid());
   EXPECT_EQ(held.release(), release_outcome::released);
 }
@@ -237,14 +265,14 @@ TEST_F(lease_on_redis, dropped_with_a_dead_server_does_not_wait) {
 
 TEST_F(lease_on_redis, released_with_a_silent_server_is_unknown) {
   auto locks = make_client(300ms);
-  auto held = locks.acquire("x", {.ttl = 5s});
+  auto held = locks.acquire("x", {.ttl = 30s, .wait = 10s});
   server_.pause();
   const auto began = boottime();
   EXPECT_EQ(held.release(), release_outcome::unknown);
   EXPECT_LT(boottime() - began, 300ms + slack);
   server_.resume();
   // B2, B49: the background goes on trying.
-  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 4s));
+  EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 10s));
 }
 
 }  // namespace

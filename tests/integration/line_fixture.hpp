@@ -4,6 +4,8 @@
 
 #include "integration/fixture.hpp"
 
+#include <signal.h>
+
 #include <sstream>
 #include <utility>
 
@@ -47,6 +49,15 @@ private:
 class on_line : public on_redis {
 protected:
   explicit on_line(redis_options options = {}) : on_redis{std::move(options)} {}
+
+  // Returns when the server has seen the end of its subscription, which may be behind a release that comes at once.
+  void kill_seen(waiting_process& one) {
+    const auto ears = [&] { return server_("PUBSUB", "CHANNELS", "hf:wake:*").items.size(); };
+    const auto before = ears();
+    one.process().signal(SIGKILL);
+    one.process().wait();
+    EXPECT_TRUE(eventually([&] { return ears() < before; }));
+  }
 
   waiting_process start(const std::string& ttl_ms = "5000") { return {uri(), worker_environment(), ttl_ms}; }
 

@@ -114,10 +114,9 @@ TEST_F(line_trouble, pattern_subscriber_does_not_keep_the_dead_alive_P1) {
   holder.acquired();
   std::vector<waiting_process> waiters = start_many(2);
   line_up(waiters);
-  waiters[0].process().signal(SIGKILL);
-  waiters[0].process().wait();
+  kill_seen(waiters[0]);
   const auto released_at = holder.release();
-  EXPECT_LT(waiters[1].acquired().at - released_at, 100ms);
+  EXPECT_LT(waiters[1].acquired().at - released_at, 100ms + when_busy / 3) << "a claim window is 1 s";
 }
 
 // H15: nothing comes from it any more and nothing reaches it, and neither end is told. The server still counts its
@@ -133,7 +132,7 @@ TEST_F(line_trouble, waiter_that_is_cut_off_silently_costs_one_window_and_comes_
   line_up(waiters);
   for (const auto way : {direction::to_server, direction::to_client}) proxy.set_existing(way, {.pass_only = 0});
   const auto released_at = holder.release();
-  EXPECT_LT(waiters[1].acquired().at - released_at, 1500ms);
+  EXPECT_LT(waiters[1].acquired().at - released_at, 1500ms + when_busy);
   waiters[1].release();
   EXPECT_NE(waiters[0].acquired(20s).number, 0u);
 }
@@ -162,12 +161,12 @@ TEST_F(line_trouble, loss_of_all_locks_with_a_hundred_waiting_loses_nobody_B30) 
 // wait are of this process: one gives up, and at the end its client must have one.
 TEST_F(line_trouble, flushall_under_waiters_loses_nobody_and_keeps_no_client_from_its_end_B30_H32) {
   client_options how;
-  how.max_ttl = 2s;
+  how.max_ttl = 6s;
   const acquire_options shortly{.ttl = 1s, .wait = 60s};
   auto environment = worker_environment();
-  environment.push_back("HOLDFAST_TEST_MAX_TTL_MS=2000");
+  environment.push_back("HOLDFAST_TEST_MAX_TTL_MS=6000");
   auto theirs = make_client(how);
-  const auto held = theirs.acquire("x", shortly);
+  const auto held = theirs.acquire("x", {.ttl = 6s, .wait = 60s});
   std::vector<waiting_process> waiters;
   for (int i = 0; i < 20; ++i) waiters.emplace_back(uri(), environment, "1000");
   line_up(waiters);
@@ -215,7 +214,7 @@ TEST_F(line_trouble, flushall_under_waiters_loses_nobody_and_keeps_no_client_fro
 }
 
 TEST_F(line_trouble, server_restart_with_waiters_loses_nobody) {
-  auto holder = start("1000");
+  auto holder = start();  // Its key goes with the server's data.
   holder.go();
   holder.acquired();
   auto waiters = start_many(20);
@@ -270,7 +269,8 @@ TEST_F(line_trouble, release_with_many_waiting_runs_few_scripts_H21) {
   const auto text = server_("INFO", "commandstats").text;
   const auto at = text.find("cmdstat_evalsha:calls=");
   ASSERT_NE(at, std::string::npos);
-  EXPECT_LE(std::stoll(text.substr(at + 22)), 6);  // The release, the claim, and a heartbeat or two in between.
+  EXPECT_LE(std::stoll(text.substr(at + 22)),
+            20);  // The release, the claim, and heartbeats in between: eight a second.
 }
 
 // H29: heartbeat and claim begin with PEXPIRE, so a full memory does not stop the line.
@@ -294,7 +294,7 @@ TEST_F(line_trouble, memory_full_does_not_stop_heartbeat_and_claim_H29) {
       },
       20s));
   const auto released_at = holder.release();
-  EXPECT_LT(waiters[0].acquired().at - released_at, 500ms);
+  EXPECT_LT(waiters[0].acquired().at - released_at, 500ms + when_busy);
   server_("CONFIG", "SET", "maxmemory", "0");
   waiters[0].release();
   waiters[1].acquired();

@@ -2,6 +2,10 @@
 // Looking at locks and breaking them: inspect, list, break_lock (C9), and plain naming.
 #include "integration/fixture.hpp"
 
+#include <map>
+#include <random>
+#include <set>
+
 namespace holdfast::test {
 namespace {
 
@@ -84,6 +88,53 @@ TEST_F(operate, list_of_names_with_glob_characters_is_exact) {
   EXPECT_EQ(locks.list("a?b").size(), 2u);
   ASSERT_EQ(locks.list("{a}%").size(), 1u);
   EXPECT_EQ(locks.list("{a}%")[0].name, "{a}%");
+}
+
+// The server has these bytes as three, as it has them in `a7b`.
+TEST_F(operate, list_of_names_that_are_escaped_in_their_keys_is_exact) {
+  auto locks = make_client();
+  std::vector<lease> held;
+  for (const auto* name : {"a{b}c", "a7b}c", "ab", "{", "7", "50%", "502", "50"}) held.push_back(locks.acquire(name));
+  const auto named = [&](std::string_view glob) {
+    std::vector<std::string> names;
+    for (const auto& one : locks.list(glob)) names.push_back(one.name);
+    return names;
+  };
+  using names = std::vector<std::string>;
+  EXPECT_EQ(named("a[{]*"), names{"a{b}c"});
+  EXPECT_EQ(named("a[7}]b}c"), names{"a7b}c"});
+  EXPECT_EQ(named("a{b[}]c"), names{"a{b}c"});
+  EXPECT_EQ(named("?"), (names{"7", "{"}));
+  EXPECT_EQ(named("50?"), (names{"50%", "502"}));
+  EXPECT_EQ(named("50[%]"), names{"50%"});
+  EXPECT_EQ(named("50[^%]"), names{"502"});
+  EXPECT_EQ(named("a?b?c"), (names{"a7b}c", "a{b}c"}));
+}
+
+// Of names that are in their keys as they are, so that the server can say which it would find.
+TEST_F(operate, list_has_the_names_that_redis_would_match) {
+  auto locks = make_client();
+  std::mt19937 random{4127};
+  const auto any_of = [&](std::string_view alphabet, std::size_t most) {
+    std::string text;
+    for (std::size_t left = 1 + random() % most; left > 0; --left) text += alphabet[random() % alphabet.size()];
+    return text;
+  };
+  std::map<std::string, lease> held;
+  for (int i = 0; i < 60; ++i) {
+    const auto name = any_of("aab-]^*\\", 4);
+    if (!held.contains(name)) held.emplace(name, locks.acquire(name));
+    server_("SET", name, "");
+  }
+  for (int i = 0; i < scaled(2000); ++i) {
+    const auto glob = any_of("abc**??[[]]^-\\", 7);
+    std::set<std::string> theirs;
+    for (const auto& one : server_("KEYS", glob).items) theirs.insert(one.text);
+    std::set<std::string> ours;
+    for (const auto& one : locks.list(glob)) ours.insert(one.name);
+    std::erase_if(theirs, [](const std::string& key) { return key.starts_with("hf:"); });
+    EXPECT_EQ(ours, theirs) << glob;
+  }
 }
 
 TEST_F(operate, list_finds_all_of_many) {
@@ -181,13 +232,13 @@ TEST_F(operate, plain_naming_uses_the_exact_key) {
 
 TEST_F(operate, plain_naming_respects_a_foreign_holder_and_waits_for_its_expiry) {
   auto locks = make_plain();
-  server_("SET", "theirs", "0123", "NX", "PX", "500");
+  server_("SET", "theirs", "0123", "NX", "PX", "3000");
   EXPECT_FALSE(locks.try_acquire("theirs"));
   const auto seen = locks.inspect("theirs");
   EXPECT_TRUE(seen.held);
   EXPECT_TRUE(seen.foreign);
   EXPECT_GT(seen.remaining, 0ms);
-  EXPECT_TRUE(locks.acquire("theirs", {.wait = 3s}).valid());
+  EXPECT_TRUE(locks.acquire("theirs", {.wait = 10s}).valid());
 }
 
 // P13: no contender may touch a foreign lock's expiry, not even when it has none.

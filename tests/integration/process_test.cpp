@@ -43,12 +43,12 @@ protected:
 
 // H1: stopped for longer than its ttl. The first thing it sees after that is that it holds nothing any more.
 TEST_F(process, stopped_beyond_its_ttl_sees_at_once_that_the_lease_is_over) {
-  auto holder = start_holder("600");
+  auto holder = start_holder("2000");
   token_of(holder);
   EXPECT_EQ(ask(holder, "valid"), "1");
   holder.signal(SIGSTOP);
   holder.write_line("valid");  // Waits in its pipe: read as the first statement after the stop.
-  let_pass(800ms);
+  let_pass(2500ms);
   holder.signal(SIGCONT);
   EXPECT_EQ(holder.read_line(), "0");
   EXPECT_TRUE(eventually([&] { return ask(holder, "lost") == "1"; }));
@@ -116,7 +116,7 @@ TEST_F(process, killed_leaves_the_lock_to_a_waiter_within_ttl_and_100_ms) {
     holder.signal(SIGKILL);
     const auto killed_at = boottime();
     waiter.join();
-    EXPECT_LE(got_at - killed_at, 1100ms);
+    EXPECT_LE(got_at - killed_at, 1100ms + when_busy);
     EXPECT_GT(token.value(), old_token);
   }
 }
@@ -176,7 +176,7 @@ TEST_F(process, killed_at_any_instant_leaves_nothing_for_ever_H51_B41) {
 // H46, P33: the child's handles refuse and leak; the parent does not notice.
 TEST_F(process, forked_child_is_refused_and_harms_nothing) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 600ms});
+  auto held = locks.acquire("x", {.ttl = 3s});
   for (int i = 0; i < 20; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -198,7 +198,7 @@ TEST_F(process, forked_child_is_refused_and_harms_nothing) {
     ASSERT_TRUE(held.valid());
     ASSERT_TRUE(exists("hf:{x}")) << "the child released its parent's lock";
   }
-  let_pass(700ms);
+  let_pass(3500ms);
   EXPECT_TRUE(held.valid()) << "still renewed";
   EXPECT_EQ(held.release(), release_outcome::released);
 }

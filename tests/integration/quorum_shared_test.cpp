@@ -80,7 +80,7 @@ TEST_F(with_quorum, the_facade_of_std_works_there) {
   std::async(std::launch::async, [&] {
     EXPECT_TRUE(both.try_lock_shared());
     both.unlock_shared();
-    EXPECT_FALSE(both.try_lock_for(100ms));
+    EXPECT_FALSE(both.try_lock_for(in_vain));
   }).get();
   both.unlock_shared();
   both.lock();

@@ -282,6 +282,15 @@ TEST_F(with_quorum, inspect_says_what_the_majority_has_and_what_each_server_has)
   EXPECT_EQ(make().list().size(), 1u);
 }
 
+TEST_F(with_quorum, list_of_names_that_are_escaped_in_their_keys_is_exact) {
+  auto locks = make();
+  const auto braces = locks.acquire("a{b}", {.ttl = ttl});
+  const auto other = locks.acquire("a7b}", {.ttl = ttl});
+  const auto seen = locks.list("a[{]??");
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].name, "a{b}");
+}
+
 TEST_F(with_quorum, a_minority_s_vote_is_not_a_lock) {
   auto one = single(1);
   const auto held = one.acquire("x", brief);
@@ -347,6 +356,46 @@ TEST_F(with_quorum, inspect_waits_for_a_server_that_is_being_connected_to_for_th
   int tries = 0;  // On a busy machine 600 ms may be a second.
   while (!is_heard() && tries < 5) ++tries;
   EXPECT_EQ(trouble, "");
+}
+
+// As its `timeout` does where nobody asks for long.
+void end_idle_connections_to(const lab_node& server) {
+  let_pass(100ms);  // Whoever has just heard of it does not look whether it is there.
+  ask(server, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+}
+
+// Of somebody who gives them no time, which says nothing of them.
+void look_for_a_moment(client& by) {
+  std::error_code ec;
+  (void)by.inspect("x", 0ms, ec);
+}
+
+TEST_F(with_quorum, inspect_behind_a_brief_one_waits_for_a_server_that_is_being_connected_to_again) {
+  std::string trouble;
+  auto looking = make();
+  const auto is_heard = [&] {
+    (void)looking.inspect("x");
+    end_idle_connections_to(node(2));
+    look_for_a_moment(looking);
+    lab_.pause(node(2));
+    std::jthread far{[&] {
+      let_pass(300ms);
+      lab_.resume(node(2));
+    }};
+    trouble = trouble_of(node(2).address, looking.inspect("x"));
+    return trouble.empty();
+  };
+  int tries = 0;
+  while (!is_heard() && tries < 5) ++tries;
+  EXPECT_EQ(trouble, "");
+}
+
+TEST_F(with_quorum, release_behind_a_brief_inspect_hears_of_servers_that_ended_idle_connections_C5) {
+  auto locks = make();
+  auto held = locks.acquire("x", brief);
+  for (int i = 0; i < size(); ++i) end_idle_connections_to(node(i));
+  look_for_a_moment(locks);
+  EXPECT_EQ(held.release(), release_outcome::released);
 }
 
 // It may vote, and a command has a new connection each time.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a quorum does when servers lose their data, vote twice, or are lists of somebody else.
+#include "integration/line_fixture.hpp"
 #include "integration/quorum_fixture.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <future>
 #include <set>
 #include <sstream>
@@ -150,7 +152,7 @@ TEST_F(with_quorum, waiters_outlive_the_server_of_their_line_P25) {
   EXPECT_EQ(got, 3);
 }
 
-// Those who stand there hear it by their heartbeat, after 5 s at the latest, and give the server 2 s more.
+// Those who stand there hear it by their look, which they take once a second, and go.
 TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_silent_P25) {
   auto locks = make();
   auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
@@ -170,8 +172,27 @@ TEST_F(with_quorum, waiters_go_to_another_line_when_the_server_of_theirs_is_sile
   held.release();
   waiter.join();
   behind.join();
-  EXPECT_LT(boottime() - silent_at, 8s) << "they waited for the server, whose time-out is 10 s";
+  EXPECT_LT(boottime() - silent_at, 4s) << "they waited for the server, whose time-out is 10 s";
   lab_.resume(first);
+}
+
+// Nobody gives its turn back for it.
+TEST_F(with_quorum, a_head_of_the_line_that_dies_costs_those_behind_it_a_second_P25_C7) {
+  auto locks = make();
+  auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  const auto first = *std::min_element(nodes_.begin(), nodes_.end(),
+                                       [](const auto& a, const auto& b) { return a.address < b.address; });
+  waiting_process head{lab_.uri(), {"HOLDFAST_TEST_MAX_TTL_MS=" + std::to_string(largest_ttl_.count())}};
+  head.go();
+  ASSERT_TRUE(eventually([&] { return !test::ask(first, {"GET", "hf:turn:{x}"}).empty(); }, long_enough));
+  auto mine = make();
+  std::jthread waiter{[&] { EXPECT_NO_THROW(EXPECT_TRUE(mine.acquire("x", {.ttl = ttl, .wait = 20s}).valid())); }};
+  ASSERT_TRUE(eventually([&] { return test::ask_number(first, {"ZCARD", "hf:turn:{x}:line"}) == "1"; }, long_enough));
+  head.process().signal(SIGKILL);
+  held.release();
+  const auto free_at = boottime();
+  waiter.join();
+  EXPECT_LT(boottime() - free_at, 3500ms);
 }
 
 // Its connection for votes still speaks, and it takes no other: so it is for a moment when a server dies, too.

@@ -397,5 +397,51 @@ TEST_F(scarce_quorum, memory_for_an_acquire_leaves_no_lease_that_nobody_has) {
       locks, [&](const std::string& name) { (void)locks.acquire(name, {.ttl = 1s}); }, keys, 1);
 }
 
+// With memory for none of it, for the first of three, and so on: what is not given back ends with its ttl.
+TEST_F(scarce_quorum, memory_for_the_release_of_several_leaves_none_that_is_renewed_C6) {
+  auto locks = make();
+  int failures = 0;
+  for (const bool is_dropped : {false, true}) {
+    for (int i = 0; i < 40; ++i) {
+      const auto name = [&](const char* of) { return of + std::to_string(i) + (is_dropped ? "d" : "r"); };
+      auto three = std::make_optional(locks.acquire_all({name("a"), name("b"), name("c")}, {.ttl = 1s, .wait = 20s}));
+      allocations_left = i;
+      try {
+        if (!is_dropped) (void)three->release();
+        three.reset();
+      } catch (const std::exception&) {
+        ++failures;
+      }
+      allocations_left = -1;
+    }
+  }
+  EXPECT_GT(failures, 0) << "or this tests nothing";
+  EXPECT_TRUE(eventually([&] { return keys_on(nodes_, "hf:{*}") == 0; }, long_enough)) << "still renewed";
+}
+
+// Whoever has no memory to become a reader is a writer still, or a reader, and alive.
+TEST_F(scarce_quorum, memory_for_a_downgrade_ends_no_process_C1) {
+  auto locks = make();
+  auto others = make();
+  shared_mutex both{locks, "x", {.ttl = 4s, .wait = 20s}};
+  shared_mutex theirs{others, "x", {.ttl = 4s, .wait = 20s}};
+  int failures = 0;
+  for (int i = 0; i < 60; ++i) {
+    auto held = both.acquire({.ttl = 4s, .wait = 20s});
+    allocations_left = i;
+    try {
+      both.downgrade(held);
+    } catch (const std::exception&) {
+      ++failures;
+    }
+    allocations_left = -1;
+    if (i < 3) {
+      EXPECT_FALSE(theirs.try_acquire_shared({.ttl = 4s})) << "nothing was asked for with memory for " << i;
+    }
+    held.release();
+  }
+  EXPECT_GT(failures, 0) << "or this tests nothing";
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -4,6 +4,7 @@
 #include "integration/fixture.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/lab.hpp"
+#include "support/tls_material.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,6 +23,15 @@ namespace {
 using testing::HasSubstr;
 
 const acquire_options brief{.ttl = 2s};
+
+// What a call ends with that would have waited much longer.
+std::optional<error> refused_at_once(const std::string& uri, const client_options& how = {}) {
+  client locks{uri, how};
+  const auto began = boottime();
+  auto e = error_of([&] { (void)locks.acquire("x", {.ttl = 2s, .wait = 60s}); });
+  EXPECT_LT(boottime() - began, 20s);
+  return e;
+}
 
 class with_sentinels : public testing::Test {
 protected:
@@ -168,13 +178,17 @@ TEST_F(with_sentinels, they_have_a_password_of_their_own) {
   how.sentinel_user = "watcher";
   how.sentinel_password = "secret";
   EXPECT_TRUE(client(lab_.uri(), how).try_acquire("x", brief));
-  how.timeout = 1s;
   how.sentinel_password = "another";
-  client refused{lab_.uri(), how};
-  const auto e = error_of([&] { (void)refused.try_acquire("x", brief); });
+  const auto e = refused_at_once(lab_.uri(), how);
   ASSERT_TRUE(e);
-  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_EQ(e->code(), errc::wrong_password);
+  EXPECT_EQ(e->detail().subject, "user 'watcher'") << "theirs, and not the primary's";
   EXPECT_THAT(e->detail().server_text, HasSubstr("WRONGPASS"));
+
+  for (const auto& one : lab_.nodes("sentinel")) ASSERT_EQ(ask(one, {"ACL", "SETUSER", "default", "off"}), "OK");
+  const auto nobody = refused_at_once(lab_.uri());
+  ASSERT_TRUE(nobody);
+  EXPECT_EQ(nobody->code(), errc::no_password);
 }
 
 TEST_F(with_sentinels, a_lease_that_was_replicated_survives_a_failover_H25) {
@@ -301,6 +315,63 @@ TEST_F(with_sentinels, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
   EXPECT_TRUE(is_primary(primary()));
   for (const auto& one : lab_.nodes("sentinel")) lab_.resume(one);
   EXPECT_TRUE(locks.acquire("x", {.ttl = 1s, .wait = long_enough}).valid());
+}
+
+// ---- who is no sentinel, or is none for us: nothing of that will pass (H22) ----
+
+TEST(whom_the_uri_takes_for_a_sentinel, is_a_plain_redis_H22) {
+  redis_server server{{.tcp = true}};
+  const auto e = refused_at_once("redis+sentinel://127.0.0.1:" + std::to_string(server.port()) + "/mymaster");
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::wrong_server);
+  EXPECT_THAT(e->detail().server_text, HasSubstr("it is no sentinel"));
+}
+
+TEST(whom_the_uri_takes_for_a_sentinel, has_a_certificate_of_an_unknown_authority_H22) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  const auto e = refused_at_once("rediss+sentinel://localhost:" + std::to_string(server.tls_port()) + "/mymaster");
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::tls_failed);
+}
+
+// Two of three, for different reasons, leave no majority; one of them does.
+TEST(whom_the_uri_takes_for_a_sentinel, is_waited_for_while_there_may_be_a_majority_H22) {
+  redis_server plain{{.tcp = true}};
+  redis_server closed{{.tcp = true, .password = "opensesame"}};
+  const auto at = [](int port) { return "127.0.0.1:" + std::to_string(port); };
+  const auto nobody = at(free_port());
+  client_options how;
+  how.sentinel_password = "opensesame";
+  const auto e =
+      refused_at_once("redis+sentinel://" + at(plain.port()) + "," + at(closed.port()) + "," + nobody + "/m", how);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary) << "one wants no password, and one is no sentinel";
+  client waiting{"redis+sentinel://" + at(plain.port()) + "," + nobody + "," + at(free_port()) + "/m"};
+  const auto began = boottime();
+  EXPECT_EQ(code_of([&] { (void)waiting.acquire("x", {.ttl = 2s, .wait = 1500ms}); }), errc::no_primary);
+  EXPECT_GE(boottime() - began, 1500ms);
+}
+
+// The other half is none.
+TEST(whom_the_uri_takes_for_a_sentinel, is_not_waited_for_where_it_is_a_half_of_them_H22) {
+  redis_server one{{.tcp = true}};
+  redis_server other{{.tcp = true}};
+  const auto at = [](int port) { return "127.0.0.1:" + std::to_string(port); };
+  const auto e = refused_at_once("redis+sentinel://" + at(one.port()) + "," + at(other.port()) + "," + at(free_port()) +
+                                 "," + at(free_port()) + "/m");
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::wrong_server);
+}
+
+// It will not become two.
+TEST_F(with_sentinels, one_under_two_names_is_not_waited_for_where_the_rest_is_no_majority_P22_H22) {
+  redis_server plain{{.tcp = true}};
+  const auto first = lab_.nodes("sentinel")[0].address;
+  const auto again = "localhost" + first.substr(first.find(':'));
+  const auto e = refused_at_once("redis+sentinel://" + again + "," + first +
+                                 ",127.0.0.1:" + std::to_string(plain.port()) + "/mymaster");
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::wrong_server) << "of the one who could say something else";
 }
 
 // ---- doctor ----

@@ -5,7 +5,13 @@
 #include "support/scripted_server.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -18,13 +24,13 @@ protected:
 // H29, B70: a full memory stops a new grant and nothing else.
 TEST_F(server_state, out_of_memory_refuses_acquire_and_lets_renew_and_release_pass) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 500ms});
+  auto held = locks.acquire("x", {.ttl = 1500ms});
   auto admin = server_.connect();
   admin("CONFIG", "SET", "maxmemory", "1");
-  const auto code = code_of([&] { (void)make_client(300ms).try_acquire("y"); });
+  const auto code = code_of([&] { (void)make_client(3s).try_acquire("y"); });
   EXPECT_EQ(code, errc::out_of_memory);
   EXPECT_EQ(code, outcome::not_applied);
-  let_pass(1200ms);
+  let_pass(4s);
   EXPECT_TRUE(held.valid()) << "renewed under full memory";
   EXPECT_EQ(held.release(), release_outcome::released);
   EXPECT_FALSE(exists("hf:{x}"));
@@ -132,10 +138,10 @@ TEST_F(server_state, database_is_selected_on_every_connection_that_is_made_again
   server_("FLUSHDB");
   server_.declare_nothing_forgotten(15);
   client locks{server_.tcp_uri(15), options()};
-  const auto held = locks.acquire("x", {.ttl = 600ms});
+  const auto held = locks.acquire("x", {.ttl = 3s});
   std::int64_t rounds = 0;
   std::int64_t killed = 0;
-  for (const auto until = boottime() + 2s; boottime() < until; ++rounds) {
+  for (const auto until = boottime() + 5s; boottime() < until; ++rounds) {
     killed += server_("CLIENT", "KILL", "TYPE", "normal").number;
     EXPECT_TRUE(locks.try_acquire("y" + std::to_string(rounds)));  // Given back by the renewals' connection.
     let_pass(100ms);
@@ -241,6 +247,50 @@ INSTANTIATE_TEST_SUITE_P(hazard_27, strange_answer,
                                          "*2\r\n:0\r\n$3\r\nabc\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n", "%1\r\n+a\r\n:1\r\n",
                                          "$99999999999\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n", "_\r\n",
                                          "$16\r\n12345678901234ab\r\n", "*99999999\r\n"));
+
+// Answers one script with what nobody understands, and then says nothing more at all. To give a connection up takes
+// longer than any of these calls.
+class strange_and_then_silent : public testing::Test {
+protected:
+  static constexpr auto brief = 200ms;
+
+  strange_and_then_silent() { EXPECT_NE(code_of_look(), std::error_code{}); }
+
+  std::error_code code_of_look() {
+    std::error_code code;
+    (void)locks_.inspect("x", brief, code);
+    return code;
+  }
+
+  std::atomic<bool> is_silent_ = false;
+  const scripted_server::script strange_ =
+      scripted_server::greets_and_answers_scripts_with("HTTP/1.1 400 Bad Request\r\n\r\n");
+  const scripted_server fake_{[this](const std::vector<std::string>& words) {
+    const bool is_call = words.at(0) == "EVALSHA";  // EVAL is of the greeting.
+    return (is_call ? is_silent_.exchange(true) : is_silent_.load()) ? std::string{} : strange_(words);
+  }};
+  client locks_{fake_.uri()};
+};
+
+// No byte of it went out: what became of the one before is not its outcome.
+TEST_F(strange_and_then_silent, is_not_unknown_to_a_call_that_was_never_sent_C5) {
+  const auto code = code_of_look();
+  EXPECT_EQ(code, errc::server_silent);
+  EXPECT_EQ(code, outcome::not_applied);
+}
+
+TEST_F(strange_and_then_silent, is_not_unknown_to_who_waits_behind_such_a_call_C5) {
+  std::array<std::error_code, 3> codes;
+  {
+    std::vector<std::jthread> all;
+    for (auto& code : codes)
+      all.emplace_back([&] { code = code_of([&] { (void)locks_.acquire("x", {.wait = brief}); }); });
+  }
+  for (const auto& code : codes) {
+    EXPECT_EQ(code, errc::server_silent);
+    EXPECT_EQ(code, outcome::not_applied);
+  }
+}
 
 class strange_greeting : public testing::TestWithParam<const char*> {};
 

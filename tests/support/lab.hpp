@@ -3,11 +3,14 @@
 // have the same. Header-only, because the support library links no code of ours: whoever includes this links holdfast.
 #pragma once
 
+#include "support/reserved_port.hpp"
+
 #include <hiredis/hiredis.h>
 #include <holdfast/error.hpp>
 #include <holdfast/lab.hpp>
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,13 +19,14 @@
 
 namespace holdfast::test {
 
+inline int port_of(const lab_node& node) { return std::stoi(node.address.substr(node.address.find(':') + 1)); }
+
 // One command over TCP, whose answer `read` makes something of; a default value if there was none.
 template <class Read>
 auto ask_for(const lab_node& node, std::vector<const char*> words, Read read) {
   using result = decltype(read(std::declval<const redisReply&>()));
-  const auto port = std::stoi(node.address.substr(node.address.find(':') + 1));
   const std::unique_ptr<redisContext, decltype(&redisFree)> server{
-      redisConnectWithTimeout("127.0.0.1", port, {0, 500'000}), redisFree};
+      redisConnectWithTimeout("127.0.0.1", port_of(node), {0, 500'000}), redisFree};
   if (!server || server->err != 0) return result{};
   redisSetTimeout(server.get(), {0, 500'000});
   const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
@@ -78,10 +82,20 @@ public:
     return out;
   }
 
-  void kill(const lab_node& node) { kill_lab_node(lab_.directory, node.address); }
+  // Its port stays its own until it is started again.
+  void kill(const lab_node& node) {
+    kill_lab_node(lab_.directory, node.address);
+    killed_.try_emplace(node.address, port_of(node));
+  }
+  // For a server of somebody else's in its place.
+  int give_up_port_of(const lab_node& killed) {
+    killed_.erase(killed.address);
+    return port_of(killed);
+  }
   void pause(const lab_node& node) { pause_lab_node(lab_.directory, node.address); }
   void resume(const lab_node& node) { resume_lab_node(lab_.directory, node.address); }
   void restart(const lab_node& node, lab_data data) {
+    killed_.erase(node.address);
     const int pid = restart_lab_node(lab_.directory, node.address, data);
     for (auto& one : lab_.nodes)
       if (one.address == node.address) one.pid = pid;
@@ -100,6 +114,7 @@ private:
   }
 
   lab lab_;
+  std::map<std::string, reserved_port> killed_{};
 };
 
 }  // namespace holdfast::test

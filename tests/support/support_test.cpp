@@ -6,13 +6,17 @@
 #include "support/fenced_store.hpp"
 #include "support/key_events.hpp"
 #include "support/redis_server.hpp"
+#include "support/reserved_port.hpp"
 #include "support/scripted_server.hpp"
 #include "support/skewed_clock.hpp"
+#include "support/stream_address.hpp"
 #include "support/tls_material.hpp"
 #include "support/witness.hpp"
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+
+#include <unistd.h>
 
 #include <fstream>
 
@@ -94,6 +98,21 @@ TEST(redis_server, stands_still_while_paused) {
   EXPECT_EQ(connection("PING").what, answer::kind::none);
   server.resume();
   EXPECT_EQ(server("PING"), std::string{"PONG"});
+}
+
+TEST(reserved_port, is_nobodys_while_its_server_is_away) {
+  redis_server server{{.tcp = true}};
+  redis_connection connection{server.port()};
+  ASSERT_EQ(connection("PING"), std::string{"PONG"});
+  server.kill();
+  {
+    const reserved_port kept{server.port()};
+    EXPECT_EQ(listen_at(server.port()), -1);
+    EXPECT_EQ(connect_to(server.port()), -1);
+  }
+  const int listener = listen_at(server.port());
+  EXPECT_GE(listener, 0);
+  ::close(listener);
 }
 
 TEST(fault_proxy, passes_what_it_is_not_told_to_harm) {
