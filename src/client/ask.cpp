@@ -29,6 +29,13 @@ resp::value client_state::ask(const script::lock_keys& about, script::command wh
 }
 
 std::vector<std::shared_ptr<node>> client_state::servers() const {
+  std::optional<error> why_one_is_missing;
+  auto found = servers(why_one_is_missing);
+  if (why_one_is_missing) throw error{*why_one_is_missing};
+  return found;
+}
+
+std::vector<std::shared_ptr<node>> client_state::servers(std::optional<error>& why_one_is_missing) const {
   if (!cluster_) return {node_};
   // Whoever is the first to ask about anything learns who there is; the answer itself is of no use, and while a slot is
   // served by nobody there is none.
@@ -44,7 +51,14 @@ std::vector<std::shared_ptr<node>> client_state::servers() const {
     if (is_last && !cluster_->is_known()) (void)reply_of(call, *node_for(keys), then);
   }
   std::vector<std::shared_ptr<node>> found;
-  for (const auto& one : cluster_->primaries()) found.push_back(one.at);
+  std::optional<std::string> too_little;
+  for (const auto& one : cluster_->primaries(too_little)) found.push_back(one.at);
+  if (too_little || found.empty()) {
+    error_detail detail;
+    detail.endpoint = display_;
+    detail.server_text = too_little.value_or("");
+    why_one_is_missing.emplace(too_little ? errc::cannot_connect : errc::no_primary, std::move(detail));
+  }
   return found;
 }
 
@@ -112,7 +126,7 @@ std::optional<script::quarantined> client_state::ask_epoch(script::epoch_start s
   require_ours();
   std::optional<script::quarantined> longest;
   std::optional<error> first;
-  for (const auto& one : servers()) {
+  for (const auto& one : servers(first)) {
     try {
       const auto found = ask_epoch_of(one, start);
       if (found && (!longest || found->remaining > longest->remaining)) longest = found;

@@ -70,13 +70,14 @@ public:
         at_ = next;
       }
       flow().go_on(next->commands()->channel(), next->commands()->ear(), boottime_now());
-      next->start(self);  // It may be over, and be told, before we go on.
-      if (is_cancelled_ || of->is_ending()) next->commands()->cancel(*this);
+      next->commands()->take_up(std::move(self));  // It may be over, and be told, before we go on.
     } catch (...) {
       // No memory: nobody hears of it.
     }
     return true;
   }
+
+  bool is_cancelled() const override { return is_cancelled_ || client()->is_ending(); }
 
 protected:
   placed_call(const client_state& of, const script::lock_keys& about) : at_{of.node_for(about)} {}

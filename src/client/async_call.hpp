@@ -33,6 +33,7 @@ public:
 //  ------------------+-------------------------+----------------------------------------
 //  under way         | flow(), cancel()        | any, under the connection's mutex
 //  its flow is moved | go_on(); it may be over | the one that noticed, without the mutex
+//  on its way there  | is_cancelled()          | the one that takes it up, under the mutex
 //  its flow is over  | conclude(), once        | the one that noticed, without the mutex
 //  concluded         | tell(), once            | the callback thread
 class async_call : public engine::call_companion {
@@ -47,6 +48,8 @@ public:
   virtual bool go_on(std::shared_ptr<async_call> self) noexcept = 0;
   // For those that can be; the others go on.
   virtual void cancel(time_point /*now*/) {}
+  // Has somebody asked for that, also while it was on its way to another server? Not when it is over.
+  virtual bool is_cancelled() const { return false; }
   // What the client must do about it: keep the lease, clean up. It does not wait. Gives the client, which this call has
   // kept until now and which must live until tell() is on its way; its end ends the callback thread.
   virtual std::shared_ptr<client_state> conclude() noexcept = 0;

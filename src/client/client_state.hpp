@@ -199,7 +199,10 @@ public:
   std::vector<resp::value> ask_all(const std::shared_ptr<node>& whom, std::vector<std::string> encoded);
   std::vector<resp::value> ask_all(const std::shared_ptr<node>& whom, std::vector<script::command> what);
   // The servers that keep locks, all of them. Of a cluster: the primaries, for whom it waits if none is known yet.
+  // Throws cannot_connect if this process has too little of something for one of them; or has those that there are,
+  // and says why.
   std::vector<std::shared_ptr<node>> servers() const;
+  std::vector<std::shared_ptr<node>> servers(std::optional<error>& why_one_is_missing) const;
   // The reply to a question that is over. Throws when there is none.
   resp::value reply_of(const engine::question& call) const;
   // Throws the error behind `reply`, if it is one.

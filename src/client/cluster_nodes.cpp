@@ -46,7 +46,13 @@ bool cluster_nodes::is_known() const {
 }
 
 std::vector<cluster_nodes::primary> cluster_nodes::primaries() const {
+  std::optional<std::string> does_not_matter;
+  return primaries(does_not_matter);
+}
+
+std::vector<cluster_nodes::primary> cluster_nodes::primaries(std::optional<std::string>& why_one_is_missing) const {
   const std::lock_guard held{mutex_};
+  why_one_is_missing = why_one_is_missing_;
   std::vector<primary> found;
   for (const auto& one : members_) {
     if (one->slots == 0) continue;
@@ -78,9 +84,13 @@ std::vector<std::shared_ptr<node>> cluster_nodes::all() const {
   return found;
 }
 
-// The watch first, because it adds nodes.
+// The watch first, because it adds nodes. Who does not wait for its end has it add one more that is closed already.
 void cluster_nodes::close(duration at_most, bool wait) noexcept {
   watch_->close(wait);
+  {
+    const std::lock_guard held{mutex_};
+    is_closed_ = true;
+  }
   try {
     const time_point until = net::boottime_now() + at_most;
     for (const auto& one : all()) one->close(std::max(duration{0}, until - net::boottime_now()), wait);
@@ -110,8 +120,13 @@ cluster_nodes::member& cluster_nodes::made_for(const engine::cluster_primary& wh
     if (const auto w = watch.lock()) w->look();
   };
   made->at = make_node_(std::move(where), {made->id, made->named, made->epoch_tag, look});
-  const std::lock_guard held{mutex_};
-  members_.push_back(std::move(made));
+  bool is_late = false;
+  {
+    const std::lock_guard held{mutex_};
+    is_late = is_closed_;
+    members_.push_back(std::move(made));
+  }
+  if (is_late) members_.back()->at->close(duration{0}, false);
   return *members_.back();
 }
 
@@ -171,12 +186,19 @@ void cluster_nodes::take(const engine::slot_map& map) {
   for (std::size_t i = 0; i < map.primaries.size(); ++i) {
     if (auto* const who = known(map.primaries[i])) each.one([&] { name_it(*who, i); });
   }
+  std::optional<std::string> why_one_is_missing;
   std::vector<member*> by_index;  // Null: it could not be made. Its slots are nobody's until the next round.
   for (std::size_t i = 0; i < map.primaries.size(); ++i) {
     by_index.push_back(known(map.primaries[i]));
     if (by_index[i]) continue;
     each.one([&] {
-      by_index[i] = &made_for(map.primaries[i]);
+      try {
+        by_index[i] = &made_for(map.primaries[i]);
+      } catch (const std::exception& e) {
+        why_one_is_missing.emplace();  // Though there be no memory for more.
+        *why_one_is_missing = e.what();
+        throw;
+      }
       name_it(*by_index[i], i);
     });
   }
@@ -199,6 +221,7 @@ void cluster_nodes::take(const engine::slot_map& map) {
       has_changed = true;
     }
     covered_ = map.covered();
+    why_one_is_missing_ = std::move(why_one_is_missing);
     for (const auto& one : members_) {
       const auto is_its = [&](std::size_t slot) { return serves_[slot] == one.get(); };
       const auto tagged = static_cast<std::size_t>(script::slot_of(std::to_string(*one->epoch_tag)));

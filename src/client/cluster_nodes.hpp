@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,9 @@ public:
   };
   // Those that serve a slot, as far as is known.
   std::vector<primary> primaries() const;
+  // And why one that a majority names is not among them: there was too little of something to have a node for it. The
+  // next round tries again.
+  std::vector<primary> primaries(std::optional<std::string>& why_one_is_missing) const;
   // Under which number such a node's epoch is kept.
   int epoch_tag_of(const node& which) const;
   // All that there ever were, and the lobby.
@@ -100,6 +104,8 @@ private:
   std::vector<std::unique_ptr<member>> members_{};
   std::array<member*, engine::slot_count> serves_{};
   std::size_t covered_ = 0;
+  std::optional<std::string> why_one_is_missing_{};
+  bool is_closed_ = false;
   std::atomic<bool> is_move_due_{false};  // A slot has moved, and not all that it keeps.
   mutable std::mutex mutex_{};
   mutable std::mutex moving_{};

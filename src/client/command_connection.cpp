@@ -150,6 +150,7 @@ time_point command_connection::wake_at() const {
 
 void command_connection::lead_one_round(connection::lock& held, const waiting_thread& me,
                                         const std::vector<engine::call*>& all) {
+  start_arrived(held);
   prepare(held);
   // It takes in what came while nobody was there, and tells of connections that fail at once: whose calls are over by
   // that sleeps no more.
@@ -178,7 +179,7 @@ void command_connection::wait_in_poll(connection::lock& held, time_point until) 
 
 void command_connection::wake_driver() {
   if (lead_ == lead::caller) wake_leader_.set();
-  if (lead_ == lead::deputy) wake_deputy_();
+  if (lead_ == lead::deputy || lead_ == lead::deputy_busy) wake_deputy_();
 }
 
 // Who sleeps for its own next look does not know of the silence that a request sent since then may meet.
@@ -196,7 +197,15 @@ void command_connection::stop_all(const waiting_thread::calls& all) {
 
 // Whoever has news and sleeps goes on. Whose calls are over leaves the connection here, so that it needs nothing of it.
 void command_connection::wake_members(connection::lock& held) {
-  if (with_news_.empty()) return;
+  const auto to_wake = called_members();
+  if (to_wake.empty()) return;
+  held.unlock();
+  for (auto* const m : to_wake) m->wake();
+  held.lock();
+}
+
+// To be woken without the mutex.
+waiting_thread::list command_connection::called_members() {
   auto to_wake = std::exchange(with_news_, {});
   std::erase_if(to_wake, [this](waiting_thread* m) {
     m->forget_news();
@@ -210,10 +219,7 @@ void command_connection::wake_members(connection::lock& held) {
     }
     return false;
   });
-  if (to_wake.empty()) return;
-  held.unlock();
-  for (auto* const m : to_wake) m->wake();
-  held.lock();
+  return to_wake;
 }
 
 void command_connection::leave(waiting_thread& me) {
@@ -239,7 +245,8 @@ void command_connection::pass_lead_on() {
 }
 
 bool command_connection::is_deputy_needed() {
-  return members_.empty() && (channel().has_open_requests() || async_calls_ > 0 || boottime_now() < listen_until_);
+  return members_.empty() &&
+         (has_arrived_ || channel().has_open_requests() || async_calls_ > 0 || boottime_now() < listen_until_);
 }
 
 void command_connection::listen_until(time_point at) {
@@ -275,9 +282,13 @@ void command_connection::leave_server(const std::function<bool(int slot)>& is_se
   connection::lock held{line_.mutex(), std::defer_lock};
   if (!lock_soon(held)) return;
   caller_.leave_server(boottime_now(), is_served_here);
+  // What has ended goes on at another node, with whose mutex somebody may stand still: whoever drives here takes it
+  // there. And our own is not waited for once more.
   wake_driver();
-  conclude_ended(held);
-  wake_members(held);
+  pass_lead_on();
+  const auto to_wake = called_members();
+  held.unlock();
+  for (auto* const m : to_wake) m->wake();
 }
 
 void command_connection::send_and_forget(const script::command& what) {
@@ -313,8 +324,10 @@ void command_connection::deputy_collect(const pollfd& commands, const pollfd& ea
   auto held = locked();
   deputy_wakes_at_ = time_point{};
   deputy_is_called_ = false;
+  if (lead_ == lead::nobody && has_arrived_) lead_ = lead::deputy;
   if (lead_ != lead::deputy) return;
   lead_ = lead::deputy_busy;
+  start_arrived(held);
   prepare(held);
   line_.collect(held, commands.revents);
   if (ear_.is_wanted()) ear_line_.collect(held, ear.revents);
@@ -330,6 +343,43 @@ void command_connection::deputy_collect(const pollfd& commands, const pollfd& ea
 
 void command_connection::start(const std::shared_ptr<async_call>& what) {
   auto held = locked();
+  start_under(held, what);
+}
+
+void command_connection::take_up(std::shared_ptr<async_call> what) {
+  {
+    const std::lock_guard arriving{arriving_};
+    arrived_.push_back(std::move(what));
+    has_arrived_ = true;
+  }
+  if (connection::lock held{line_.mutex(), std::try_to_lock}; held.owns_lock()) return start_arrived(held);
+  // Who drives may be about to stop: one of them comes round.
+  wake_leader_.set();
+  wake_deputy_();
+}
+
+void command_connection::start_arrived(connection::lock& held) noexcept {
+  while (has_arrived_) {
+    std::vector<std::shared_ptr<async_call>> came;
+    {
+      const std::lock_guard arriving{arriving_};
+      came.swap(arrived_);
+      has_arrived_ = false;
+    }
+    for (const auto& what : came) {
+      try {
+        start_under(held, what);
+        // A cancel that found it on its way has left it at that.
+        if (what->driver_ == this && what->is_cancelled()) cancel_under(held, *what);
+      } catch (...) {
+        // No memory: nobody hears of it.
+        if (!held.owns_lock()) held.lock();
+      }
+    }
+  }
+}
+
+void command_connection::start_under(connection::lock& held, const std::shared_ptr<async_call>& what) {
   what->flow().set_companion(what.get());
   what->driver_ = this;
   what->under_way_ = what;
@@ -387,7 +437,10 @@ bool command_connection::leave_to_deputy() {
 
 void command_connection::cancel(async_call& what) {
   auto held = locked();
-  if (what.driver_ != this) return;
+  if (what.driver_ == this) cancel_under(held, what);
+}
+
+void command_connection::cancel_under(connection::lock& held, async_call& what) {
   what.cancel(boottime_now());
   unattended_.look_at(what.flow());
   conclude_ended(held);

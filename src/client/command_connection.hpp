@@ -32,6 +32,7 @@
 #include <boost/intrusive/list.hpp>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -61,6 +62,9 @@ public:
   // Runs a call without a thread that waits for it. When it is over it is handed to on_async_end's receiver, once, by
   // whichever thread noticed, without our mutex.
   void start(const std::shared_ptr<async_call>& what);
+  // The same with one that was under way elsewhere. Where somebody stands still with our mutex it waits for nobody
+  // (P32): whoever drives takes it up. Throws without memory.
+  void take_up(std::shared_ptr<async_call> what);
   void cancel(async_call& what);  // Nothing, if it is over.
   void cancel_all_async();
 
@@ -127,7 +131,10 @@ private:
   void wait_in_poll(connection::lock& held, time_point until);
   void drive_async(connection::lock& held);
   bool leave_to_deputy();
+  void start_under(connection::lock& held, const std::shared_ptr<async_call>& what);
   void begin(engine::call& flow, connection::lock& held);
+  void start_arrived(connection::lock& held) noexcept;
+  void cancel_under(connection::lock& held, async_call& what);
   void take_back(async_call& what);
   void conclude_ended(connection::lock& held);
   void take_lead_if_free(waiting_thread& me);
@@ -137,6 +144,7 @@ private:
   void pass_lead_on();
   bool is_deputy_needed();
   void wake_members(connection::lock& held);
+  waiting_thread::list called_members();
   void wake_driver();
   void wake_driver_if_sooner();
 
@@ -147,6 +155,9 @@ private:
   engine::hints ear_;
   connection ear_line_;
   engine::unattended unattended_;
+  std::mutex arriving_{};  // Of those two, and of nothing for which anybody waits.
+  std::vector<std::shared_ptr<async_call>> arrived_{};
+  std::atomic<bool> has_arrived_{false};
   int async_calls_ = 0;
   lead lead_ = lead::nobody;
   time_point leader_wakes_at_{};   // While it sleeps in poll, else past.

@@ -22,7 +22,7 @@ keeper_thread::keeper_thread(net::endpoint where, engine::channel::settings sett
       line_{std::move(where), keeper_.wire(), mutex_} {}
 
 void keeper_thread::start() {
-  if (is_started_) return;
+  if (is_started_ || close_at_ != never) return;
   thread_ = net::start_quietly([self = shared_from_this()] { self->run(); });
   is_started_ = true;
 }

@@ -45,6 +45,7 @@ private:
   decider::step go_on(const decider::pause& how);
   decider::step go_on(const decider::stand_in_line& how);
   decider::step stand_in_line_of(std::size_t server, time_point until);
+  errc take_turn(std::size_t server, time_point until);
   end failed(const decider::end& how, const round& seen) const;
   std::shared_ptr<lease_record> keep(const round& won);
   void settle(const round& lost);
@@ -164,7 +165,24 @@ core::quorum_search::step quorum::search::go_on(const decider::stand_in_line& ho
   return server ? stand_in_line_of(*server, how.until) : flow_.on_turn(boottime_now(), errc::server_silent);
 }
 
+// The end of a connection that the server closed while nobody waited on it is read by whoever waits on it next, and
+// says nothing of the server: who went to another's line for it would be the first there, before all who wait here
+// (C7).
 core::quorum_search::step quorum::search::stand_in_line_of(std::size_t server, time_point until) {
+  constexpr auto old_news = 500ms;
+  const time_point began_at = boottime_now();
+  errc how = take_turn(server, until);
+  const auto has_failed = [&] { return how != errc{} && how != errc::timed_out; };
+  if (has_failed() && !what_.cancel.stop_requested() && boottime_now() - began_at < old_news)
+    how = take_turn(server, until);
+  if (!has_failed()) return flow_.on_turn(boottime_now(), how);
+  if (what_.cancel.stop_requested()) return flow_.on_cancel(boottime_now());
+  // That server is gone, and its line with it.
+  return flow_.on_turn(boottime_now(), errc::server_silent);
+}
+
+// None: it is ours.
+errc quorum::search::take_turn(std::size_t server, time_point until) {
   acquire_options how;
   // Its head renews it. Nobody gives it back for one that died, and nobody has a turn until it ends.
   how.ttl = std::min<milliseconds>(1s, of_.from_.options.max_ttl);
@@ -178,12 +196,9 @@ core::quorum_search::step quorum::search::stand_in_line_of(std::size_t server, t
   how.cancel = stop.get_token();
   try {
     turn_ = turn.line->acquire_or_throw(what_.name, how);
-    return flow_.on_turn(boottime_now(), {});
+    return {};
   } catch (const error& e) {
-    if (e.code() == errc::timed_out) return flow_.on_turn(boottime_now(), errc::timed_out);
-    if (what_.cancel.stop_requested()) return flow_.on_cancel(boottime_now());
-    // That server is gone, and its line with it.
-    return flow_.on_turn(boottime_now(), errc::server_silent);
+    return static_cast<errc>(e.code().value());
   }
 }
 

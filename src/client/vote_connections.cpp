@@ -59,8 +59,23 @@ void vote_connections::run(engine::quorum_call& what, const std::stop_token& can
       continue;
     }
     if (wake_at() < leader_wakes_at_) wake_leader_.set();
-    me.news.wait(held, [&] { return me.is_over || me.is_leading; });
+    follow(held, me);
   }
+}
+
+// Whoever leads steps us, too, and reads what has come before that; but it may get no time itself. Then what is due is
+// done here, if a little later, so that ours ends when its time is over. Not by who got no time either, as when the
+// whole process stood still: the leader comes first.
+void vote_connections::follow(connection::lock& held, member& me) {
+  constexpr std::chrono::milliseconds a_look{100};
+  constexpr std::chrono::milliseconds for_the_leader{250};
+  const time_point slept_at = boottime_now();
+  me.news.wait_for(held, a_look, [&] { return me.is_over || me.is_leading; });
+  const time_point now = boottime_now();
+  if (me.is_over || me.is_leading || now - slept_at > 2 * a_look) return;
+  if (now < me.what->wake_at() || now - me.what->wake_at() < for_the_leader) return;
+  step(me, now);
+  flush_all(held);
 }
 
 // Whoever is over is told; it may sleep.

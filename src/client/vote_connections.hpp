@@ -65,6 +65,7 @@ private:
   void step_if_due();
   void flush_all(connection::lock& held);
   void lead_one_round(connection::lock& held);
+  void follow(connection::lock& held, member& me);
   void leave(member& me);
   time_point wake_at() const;
 

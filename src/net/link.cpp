@@ -221,12 +221,20 @@ bool link::receive_into(std::string& into, int flags) {
   std::array<char, 16 * 1024> buffer;
   for (std::size_t taken = 0; taken < most_at_once; taken += buffer.size()) {
     const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), std::exchange(flags, MSG_DONTWAIT));
+    const bool is_over = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (is_over && tls_) {
+      // What came with the end of the handshake was not asked for there.
+      const int how = errno;
+      std::string why;
+      tls_->decrypt({}, into, why);
+      errno = how;
+    }
     if (n == 0) {
       failure_ = {errc::connection_lost, "the server closed the connection", false, false};
       return false;
     }
     if (n < 0) {
-      if (errno == EAGAIN || errno == EINTR) return true;
+      if (!is_over) return true;
       failure_ = {errc::connection_lost, system_text(errno), false, false};
       return false;
     }

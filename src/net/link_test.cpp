@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/link.hpp"
 
+#include "net/tls_server_testing.hpp"
 #include "support/scratch_directory.hpp"
 #include "support/stream_address.hpp"
 #include "support/tls_material.hpp"
@@ -123,6 +124,37 @@ TEST(a_link_with_tls, that_cannot_open_its_files_for_now_is_tried_again) {
     EXPECT_NE(one.failure().text.find("Too many open files"), std::string::npos) << one.failure().text;
     EXPECT_EQ(one.open(), link::progress::pending) << one.failure().text;
   }
+  ::close(listener);
+}
+
+// Up to TLS 1.2 the server has the last word of the handshake, and what it says next may be read with that. Protected
+// mode says why it refuses us, and closes.
+TEST(a_link_with_tls, hears_what_came_with_the_end_of_the_handshake) {
+  const auto& material = test::tls_material(test::certificate::good);
+  const test::scratch_directory place;
+  const int listener = test::listen_at(place / "s");
+  const tls_files files{.cacert = material + "/ca.pem", .cert = "", .key = ""};
+  link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
+  auto came_to = one.open();
+  const int peer = test::accept_from(listener);
+  a_tls_server server{TLS1_2_VERSION};
+  const std::string refusal = "-DENIED Redis is running in protected mode\r\n";
+  for (int turn = 0; turn < 4 && came_to == link::progress::pending; ++turn) {
+    std::string heard(64 * 1024, '\0');
+    const ssize_t size = ::recv(peer, heard.data(), heard.size(), 0);
+    ASSERT_GT(size, 0);
+    heard.resize(static_cast<std::size_t>(size));
+    auto words = server.answer(heard);
+    if (server.is_done()) words += server.say(refusal);
+    ASSERT_EQ(::send(peer, words.data(), words.size(), 0), static_cast<ssize_t>(words.size()));
+    came_to = one.advance();
+  }
+  ASSERT_EQ(came_to, link::progress::open) << one.failure().text;
+  ::shutdown(peer, SHUT_WR);
+  std::string heard;
+  EXPECT_FALSE(one.read(heard));
+  EXPECT_EQ(heard, refusal);
+  ::close(peer);
   ::close(listener);
 }
 

@@ -2,17 +2,15 @@
 // What needs no server; the handshakes are in tests/.
 #include "net/tls_session.hpp"
 
+#include "net/tls_server_testing.hpp"
 #include "support/scratch_directory.hpp"
 #include "support/tls_material.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/err.h>
-#include <openssl/ssl.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -77,38 +75,6 @@ TEST(tls_session, is_not_made_for_a_host_whose_certificate_could_not_be_checked)
     EXPECT_THAT(why, HasSubstr("host name")) << host;
   }
 }
-
-// A server of the good certificate, which is for localhost, in memory.
-class a_tls_server {
-public:
-  a_tls_server() {
-    const auto& material = test::tls_material(test::certificate::good);
-    EXPECT_EQ(SSL_CTX_use_certificate_chain_file(files_.get(), (material + "/tls.pem").c_str()), 1);
-    EXPECT_EQ(SSL_CTX_use_PrivateKey_file(files_.get(), (material + "/tls.key").c_str(), SSL_FILETYPE_PEM), 1);
-    ssl_.reset(SSL_new(files_.get()));
-    SSL_set_bio(ssl_.get(), in_, out_);
-    SSL_set_accept_state(ssl_.get());
-  }
-
-  std::string answer(const std::string& wire) {
-    BIO_write(in_, wire.data(), static_cast<int>(wire.size()));
-    SSL_do_handshake(ssl_.get());
-    std::string said(64 * 1024, '\0');
-    const int size = BIO_read(out_, said.data(), static_cast<int>(said.size()));
-    said.resize(static_cast<std::size_t>(std::max(size, 0)));
-    return said;
-  }
-  std::string asked_for() const {
-    const char* name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
-    return name ? name : "";
-  }
-
-private:
-  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> files_{SSL_CTX_new(TLS_server_method()), &SSL_CTX_free};
-  std::unique_ptr<SSL, decltype(&SSL_free)> ssl_{nullptr, &SSL_free};
-  BIO* in_ = BIO_new(BIO_s_mem());
-  BIO* out_ = BIO_new(BIO_s_mem());
-};
 
 // With a dot at its end a name is looked up as it is, without the search domains; a certificate has none (RFC 6066).
 TEST(tls_session, expects_a_certificate_for_the_name_without_the_dot_at_its_end) {

@@ -228,8 +228,17 @@ TEST_F(on_a_cluster, who_has_too_few_descriptors_for_a_new_node_keeps_the_leases
         },
         long_enough));
     EXPECT_FALSE(eventually([&] { return !one.valid() || !other.valid(); }, max_ttl + 1s));
+    // What is about all nodes says that one is missing.
+    const auto is_refused = [&](auto what) {
+      const auto e = error_of(what);
+      return e && e->code() == errc::cannot_connect && e->detail().server_text.find("open files") != std::string::npos;
+    };
+    EXPECT_TRUE(is_refused([&] { (void)locks.list(); }));
+    EXPECT_TRUE(is_refused([&] { (void)locks.diagnose(); }));
+    EXPECT_TRUE(is_refused([&] { locks.declare_nothing_forgotten(); }));
   }
   EXPECT_TRUE(eventually([&] { return !error_of([&] { locks.acquire(names[0], brief).release(); }); }, long_enough));
+  EXPECT_EQ(locks.list().size(), 2u);
 }
 
 TEST_F(on_a_cluster, without_a_majority_it_says_who_did_not_answer) {

@@ -3,6 +3,7 @@
 // others go on (P32).
 #include "integration/cluster_fixture.hpp"
 #include "integration/fixture.hpp"
+#include "integration/quorum_fixture.hpp"
 
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -168,6 +170,82 @@ TEST_F(on_a_cluster, a_caller_that_stands_still_with_the_mutex_of_a_node_keeps_n
     EXPECT_TRUE(kept.valid()) << "at the allocation " << stops;
     EXPECT_FALSE(is_over);
   }
+}
+
+// A call that no thread waits for goes on at the node to which its slot has moved, where a caller stands still: neither
+// the thread that learns of moves, for all nodes, waits for that one, nor who drives the node that it comes from.
+TEST_F(on_a_cluster, a_call_that_moves_to_a_node_whose_caller_stands_still_keeps_no_other_node_from_granting_P32) {
+  auto locks = make();
+  auto others = make();
+  const auto names = a_name_on_each();
+  for (const auto& name : names) (void)locks.acquire(name, brief).release();
+  auto kept = locks.acquire(names[2], brief);
+  int last = 0;
+  const auto another_at = [&](std::size_t which) {
+    for (;; ++last) {
+      if (const auto name = "m" + std::to_string(last); home_of(name).address == primaries()[which].address) {
+        ++last;
+        return name;
+      }
+    }
+  };
+  const auto moving = another_at(0);
+  const std::array free{another_at(0), another_at(2)};
+  auto in_the_way = others.acquire(moving, brief);
+  boost::asio::thread_pool pool{1};
+  std::atomic<bool> has_got{false};
+  async_acquire(locks, moving, {.ttl = 3s, .wait = long_enough},
+                boost::asio::bind_executor(pool, [&](auto ec, const lease&) { has_got = !ec; }));
+  ASSERT_TRUE(eventually([&] { return somebody_waits_for(moving); }, long_enough));
+  std::atomic<bool> is_over{false};
+  std::jthread caller{[&] {
+    it_stands_still_for = {7, 0};
+    allocations_until_it_stands_still = 1;
+    std::error_code ec;
+    (void)locks.try_acquire(names[1], brief, ec);
+    allocations_until_it_stands_still = -1;
+    is_over = true;
+  }};
+  let_pass(100ms);
+  slot_move{*this, moving, primaries()[0], primaries()[1]}.finish();
+  let_pass(4s);
+  for (const auto& name : free) {
+    const auto held = locks.try_acquire(name, brief);
+    EXPECT_TRUE(held && held->valid()) << name;
+  }
+  EXPECT_TRUE(kept.valid());
+  EXPECT_FALSE(is_over) << "or this tests nothing";
+  caller.join();
+  in_the_way.release();
+  pool.join();
+  EXPECT_TRUE(has_got);
+}
+
+// Whoever leads the connections of a quorum drives them for all its threads, and may get no time to.
+TEST_F(with_quorum, whose_leader_stands_still_ends_the_calls_of_others_in_their_time_P32) {
+  struct sigaction stopping = {};
+  stopping.sa_handler = stop_here;
+  struct sigaction before = {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &stopping, &before), 0);
+  auto locks = make(1500ms);
+  locks.acquire("x", {.ttl = ttl, .wait = long_enough}).release();
+  lab_.pause(node(0));
+  lab_.pause(node(1));
+  std::jthread leads{[&] {
+    std::error_code ec;
+    (void)locks.try_acquire("x", {.ttl = ttl}, ec);
+  }};
+  let_pass(100ms);  // It waits for those two.
+  ::pthread_kill(leads.native_handle(), SIGUSR1);
+  let_pass(50ms);
+  const auto asked_at = boottime();
+  std::error_code ec;
+  EXPECT_FALSE(locks.acquire("y", {.ttl = ttl, .wait = 300ms}, ec));
+  EXPECT_LT(boottime() - asked_at, 1500ms) << "it has waited for who leads";
+  lab_.resume(node(0));
+  lab_.resume(node(1));
+  leads.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 // Its answer is there when it looks, and it is over: it must not go to sleep for the end of its time, or what it gets

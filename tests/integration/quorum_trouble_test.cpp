@@ -293,6 +293,37 @@ TEST_F(with_quorum, whoever_waits_keeps_the_place_when_the_keepers_connection_en
   for (auto* one : {&first, &second, &other}) (void)one->get();
 }
 
+// C7: its end is read by whoever waits next, and says nothing of the server. Whoever went to another's line for it
+// would be the first there, before all who wait here.
+TEST_F(with_quorum, a_connection_that_the_server_ended_while_nobody_waited_costs_nobody_the_place_P25_C7) {
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  auto mine = make();
+  const auto places_of_turns = [&] {
+    std::string places;
+    for (int i = 0; i < size(); ++i) {
+      if (!value(i, "hf:turn:{x}").empty()) places += node(i).address + " ";
+    }
+    return places;
+  };
+  std::vector<std::string> had;
+  for (int round = 0; round < 2; ++round) {
+    std::stop_source stop;
+    auto waits = std::async(std::launch::async, [&] {
+      return code_of([&] { (void)mine.acquire("x", {.ttl = ttl, .cancel = stop.get_token()}); });
+    });
+    EXPECT_TRUE(eventually([&] { return !places_of_turns().empty(); }, long_enough));
+    had.push_back(places_of_turns());
+    stop.request_stop();
+    (void)waits.get();
+    EXPECT_TRUE(eventually([&] { return places_of_turns().empty(); }, long_enough));
+    for (int i = 0; i < size(); ++i) ask(i, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    // All servers are heard again, as they were in the first round.
+    for (int i = 0; i < 3; ++i) mine.acquire("y", {.ttl = ttl, .wait = long_enough}).release();
+  }
+  EXPECT_EQ(had[0], had[1]);
+}
+
 // A silent server: what was asked of it before may take effect when it goes on, and must end then.
 TEST_F(with_quorum, a_vote_that_was_given_late_is_withdrawn_R17) {
   auto locks = make();

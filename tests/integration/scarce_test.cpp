@@ -419,6 +419,29 @@ TEST_F(scarce_quorum, memory_for_the_release_of_several_leaves_none_that_is_rene
   EXPECT_TRUE(eventually([&] { return keys_on(nodes_, "hf:{*}") == 0; }, long_enough)) << "still renewed";
 }
 
+// Whether it is under way or thrown back: nobody renews it any more.
+TEST_F(scarce_quorum, memory_for_an_asynchronous_release_leaves_none_that_is_renewed_C6) {
+  auto locks = make();
+  boost::asio::io_context io;
+  int failures = 0;
+  bool is_enough = false;
+  for (int i = 0; i < 60 && !is_enough; ++i) {
+    auto held = locks.acquire("n" + std::to_string(i), {.ttl = 1s, .wait = 20s});
+    auto handler = boost::asio::bind_executor(io, [](release_outcome) {});
+    allocations_left = i;
+    try {
+      async_release(std::move(held), std::move(handler));
+    } catch (const std::exception&) {
+      ++failures;
+    }
+    is_enough = allocations_left > 0;
+    allocations_left = -1;
+  }
+  EXPECT_GT(failures, 0) << "or this tests nothing";
+  EXPECT_TRUE(is_enough);
+  EXPECT_TRUE(eventually([&] { return keys_on(nodes_, "hf:{*}") == 0; }, long_enough)) << "still renewed";
+}
+
 // Whoever has no memory to become a reader is a writer still, or a reader, and alive.
 TEST_F(scarce_quorum, memory_for_a_downgrade_ends_no_process_C1) {
   auto locks = make();
