@@ -80,6 +80,7 @@ void child::start(const child_plan& plan, start_descriptors& given) {
   const pid_t parent = ::getpid();
   const auto report = std::exchange(given.report_, {-1, -1});
   had_terminal_ = is_ours_alone(terminal_);
+  if (had_terminal_) remember_modes();
   pid_ = ::vfork();
   if (pid_ == 0) become(plan, words.data(), environment.data(), had_terminal_ ? terminal_ : -1, parent, report[1]);
   const int vfork_error = errno;
@@ -108,7 +109,7 @@ bool child::reap() {
     const pid_t got = ::waitpid(whom, &status, WNOHANG | WUNTRACED | WCONTINUED);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    if (got != pid_) continue;
+    if (got != pid_ || has_ended()) continue;  // An orphan may have its number now.
     if (WIFSTOPPED(status))
       stopped_by(WSTOPSIG(status));
     else if (WIFCONTINUED(status))
@@ -150,11 +151,22 @@ bool child::group_lives() const {
 bool child::give_terminal() {
   if (!has_terminal()) {
     const bool may = wants_terminal_ ? is_ours(terminal_) : is_ours_alone(terminal_);
-    if (!may || ::tcsetpgrp(terminal_, pid_) != 0) return false;
+    if (!may) return false;
+    remember_modes();
+    if (::tcsetpgrp(terminal_, pid_) != 0) return false;
   }
   wants_terminal_ = false;
   had_terminal_ = true;
   return true;
+}
+
+void child::remember_modes() {
+  termios now{};
+  if (!modes_ && ::tcgetattr(terminal_, &now) == 0) modes_ = now;
+}
+
+void child::mend_terminal() {
+  if (modes_ && has_terminal()) ::tcsetattr(terminal_, TCSADRAIN, &*modes_);  // TTOU is blocked.
 }
 
 bool child::take_terminal() { return has_terminal() && ::tcsetpgrp(terminal_, ::getpgrp()) == 0; }

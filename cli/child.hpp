@@ -8,6 +8,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <termios.h>
 #include <array>
 #include <csignal>
 #include <optional>
@@ -87,6 +88,10 @@ public:
   // Takes the foreground back for our group, if the command's group has it; true when it had.
   bool take_terminal();
 
+  // The terminal is as it was when the command got it, if it has it now: who was killed has not put it back (no echo,
+  // no lines), and a shell does that only for those that it has seen die itself.
+  void mend_terminal();
+
   // It was given the foreground, ever: the shell above may have set it to our group once more, a moment later.
   bool had_terminal() const noexcept { return had_terminal_; }
 
@@ -94,6 +99,7 @@ private:
   void start(const child_plan& plan, start_descriptors& given);
   void stopped_by(int number);
   bool has_terminal() const;
+  void remember_modes();
 
   pid_t pid_ = -1;
   bool own_group_ = true;
@@ -104,7 +110,8 @@ private:
   bool suspended_ = false;
   bool wants_terminal_ = false;
   bool had_terminal_ = false;
-  int terminal_ = -1;  // The controlling terminal, ours to give or not.
+  int terminal_ = -1;               // The controlling terminal, ours to give or not.
+  std::optional<termios> modes_{};  // Its, before the command had it.
 };
 
 }  // namespace holdfast::cli

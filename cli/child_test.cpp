@@ -7,11 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
 
 namespace {
 
@@ -119,6 +124,54 @@ TEST(process_group, has_not_ended_where_it_cannot_be_seen) {
   int status = -1;
   ASSERT_EQ(::waitpid(blind, &status, 0), blind);
   EXPECT_EQ(status, 0);
+}
+
+// In a group of its own, which `begin` makes what it is to be.
+template <class Begin>
+pid_t forked(Begin begin) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::setpgid(0, 0);
+    begin();
+    ::_exit(1);
+  }
+  ::setpgid(pid, pid);
+  return pid;
+}
+
+void end(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  EXPECT_TRUE(has_group_ended(pid));
+}
+
+// /proc has it for a zombie: its first thread is one, and keeps its number until the others have ended.
+TEST(process_group, has_not_ended_while_a_thread_of_a_process_runs) {
+  const pid_t pid = forked([] {
+    std::thread{[] { ::pause(); }}.detach();
+    ::syscall(SYS_exit, 0);  // Of this thread, as pthread_exit(3), and no exception on the way.
+  });
+  ASSERT_TRUE(comes_true([&] {
+    std::string stat;
+    std::getline(std::ifstream{"/proc/" + std::to_string(pid) + "/stat"}, stat);
+    return stat.find(") Z ") != std::string::npos;
+  }));
+  EXPECT_FALSE(has_group_ended(pid));
+  EXPECT_FALSE(is_group_stopped(pid));
+  EXPECT_EQ(processes_of_group(pid).size(), 1u);
+  ::kill(pid, SIGSTOP);
+  EXPECT_TRUE(comes_true([&] { return is_group_stopped(pid); }));
+  end(pid);
+}
+
+TEST(process_group, has_not_ended_while_somebody_with_a_line_break_in_its_name_lives) {
+  const pid_t pid = forked([] {
+    ::prctl(PR_SET_NAME, "a\nb");
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(comes_true([&] { return processes_of_group(pid).at(0).starts_with("a"); }));
+  EXPECT_FALSE(has_group_ended(pid));
+  end(pid);
 }
 
 TEST(child, group_lives_while_a_grandchild_does) {

@@ -69,11 +69,19 @@ TEST(uri_credentials, are_not_seen_in_paths_and_plain_hosts) {
   EXPECT_EQ(without_credentials("redis+unix:///run/a:b@c"), "redis+unix:///run/a:b@c");
   EXPECT_EQ(without_credentials("redis://db1:6379/0"), "redis://db1:6379/0");
   EXPECT_EQ(without_credentials("local:/a@b"), "local:/a@b");
+  for (const char* uri : {"rediss://db1:6379?cacert=/etc/pki/ca@corp", "rediss://[::1]:7000/2?key=/home/me@corp/k",
+                          "rediss+quorum://db1,db2:7000,db3?cert=/a@b&key=/a:c@b"}) {
+    EXPECT_EQ(without_credentials(uri), uri);
+    EXPECT_EQ(find_password(uri), std::nullopt);
+  }
 }
 
 TEST(uri_credentials, leave_a_path_with_an_at_as_it_is) {
   EXPECT_EQ(without_credentials("redis+unix://:canary@/run/redis@main.sock"), "redis+unix:///run/redis@main.sock");
   EXPECT_EQ(without_credentials("redis+sentinel://me:c@nary@db1,db2/name@x"), "redis+sentinel://db1,db2/name@x");
+  EXPECT_EQ(without_credentials("rediss://me:canary@db1:6380?cacert=/ca@corp"), "rediss://db1:6380?cacert=/ca@corp");
+  EXPECT_EQ(without_credentials("redis://me:can?ary@db1"), "redis://db1");
+  EXPECT_EQ(without_credentials("redis://:can?a=ry@db1"), "redis://db1");
   EXPECT_EQ(without_credentials("redis://me:canary@db1/a:canary@x"), "redis://x");  // Nobody knows what that is.
 }
 

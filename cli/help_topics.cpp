@@ -60,9 +60,10 @@ later, in the rest of --at-least, is a warning, and the exit status is the comma
   --max-hold 2h         lose it after two hours, so that a command that hangs does not keep it for ever
   --on-lost kill        no TERM: KILL just before the end
   --on-lost warn        say so and let it run; the exit status is the command's own
-A process that leaves the group (setsid, a daemon) cannot be reached, nor can one that becomes another user (sudo):
-put holdfast inside, `sudo holdfast run`. With --foreground the command has no group of its own, and only the command
-itself is ended, none of its children.
+A process that leaves the group cannot be reached: setsid, a daemon, a job of `set -m`, and whatever timeout(1) runs in
+a script (`timeout --foreground`, or holdfast inside: timeout 1h holdfast run ..). Nor can one that becomes another user
+(sudo): put holdfast inside, `sudo holdfast run`. With --foreground the command has no group of its own, and only the
+command itself is ended, none of its children.
 A second process, "holdfast watch", does the same when holdfast itself cannot. When that was killed (KILL, out of
 memory): TERM at once, KILL after the same time. When it stands still (SIGSTOP, a debugger): before the lease ends, and
 the exit status is 79 when it goes on. A command that is suspended with it (Ctrl-Z) is kept suspended then, and not
@@ -83,8 +84,9 @@ Inside a script, `make` or a pipeline the foreground is the script's, and the co
 terminal, until it ends. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that dies
 of it afterwards makes us pass it on; not one that exits with 130 by itself. After Ctrl-C or Ctrl-\ we end by that
 signal ourselves (status 128+N all the same), so that shells end their loops; not at the head of a session.
-When the command has ended, a signal ends the rest of --at-least: the lock is given back, and the exit status is the
-command's; after Ctrl-C or Ctrl-\ it is 128+N.
+HUP, INT, QUIT or TERM that ended the command has nothing kept for --at-least. When the command has ended, a signal ends
+the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or Ctrl-\ it is 128+N.
+A command that was killed, or stopped for a loss, leaves the terminal as it was when it got it (echo, lines).
 --foreground leaves the command in our process group, and then signals go to the command alone.
 As PID 1, holdfast also collects orphans.
 )"},

@@ -24,7 +24,7 @@ struct process {
   pid_t group = 0;
 };
 
-// "4711 (name with ) and spaces) S 1 4711 ...": the name ends at the last parenthesis.
+// "4711 (name with ) and spaces) S 1 4711 ...": the name ends at the last parenthesis, and may have line breaks in it.
 std::optional<process> parse(const std::string& stat) {
   const auto open = stat.find('(');
   const auto close = stat.rfind(')');
@@ -35,26 +35,50 @@ std::optional<process> parse(const std::string& stat) {
   return out;
 }
 
+// What /proc says of a process or of one of its threads. Nothing: it has just ended (`has_ended`), or cannot be seen.
+std::optional<process> look_at(const std::string& directory, bool& has_ended) {
+  errno = 0;
+  std::ifstream file{directory + "/stat"};
+  std::string stat;
+  const bool is_read = static_cast<bool>(std::getline(file, stat, '\0'));
+  has_ended = !is_read && (errno == ENOENT || errno == ESRCH);
+  return is_read ? parse(stat) : std::nullopt;
+}
+
+bool is_number(const dirent& entry) { return entry.d_name[0] >= '1' && entry.d_name[0] <= '9'; }
+
+using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+// The state of a thread that lives, of a process whose first one has ended; 'Z': there is none.
+char state_of_the_rest(const std::string& of) {
+  const directory threads{::opendir((of + "/task").c_str()), ::closedir};
+  while (const dirent* entry = threads ? ::readdir(threads.get()) : nullptr) {
+    if (!is_number(*entry)) continue;
+    bool has_ended = false;
+    const auto one = look_at(fmt::format("{}/task/{}", of, entry->d_name), has_ended);
+    if (one && one->state != 'Z' && one->state != 'X') return one->state;
+  }
+  return 'Z';
+}
+
 // Calls `see(pid, process)` with each that lives, until it returns false. True: there are no others. They may be hidden
 // (no /proc in a chroot, hidepid=, which hides process 1 as well), or there are too few descriptors to look.
 template <class See>
 bool look_at_group(pid_t group, See see) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> proc{::opendir("/proc"), ::closedir};
+  const directory proc{::opendir("/proc"), ::closedir};
   if (!proc) return false;
   bool is_all = true;
   bool is_first_there = false;
   while (const dirent* entry = ::readdir(proc.get())) {
-    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    if (!is_number(*entry)) continue;
     is_first_there = is_first_there || std::string_view{entry->d_name} == "1";
-    errno = 0;
-    std::ifstream file{fmt::format("/proc/{}/stat", entry->d_name)};
-    std::string stat;
-    if (!std::getline(file, stat)) {
-      is_all = is_all && (errno == ENOENT || errno == ESRCH);  // It has just ended.
-      continue;
-    }
-    const auto one = parse(stat);
-    if (!one || one->group != group || one->state == 'Z' || one->state == 'X') continue;
+    const auto where = fmt::format("/proc/{}", entry->d_name);
+    bool has_ended = false;
+    auto one = look_at(where, has_ended);
+    is_all = is_all && (one || has_ended);
+    if (!one || one->group != group) continue;
+    if (one->state == 'Z') one->state = state_of_the_rest(where);
+    if (one->state == 'Z' || one->state == 'X') continue;
     if (!see(std::string_view{entry->d_name}, *one)) return false;
   }
   return is_all && is_first_there;

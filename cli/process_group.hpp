@@ -11,7 +11,7 @@ namespace holdfast::cli {
 // Names and pids of the processes of a group, "sleep (4711)"; at most four.
 std::vector<std::string> processes_of_group(pid_t group);
 
-// It has no process but zombies, and all could be seen: who cannot be seen has not ended.
+// It has no process but zombies without threads, and all could be seen: who cannot be seen has not ended.
 bool has_group_ended(pid_t group);
 
 // None of its processes runs, as far as they can be seen.

@@ -160,7 +160,7 @@ std::optional<bool> is_ours(server& at, const lease& held, const settings& s) {
 
 // The command has ended: keeps the lock for the rest of --at-least. A signal or the loss of the lease ends that.
 keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_at, const settings& s, server& at,
-                      signal_inbox& inbox) {
+                      child& command, signal_inbox& inbox) {
   const auto left = [&] { return taken_at + s.at_least.value_or(milliseconds{0}) - lease_watch::now(); };
   if (left() <= milliseconds{0} || !held.valid()) return {};
   const auto seen = is_ours(at, held, s);
@@ -178,9 +178,18 @@ keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_
     while (const auto signal = inbox.take()) {
       if (asks_to_end(signal->number)) return {was_ours, signal->is_interrupt() ? signal->number : 0};
       if (signal->number == SIGTSTP) suspend_ourselves();
+      if (signal->number == SIGCHLD) command.reap();  // What it has left behind, if we are PID 1.
     }
   }
   return {was_ours, 0};
+}
+
+// Somebody asked for the end of the command, and with it of us: a service that is stopped, Ctrl-C. Nothing of
+// --at-least is kept then.
+bool was_to_end(const ending& end, const child& command) {
+  const int by = command.ended_by();
+  if (command.had_terminal() && (by == SIGINT || by == SIGQUIT)) return true;
+  return end.passed_on != 0 && end.exit == 128 + end.passed_on;
 }
 
 // From the grant to the release.
@@ -194,10 +203,13 @@ int run_with(lease& held, const makings& made, const settings& s, server& at, si
     return release(held, s, at, answer_not_started(s, command, made.plan.words.front()), inbox);
 
   const auto end = supervise(held, made.watch, command, inbox, s, at);
+  if (end.was_stopped || command.ended_by() != 0) command.mend_terminal();
   const bool has_terminal = command.take_terminal();
+  inbox.forget_all_but(command.ended_by());
   if (command.had_terminal()) inbox.missed(command.ended_by(), has_terminal);
   if (!end.was_stopped) {
-    const auto kept = keep_at_least(held, made.watch, taken_at, s, at, inbox);
+    keeping kept;
+    if (!was_to_end(end, command)) kept = keep_at_least(held, made.watch, taken_at, s, at, command, inbox);
     const int exit = release(held, s, at, end, inbox, kept);
     return kept.interrupt != 0 && exit == end.exit ? 128 + kept.interrupt : exit;
   }

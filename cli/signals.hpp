@@ -46,6 +46,12 @@ public:
   // Ctrl-C or Ctrl-\ ended the command, which had the terminal; at its end too: our group did not get the signal.
   void missed(int number, bool by_our_group);
 
+  // The command has ended of this signal, or of none (0): what came of the terminal before and did not end it is no
+  // reason to end by.
+  void forget_all_but(int number) noexcept {
+    if (interrupt_ != number) interrupt_ = 0;
+  }
+
   // `status`, unless it is that of a Ctrl-C or Ctrl-\: then we end by that signal. The status is 128+N all the same,
   // but a shell ends its script or its loop only when its child has died of it.
   int end(int status) const;

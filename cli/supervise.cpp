@@ -68,8 +68,8 @@ public:
       watch_.wake_in(std::min({span, pause, longest_sleep()}));
       wait_for_news();
     }
-    if (has_stopped()) return {number(exit_code::lost), true, is_told_, untold_, {}};
-    return {command_.exit_status(), false, is_told_, untold_, leftovers()};
+    if (has_stopped()) return {number(exit_code::lost), true, is_told_, passed_on_, untold_, {}};
+    return {command_.exit_status(), false, is_told_, passed_on_, untold_, leftovers()};
   }
 
 private:
@@ -181,7 +181,9 @@ private:
     if (!is_heard && !std::exchange(is_out_of_reach_told_, true)) {
       try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
     }
-    if (wakes(signal.number)) wake_command();
+    if (!asks_for_its_end(signal.number)) return;
+    if (!command_.has_ended()) passed_on_ = signal.number;
+    wake_command();
   }
 
   // First of all the lease: it may have ended while we were suspended.
@@ -193,7 +195,7 @@ private:
   }
 
   // Those that somebody sends to see the end of it; a command that is stopped does not hear them. USR1 may be anything.
-  static bool wakes(int number) {
+  static bool asks_for_its_end(int number) {
     return number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT;
   }
 
@@ -284,6 +286,7 @@ private:
   const milliseconds began_at_;
   milliseconds group_look_ = first_group_look;
   std::optional<fault> untold_{};
+  int passed_on_ = 0;
   bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;

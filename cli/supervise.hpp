@@ -19,6 +19,7 @@ struct ending {
   int exit = 0;              // The command's status, or exit_code::lost.
   bool was_stopped = false;  // The lock was lost, and the command stopped for it.
   bool is_told = false;      // The lock was lost, and an error has said so, or is `untold`.
+  int passed_on = 0;         // The last HUP, INT, QUIT or TERM that the command was sent for us.
 
   // What is to be said when the lock has been given back, because it may have to wait for its reader.
   std::optional<fault> untold{};

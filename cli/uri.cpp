@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "uri.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace holdfast::cli {
@@ -16,9 +17,40 @@ std::optional<std::size_t> find_authority(std::string_view uri) {
   return begin;
 }
 
+bool has_only(std::string_view text, std::string_view what) { return text.find_first_not_of(what) == text.npos; }
+
+// "db1:6379", "[::1]", "db1,db2:7000": servers, and nothing that could be a password but a number.
+bool are_hosts(std::string_view text) {
+  constexpr std::string_view digits = "0123456789";
+  constexpr std::string_view of_a_name = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  for (bool is_more = true; is_more;) {
+    const auto comma = text.find(',');
+    auto one = text.substr(0, comma);
+    is_more = comma != text.npos;
+    if (is_more) text.remove_prefix(comma + 1);
+    const auto end = one.starts_with('[') ? one.find(']') : one.find(':');
+    const auto port = end == one.npos ? std::string_view{} : one.substr(end + (one[end] == ']' ? 1 : 0));
+    const auto host = one.substr(0, one.size() - port.size());
+    if (host.empty() || (!port.empty() && (port[0] != ':' || !has_only(port.substr(1), digits)))) return false;
+    if (!has_only(host, host[0] == '[' ? "0123456789abcdefABCDEF:.[]" : of_a_name)) return false;
+  }
+  return true;
+}
+
+// Without the options behind servers, whose files may have an @ in their names: "?cacert=/etc/pki/ca@corp".
+std::string_view without_options(std::string_view uri, std::size_t authority) {
+  const auto query = uri.find('?', authority);
+  if (query == uri.npos) return uri;
+  const auto servers = uri.substr(authority, std::min(query, uri.find('/', authority)) - authority);
+  const auto name = uri.substr(query + 1, uri.find('=', query) - query - 1);
+  const bool are_options = !name.empty() && has_only(name, "abcdefghijklmnopqrstuvwxyz_");
+  return are_options && are_hosts(servers) ? uri.substr(0, query) : uri;
+}
+
 // Where user and password stand, or may stand, without the `@`.
-std::optional<text_range> find_credentials(std::string_view uri) {
-  const auto begin = find_authority(uri);
+std::optional<text_range> find_credentials(std::string_view whole) {
+  const auto begin = find_authority(whole);
+  const auto uri = begin ? without_options(whole, *begin) : whole;
   const auto at = uri.rfind('@');
   if (!begin || at == uri.npos || at < *begin) return std::nullopt;
   return text_range{*begin, at};

@@ -15,7 +15,8 @@ struct text_range {
   std::size_t end = 0;
 };
 
-// From the first `:` after `://` to the last `@`; nullopt when nothing can be a password there.
+// From the first `:` after `://` to the last `@`, but not of options behind plain servers; nullopt when nothing can be
+// a password there.
 std::optional<text_range> find_password(std::string_view uri);
 
 // The URI without user and password: "redis://:secret@db1/3" becomes "redis://db1/3".

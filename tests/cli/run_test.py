@@ -387,6 +387,26 @@ class AtLeast(CommandTest):
         self.assertEqual(running.wait(), 7)
         self.assertTrue(self.is_free())
 
+    # A service that is stopped: there is no second signal, but KILL.
+    def test_a_signal_that_ends_the_command_ends_it_too(self):
+        for how in ("sleep 60", "trap 'exit 143' TERM; echo up; while :; do sleep 0.1; done"):
+            with self.subTest(how):
+                running = self.start("run", "--at-least", "1h", self.lock, "--", "sh", "-c", "echo up; " + how)
+                until(lambda: "up" in running.out or running.process.poll() is not None, "the command runs")
+                running.signal(signal.SIGTERM)
+                self.assertEqual(running.wait(), 143)
+                self.assertTrue(self.is_free())
+
+    def test_a_signal_that_does_not_end_the_command_leaves_it(self):
+        running = self.start("run", "--verbose", "--at-least", "1h", self.lock, "--", "sh", "-c",
+                             "trap 'echo heard' HUP; sleep 60 & echo up; wait; exit 7")
+        until(lambda: "up" in running.out or running.process.poll() is not None, "the command runs")
+        running.signal(signal.SIGHUP)
+        until(lambda: "is kept for" in running.err or running.process.poll() is not None, "the command has ended")
+        self.assertIn("is kept for", running.err)
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(), 7)
+
     def break_now(self):
         broken = self.finish("break", "--now", "--token", str(self.show()["token"]), self.lock)
         self.assertEqual(broken.status, 0, broken.err)

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import termios
 import unittest
 
 from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
@@ -295,6 +296,14 @@ class Script(CommandTest):
                 shell.type("line\n")
                 shell.shows(rf"status {status}\.")
 
+    # Nor does one that was typed, and that the command has caught.
+    def test_a_command_that_catches_ctrl_c_and_exits_with_130_ends_no_script(self):
+        shell = self.script(self.run_line("""bash -c 'trap "exit 130" INT; echo up.; while :; do sleep 0.1; done'"""),
+                            "echo the script goes on with $?.", typed="bash {}")
+        shell.shows(r"up\.")
+        shell.type("\x03")
+        shell.shows(r"goes on with 130\.")
+
     def test_ctrl_c_in_the_rest_of_at_least_ends_the_script(self):
         for options in (["--at-least", "1h"], ["-q", "--at-least", "1h"]):
             with self.subTest(options):
@@ -307,6 +316,17 @@ class Script(CommandTest):
                 shell.shows(r"status 130\.")
                 self.assertNotIn("goes on", shell.all)
                 self.assertTrue(self.is_free())
+
+    # A shell has it as before only behind a job that it has seen die of a signal.
+    def test_a_command_that_is_killed_leaves_the_terminal_as_it_was(self):
+        shell = self.script(typed=self.run_line("sh -c 'stty -echo -icanon; echo changed.; kill -9 $$'"))
+        before = termios.tcgetattr(shell.terminal)
+        shell.shows(r"changed\.")
+        shell.type("echo status $?.\n")
+        shell.shows(r"status 137\.")
+        self.assertEqual(termios.tcgetattr(shell.terminal)[3] & (termios.ECHO | termios.ICANON),
+                         before[3] & (termios.ECHO | termios.ICANON))
+        self.assertNotEqual(before[3] & termios.ECHO, 0, "or this tests nothing")
 
     def test_ctrl_c_while_waiting_ends_the_script(self):
         self.hold()
