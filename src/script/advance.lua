@@ -73,11 +73,12 @@ write_fence = function(stamp, owner, has_line)
   call('SET', KEYS[2], last, 'PX', fence_lives(stamp))
 end
 
--- Puts the owner id beside the last stamp, or beside `least` when there is none (P9). NX without a fence: a key of
--- another type looks absent, and is not ours to overwrite. It may fail: full memory.
+-- Puts the owner id beside the last stamp, or beside `least` when there is none, or a smaller one that was written for
+-- a fence that is lost (P9, C2). NX without a fence: a key of another type looks absent, and is not ours to overwrite.
+-- It may fail: full memory.
 mark_spent = function(owner, least)
   local stamp = last and sub(last, 1, 16) or ''
-  if #stamp ~= 16 or string.find(stamp, '%D') then
+  if #stamp ~= 16 or string.find(stamp, '%D') or stamp < least then
     stamp = least
   end
   local fence = stamp .. '|' .. owner .. fence_mark()

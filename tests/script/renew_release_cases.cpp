@@ -97,6 +97,10 @@ std::vector<script_case> release_cases() {
       {"keeps_the_stamp_of_its_own_grant_when_the_fence_was_lost_C2",
        {acquire("<A>", now("t")), send({"DEL", fence}, number(1)), release("<A>", "<t>", now()),
         value_is(fence, text("<t>|<A>")), left_is(fence, week_ms - 5000, week_ms)}},
+      // Who leaves without having been there, or looks, has written one for the fence that was lost.
+      {"keeps_the_stamp_of_its_own_grant_when_a_smaller_one_is_in_the_fence_C2",
+       {acquire("<A>", now("t")), send({"DEL", fence}, number(1)), leave("<B>", not_mine), release("<A>", "<t>", now()),
+        value_is(fence, text("<t>|<A>"))}},
       {"keeps_a_larger_stamp_when_it_marks_the_id_P9",
        {send({"SET", fence, "1999999999999999|<B>", "PX", "600000"}), leave("<A>", not_mine),
         value_is(fence, text("1999999999999999|<A>")), left_is(fence, week_ms + 600'000, week_ms * 1000)}},
