@@ -166,7 +166,7 @@ void child::remember_modes() {
 }
 
 void child::mend_terminal() {
-  if (modes_ && has_terminal()) ::tcsetattr(terminal_, TCSADRAIN, &*modes_);  // TTOU is blocked.
+  if (modes_ && has_terminal()) ::tcsetattr(terminal_, TCSANOW, &*modes_);  // TTOU is blocked.
 }
 
 bool child::take_terminal() { return has_terminal() && ::tcsetpgrp(terminal_, ::getpgrp()) == 0; }

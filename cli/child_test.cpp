@@ -127,30 +127,38 @@ TEST(process_group, has_not_ended_where_it_cannot_be_seen) {
 }
 
 // In a group of its own, which `begin` makes what it is to be.
-template <class Begin>
-pid_t forked(Begin begin) {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::setpgid(0, 0);
-    begin();
-    ::_exit(1);
+class forked {
+public:
+  template <class Begin>
+  explicit forked(Begin begin) : pid_{::fork()} {
+    if (pid_ == 0) {
+      ::setpgid(0, 0);
+      begin();
+      ::_exit(1);
+    }
+    ::setpgid(pid_, pid_);
   }
-  ::setpgid(pid, pid);
-  return pid;
-}
+  ~forked() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    EXPECT_TRUE(has_group_ended(pid_));
+  }
+  forked(const forked&) = delete;
+  forked& operator=(const forked&) = delete;
 
-void end(pid_t pid) {
-  ::kill(pid, SIGKILL);
-  ::waitpid(pid, nullptr, 0);
-  EXPECT_TRUE(has_group_ended(pid));
-}
+  pid_t pid() const { return pid_; }
+
+private:
+  pid_t pid_;
+};
 
 // /proc has it for a zombie: its first thread is one, and keeps its number until the others have ended.
 TEST(process_group, has_not_ended_while_a_thread_of_a_process_runs) {
-  const pid_t pid = forked([] {
+  const forked process{[] {
     std::thread{[] { ::pause(); }}.detach();
     ::syscall(SYS_exit, 0);  // Of this thread, as pthread_exit(3), and no exception on the way.
-  });
+  }};
+  const pid_t pid = process.pid();
   ASSERT_TRUE(comes_true([&] {
     std::string stat;
     std::getline(std::ifstream{"/proc/" + std::to_string(pid) + "/stat"}, stat);
@@ -161,17 +169,19 @@ TEST(process_group, has_not_ended_while_a_thread_of_a_process_runs) {
   EXPECT_EQ(processes_of_group(pid).size(), 1u);
   ::kill(pid, SIGSTOP);
   EXPECT_TRUE(comes_true([&] { return is_group_stopped(pid); }));
-  end(pid);
 }
 
 TEST(process_group, has_not_ended_while_somebody_with_a_line_break_in_its_name_lives) {
-  const pid_t pid = forked([] {
+  const forked process{[] {
     ::prctl(PR_SET_NAME, "a\nb");
     for (;;) ::pause();
-  });
-  ASSERT_TRUE(comes_true([&] { return processes_of_group(pid).at(0).starts_with("a"); }));
+  }};
+  const pid_t pid = process.pid();
+  ASSERT_TRUE(comes_true([&] {
+    const auto found = processes_of_group(pid);
+    return found.size() == 1 && found[0].starts_with("a");
+  }));
   EXPECT_FALSE(has_group_ended(pid));
-  end(pid);
 }
 
 TEST(child, group_lives_while_a_grandchild_does) {

@@ -81,7 +81,9 @@ TEST(uri_credentials, leave_a_path_with_an_at_as_it_is) {
   EXPECT_EQ(without_credentials("redis+sentinel://me:c@nary@db1,db2/name@x"), "redis+sentinel://db1,db2/name@x");
   EXPECT_EQ(without_credentials("rediss://me:canary@db1:6380?cacert=/ca@corp"), "rediss://db1:6380?cacert=/ca@corp");
   EXPECT_EQ(without_credentials("redis://me:can?ary@db1"), "redis://db1");
-  EXPECT_EQ(without_credentials("redis://:can?a=ry@db1"), "redis://db1");
+  EXPECT_EQ(without_credentials("redis://:can?key=ry@db1"), "redis://db1");
+  EXPECT_EQ(without_credentials("redis://me:c@n?a=r:y@db1"), "redis://db1");
+  EXPECT_EQ(without_credentials("redis://me?a=b:canary@db1"), "redis://db1");
   EXPECT_EQ(without_credentials("redis://me:canary@db1/a:canary@x"), "redis://x");  // Nobody knows what that is.
 }
 

@@ -49,13 +49,16 @@ bool is_number(const dirent& entry) { return entry.d_name[0] >= '1' && entry.d_n
 
 using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-// The state of a thread that lives, of a process whose first one has ended; 'Z': there is none.
-char state_of_the_rest(const std::string& of) {
+// The state of a thread that lives, of a process whose first one has ended; 'Z': there is none, or none can be seen.
+char state_of_the_rest(const std::string& of, bool& is_all) {
+  errno = 0;
   const directory threads{::opendir((of + "/task").c_str()), ::closedir};
+  is_all = is_all && (threads || errno == ENOENT || errno == ESRCH);
   while (const dirent* entry = threads ? ::readdir(threads.get()) : nullptr) {
     if (!is_number(*entry)) continue;
     bool has_ended = false;
     const auto one = look_at(fmt::format("{}/task/{}", of, entry->d_name), has_ended);
+    is_all = is_all && (one || has_ended);
     if (one && one->state != 'Z' && one->state != 'X') return one->state;
   }
   return 'Z';
@@ -77,7 +80,7 @@ bool look_at_group(pid_t group, See see) {
     auto one = look_at(where, has_ended);
     is_all = is_all && (one || has_ended);
     if (!one || one->group != group) continue;
-    if (one->state == 'Z') one->state = state_of_the_rest(where);
+    if (one->state == 'Z') one->state = state_of_the_rest(where, is_all);
     if (one->state == 'Z' || one->state == 'X') continue;
     if (!see(std::string_view{entry->d_name}, *one)) return false;
   }

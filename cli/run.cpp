@@ -189,7 +189,7 @@ keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_
 bool was_to_end(const ending& end, const child& command) {
   const int by = command.ended_by();
   if (command.had_terminal() && (by == SIGINT || by == SIGQUIT)) return true;
-  return end.passed_on != 0 && end.exit == 128 + end.passed_on;
+  return std::any_of(end.passed_on.begin(), end.passed_on.end(), [&](int one) { return end.exit == 128 + one; });
 }
 
 // From the grant to the release.

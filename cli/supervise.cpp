@@ -20,6 +20,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace holdfast::cli {
 namespace {
@@ -68,8 +69,8 @@ public:
       watch_.wake_in(std::min({span, pause, longest_sleep()}));
       wait_for_news();
     }
-    if (has_stopped()) return {number(exit_code::lost), true, is_told_, passed_on_, untold_, {}};
-    return {command_.exit_status(), false, is_told_, passed_on_, untold_, leftovers()};
+    if (has_stopped()) return {number(exit_code::lost), true, is_told_, untold_, {}, passed_on_};
+    return {command_.exit_status(), false, is_told_, untold_, leftovers(), passed_on_};
   }
 
 private:
@@ -182,7 +183,7 @@ private:
       try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
     }
     if (!asks_for_its_end(signal.number)) return;
-    if (!command_.has_ended()) passed_on_ = signal.number;
+    if (!command_.has_ended()) passed_on_.push_back(signal.number);
     wake_command();
   }
 
@@ -286,7 +287,7 @@ private:
   const milliseconds began_at_;
   milliseconds group_look_ = first_group_look;
   std::optional<fault> untold_{};
-  int passed_on_ = 0;
+  std::vector<int> passed_on_{};
   bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;

@@ -12,6 +12,7 @@
 #include <holdfast/lease.hpp>
 
 #include <optional>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -19,11 +20,12 @@ struct ending {
   int exit = 0;              // The command's status, or exit_code::lost.
   bool was_stopped = false;  // The lock was lost, and the command stopped for it.
   bool is_told = false;      // The lock was lost, and an error has said so, or is `untold`.
-  int passed_on = 0;         // The last HUP, INT, QUIT or TERM that the command was sent for us.
 
   // What is to be said when the lock has been given back, because it may have to wait for its reader.
   std::optional<fault> untold{};
   std::optional<fault> leftovers{};  // A warning.
+
+  std::vector<int> passed_on{};  // Each HUP, INT, QUIT and TERM that came while the command ran.
 };
 
 // Returns when the command has ended (and with --wait-group or after a loss its group too). `watch`: of that lease,

@@ -43,7 +43,7 @@ std::string_view without_options(std::string_view uri, std::size_t authority) {
   if (query == uri.npos) return uri;
   const auto servers = uri.substr(authority, std::min(query, uri.find('/', authority)) - authority);
   const auto name = uri.substr(query + 1, uri.find('=', query) - query - 1);
-  const bool are_options = !name.empty() && has_only(name, "abcdefghijklmnopqrstuvwxyz_");
+  const bool are_options = name == "cacert" || name == "cert" || name == "key";
   return are_options && are_hosts(servers) ? uri.substr(0, query) : uri;
 }
 

@@ -87,8 +87,8 @@ std::vector<resp::value> client_state::ask_all(const std::shared_ptr<node>& whom
   return ask_together(whom, std::move(what));
 }
 
-resp::value client_state::reply_of(const engine::question& call) const {
-  return reply_of(call, *node_, {boottime_now(), 0});  // Who does not wait hears the code alone.
+resp::value client_state::reply_of(const engine::question& call, const script::lock_keys& about) const {
+  return reply_of(call, *node_for(about), {boottime_now(), 0});  // Who does not wait hears the code alone.
 }
 
 resp::value client_state::reply_of(const engine::question& call, const node& at, const began& then) const {

@@ -221,8 +221,10 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
   const auto call = std::make_shared<async_acquire>(
       of.shared_from_this(), std::move(wanted), client_state::keeping{options.renew, options.max_hold}, std::move(to));
   call->prepare_to_listen_to(options.cancel);
+  // Behind the start the options may be gone: a coroutine's, which has gone on.
+  const std::stop_token stop = options.cancel;
   of.start(call->at(), call);
-  call->listen_to(options.cancel);
+  call->listen_to(stop);
   return cancel_handle{call};
 }
 
@@ -335,7 +337,7 @@ public:
   std::shared_ptr<client_state> conclude() noexcept override {
     auto of = std::exchange(of_, nullptr);
     try {
-      of->conclude_downgrade(*what_, of->reply_of(flow_));
+      of->conclude_downgrade(*what_, of->reply_of(flow_, what_->keys));
     } catch (const error& e) {
       code_ = e.code();
     } catch (...) {

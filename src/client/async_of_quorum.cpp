@@ -111,7 +111,13 @@ void start_release_of(quorum& by, std::unique_ptr<lease_handle> what, release_re
   const auto record = what->record;
   record->is_let_go = true;
   const auto had = by.let_go(*record);
-  const auto outcome = std::make_shared<release_outcome>(release_outcome::unknown);
+  std::shared_ptr<release_outcome> outcome;
+  try {
+    outcome = std::make_shared<release_outcome>(release_outcome::unknown);
+  } catch (...) {
+    by.release_in_background(*record, had);
+    throw;
+  }
   const auto tell = [outcome, to = std::move(to)] { to(*outcome); };
   try {
     run_errand(

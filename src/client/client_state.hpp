@@ -204,7 +204,7 @@ public:
   std::vector<std::shared_ptr<node>> servers() const;
   std::vector<std::shared_ptr<node>> servers(std::optional<error>& why_one_is_missing) const;
   // The reply to a question that is over. Throws when there is none.
-  resp::value reply_of(const engine::question& call) const;
+  resp::value reply_of(const engine::question& call, const script::lock_keys& about) const;
   // Throws the error behind `reply`, if it is one.
   void throw_if_error(const resp::value& reply, std::string subject) const;
   [[noreturn]] void fail(errc code, error_detail detail) const;

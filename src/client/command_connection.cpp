@@ -282,13 +282,19 @@ void command_connection::leave_server(const std::function<bool(int slot)>& is_se
   connection::lock held{line_.mutex(), std::defer_lock};
   if (!lock_soon(held)) return;
   caller_.leave_server(boottime_now(), is_served_here);
-  // What has ended goes on at another node, with whose mutex somebody may stand still: whoever drives here takes it
-  // there. And our own is not waited for once more.
   wake_driver();
   pass_lead_on();
+  // Our mutex is not waited for once more.
   const auto to_wake = called_members();
+  ended_calls ended;
+  try {
+    ended = taken_ended();
+  } catch (...) {
+    // No memory: whoever drives finds them.
+  }
   held.unlock();
   for (auto* const m : to_wake) m->wake();
+  if (!ended.empty()) conclude_(std::move(ended));
 }
 
 void command_connection::send_and_forget(const script::command& what) {
@@ -376,6 +382,10 @@ void command_connection::start_arrived(connection::lock& held) noexcept {
         if (!held.owns_lock()) held.lock();
       }
     }
+    // One that is over has its end here, perhaps, and waits there for who cancels it, who waits for our mutex.
+    held.unlock();
+    came.clear();
+    held.lock();
   }
 }
 
@@ -467,17 +477,23 @@ void command_connection::drive_async(connection::lock& held) {
 }
 
 void command_connection::conclude_ended(connection::lock& held) {
+  auto ended = taken_ended();
+  if (ended.empty()) return;
+  held.unlock();
+  conclude_(std::move(ended));
+  held.lock();
+}
+
+// To be concluded without the mutex.
+command_connection::ended_calls command_connection::taken_ended() {
   ended_calls ended;
   ended.reserve(unattended_.over());  // What fails behind take_over() would leave them nowhere.
   for (const engine::call* flow : unattended_.take_over()) {
     async_call::of(*flow).driver_ = nullptr;
     ended.push_back(std::move(async_call::of(*flow).under_way_));
   }
-  if (ended.empty()) return;
   async_calls_ -= static_cast<int>(ended.size());
-  held.unlock();
-  conclude_(std::move(ended));
-  held.lock();
+  return ended;
 }
 
 }  // namespace detail

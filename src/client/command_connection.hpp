@@ -137,6 +137,7 @@ private:
   void cancel_under(connection::lock& held, async_call& what);
   void take_back(async_call& what);
   void conclude_ended(connection::lock& held);
+  ended_calls taken_ended();
   void take_lead_if_free(waiting_thread& me);
   void lead_one_round(connection::lock& held, const waiting_thread& me, const std::vector<engine::call*>& all);
   void stop_all(const waiting_thread::calls& all);

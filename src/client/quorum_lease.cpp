@@ -188,13 +188,13 @@ errc quorum::search::take_turn(std::size_t server, time_point until) {
   how.ttl = std::min<milliseconds>(1s, of_.from_.options.max_ttl);
   how.owner = *what_.label;
   if (until != never) how.wait = std::max(milliseconds{1}, duration_cast<milliseconds>(until - boottime_now()));
-  const auto turn = of_.turn_of(server);
   std::stop_source stop;
   const auto end_wait = [&stop] { stop.request_stop(); };
   const std::stop_callback by_caller{what_.cancel, end_wait};
-  const std::stop_callback by_server{turn.watch->gone(), end_wait};
   how.cancel = stop.get_token();
   try {
+    const auto turn = of_.turn_of(server);  // There may be too few descriptors for it: then another's line will do.
+    const std::stop_callback by_server{turn.watch->gone(), end_wait};
     turn_ = turn.line->acquire_or_throw(what_.name, how);
     return {};
   } catch (const error& e) {

@@ -73,7 +73,8 @@ void vote_connections::follow(connection::lock& held, member& me) {
   me.news.wait_for(held, a_look, [&] { return me.is_over || me.is_leading; });
   const time_point now = boottime_now();
   if (me.is_over || me.is_leading || now - slept_at > 2 * a_look) return;
-  if (now < me.what->wake_at() || now - me.what->wake_at() < for_the_leader) return;
+  const bool is_due = now >= me.what->wake_at() && now - me.what->wake_at() >= for_the_leader;
+  if (!is_due && !me.what->has_news()) return;
   step(me, now);
   flush_all(held);
 }

@@ -47,8 +47,12 @@ void declare_first_start(const std::string& uri, const lab_patience& patience) {
   client_options brief;
   brief.max_ttl = 1s;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(patience.give_up_at - boottime_now());
-  brief.timeout = std::clamp(left, 1ms, brief.timeout);
-  client{uri, brief}.declare_nothing_forgotten();
+  brief.timeout = std::clamp(left, 10ms, brief.timeout);
+  try {
+    client{uri, brief}.declare_nothing_forgotten();
+  } catch (const error& e) {
+    fail(uri, "Its first start cannot be declared" + patience.advice + ".", e.what());
+  }
 }
 
 class starter {

@@ -198,9 +198,13 @@ cluster_watch::trouble cluster_watch::why_nobody() const {
 
 // Whoever serves nothing any more is not asked any more.
 void cluster_watch::forget_strangers() {
-  std::set<engine::cluster_address> known;
+  std::vector<char> serves(map_.primaries.size(), 0);
   for (const auto owner : map_.owner) {
-    if (owner != engine::slot_map::nobody) known.insert(map_.primaries[owner].where);
+    if (owner != engine::slot_map::nobody) serves[owner] = 1;
+  }
+  std::set<engine::cluster_address> known;  // Not of each slot: there are 16,384, in each round.
+  for (std::size_t i = 0; i < serves.size(); ++i) {
+    if (serves[i] != 0) known.insert(map_.primaries[i].where);
   }
   std::erase_if(lines_, [&](const auto& one) { return !known.contains(one.first); });
 }

@@ -319,8 +319,10 @@ class Script(CommandTest):
 
     # A shell has it as before only behind a job that it has seen die of a signal.
     def test_a_command_that_is_killed_leaves_the_terminal_as_it_was(self):
-        shell = self.script(typed=self.run_line("sh -c 'stty -echo -icanon; echo changed.; kill -9 $$'"))
+        shell = self.script(typed="echo rea''dy.")
+        shell.shows(r"ready\.")
         before = termios.tcgetattr(shell.terminal)
+        shell.type(self.run_line("sh -c 'stty -echo -icanon; echo changed.; kill -9 $$'") + "\n")
         shell.shows(r"changed\.")
         shell.type("echo status $?.\n")
         shell.shows(r"status 137\.")
