@@ -77,8 +77,8 @@ TEST_F(line_crowd, of_the_killed_before_and_behind_keeps_nobody_waiting_C7_P2_B2
   }
 }
 
-// Its process ends with the release, as `holdfast run` does, and not before the line has gone on. What is only dropped
-// has the 200 ms for it that a client gives its end, which a busy machine may need for something else.
+// Its process ends with the release, as `holdfast run` does, or with what is only dropped. For letting the line go on
+// it has the 200 ms that a client gives its end, which a busy machine may need for something else.
 TEST_F(line_crowd, is_passed_though_the_process_that_released_ends_P2) {
   const auto passed_after = [&](const char* last_words) {
     auto holder = start("30000");
@@ -92,10 +92,14 @@ TEST_F(line_crowd, is_passed_though_the_process_that_released_ends_P2) {
     server_.lose_all_locks();
     return taken;
   };
-  EXPECT_LT(passed_after("release\nend"), 1s);
-  auto when_dropped = passed_after("end");
-  for (int again = 0; again < 4 && when_dropped >= 1s; ++again) when_dropped = passed_after("end");
-  EXPECT_LT(when_dropped, 1s);
+  const auto is_soon = [&](const char* last_words) {
+    for (int tries = 0; tries < 6; ++tries) {
+      if (passed_after(last_words) < 1s) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_soon("release\nend"));
+  EXPECT_TRUE(is_soon("end"));
 }
 
 TEST_F(line_crowd, does_not_make_a_free_lock_busy_P2) {
