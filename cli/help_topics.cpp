@@ -84,8 +84,9 @@ Inside a script, `make` or a pipeline the foreground is the script's, and the co
 terminal, until it ends. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that dies
 of it afterwards makes us pass it on; not one that exits with 130 by itself. After Ctrl-C or Ctrl-\ we end by that
 signal ourselves (status 128+N all the same), so that shells end their loops; not at the head of a session.
-HUP, INT, QUIT or TERM that ended the command has nothing kept for --at-least. When the command has ended, a signal ends
-the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or Ctrl-\ it is 128+N.
+If HUP, INT, QUIT or TERM came and the command has ended of it, nothing is kept for --at-least. When the command has
+ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
+Ctrl-\ it is 128+N.
 A command that was killed, or stopped for a loss, leaves the terminal as it was when it got it (echo, lines).
 --foreground leaves the command in our process group, and then signals go to the command alone.
 As PID 1, holdfast also collects orphans.

@@ -138,7 +138,8 @@ public:
   // Every held lock whose name matches `glob`, as Redis has them: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` to escape; `?`
   // and `[...]` are one byte, of which a letter beyond ASCII has several. By SCAN: not a snapshot, and
   // O(keys of the database). It asks many questions, and each has client_options::timeout. Needs naming::holdfast
-  // (errc::invalid_option under plain) and +scan. Sorted by name.
+  // (errc::invalid_option under plain) and +scan. Sorted by name. Of a cluster errc::cannot_connect if this process has
+  // too few descriptors for one of the primaries: the rest of them would not be all.
   [[nodiscard]] std::vector<lock_info> list(std::string_view glob = "*");
   [[nodiscard]] std::vector<lock_info> list(std::string_view glob, std::error_code& ec);
 

@@ -36,18 +36,12 @@ std::string name_of(int pid) { return "process " + std::to_string(pid); }
   fail_with_errno(subject, "Whether it runs cannot be told by " + by + "; " + way_out, error_number);
 }
 
-// A short file of /proc; nullopt with errno if it cannot be read.
-std::optional<std::string> text_of(const std::string& path) {
-  const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  return file.is_open() ? rest_of(file) : std::nullopt;
-}
-
 // Field `number` of /proc/PID/stat, counted as proc(5) does, from 3 on: the second is a name and may hold anything, but
 // its closing parenthesis is the last one. Empty if there is no such file.
 std::string field_of(int pid, int number) {
   if (pid <= 0) return {};
   const auto path = "/proc/" + std::to_string(pid) + "/stat";
-  const auto text = text_of(path);
+  const auto text = text_of_proc(path);
   if (!text && errno != ENOENT && errno != ESRCH) fail_to_see(name_of(pid), path, errno);
   if (!text) return {};
   const auto end = text->rfind(')');
@@ -61,12 +55,17 @@ std::string field_of(int pid, int number) {
 }
 
 std::optional<std::string> boot_id_if_readable() {
-  auto id = text_of(boot_id_file);
+  auto id = text_of_proc(boot_id_file);
   if (id) id->erase(std::min(id->find('\n'), id->size()));
   return id;
 }
 
 }  // namespace
+
+std::optional<std::string> text_of_proc(const std::string& path) {
+  const descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  return file.is_open() ? rest_of(file) : std::nullopt;
+}
 
 std::uint64_t started_at(int pid) {
   const auto text = field_of(pid, 22);

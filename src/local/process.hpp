@@ -8,9 +8,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace holdfast::local {
+
+// A short file of /proc; nullopt with errno if it cannot be read, as when its process has just ended. Does not throw
+// for that.
+std::optional<std::string> text_of_proc(const std::string& path);
 
 // In clock ticks since boot, as the kernel writes it; 0 if /proc shows no such process.
 std::uint64_t started_at(int pid);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/server_lock.hpp"
 
-#include "local/descriptor.hpp"
 #include "local/failure.hpp"
-#include "local/plain_file.hpp"
 #include "local/process.hpp"
 
 #include <fcntl.h>
@@ -63,8 +61,7 @@ bool has_lock_of(int pid, const std::string& directory) {
         its.st_ino != named.st_ino)
       continue;
     // It may be closed, or the process end, between any two of these.
-    const descriptor file{::open(fmt::format("/proc/{}/fdinfo/{}", pid, fd).c_str(), O_RDONLY | O_CLOEXEC)};
-    const auto text = file.is_open() ? rest_of(file) : std::nullopt;
+    const auto text = text_of_proc(fmt::format("/proc/{}/fdinfo/{}", pid, fd));
     if (text && text->find("FLOCK") != std::string::npos) return true;
   }
   return false;

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Primaries of a cluster that fail, and what happens to their locks (P22, B64, H24 to H26).
 #include "integration/cluster_fixture.hpp"
+#include "integration/few_descriptors.hpp"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <iterator>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -20,34 +16,6 @@ namespace holdfast::test {
 namespace {
 
 using testing::HasSubstr;
-
-// Of a few more than are in use: so that the limit is in reach.
-class all_descriptors_but {
-public:
-  explicit all_descriptors_but(std::size_t spare) {
-    ::getrlimit(RLIMIT_NOFILE, &usual_);
-    const auto in_use = static_cast<rlim_t>(
-        std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, std::filesystem::directory_iterator{}));
-    const rlimit few{in_use + 20, usual_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &few);
-    for (int one = 0; (one = ::dup(STDERR_FILENO)) >= 0;) taken_.push_back(one);
-    for (; spare > 0 && !taken_.empty(); --spare) give_one_back();
-  }
-  ~all_descriptors_but() {
-    while (!taken_.empty()) give_one_back();
-    ::setrlimit(RLIMIT_NOFILE, &usual_);
-  }
-  all_descriptors_but(const all_descriptors_but&) = delete;
-  all_descriptors_but& operator=(const all_descriptors_but&) = delete;
-
-private:
-  void give_one_back() {
-    ::close(taken_.back());
-    taken_.pop_back();
-  }
-  rlimit usual_{};
-  std::vector<int> taken_{};
-};
 
 TEST_F(on_a_cluster, a_lease_that_was_replicated_survives_a_failover_H25) {
   auto how = options();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a quorum does when servers lose their data, vote twice, or are lists of somebody else.
+#include "integration/few_descriptors.hpp"
 #include "integration/line_fixture.hpp"
 #include "integration/quorum_fixture.hpp"
 
@@ -214,6 +215,23 @@ TEST_F(with_quorum, waiters_pass_over_a_server_that_has_no_line_for_them_P25) {
   held.release();
   waiter.join();
   EXPECT_LT(boottime() - asked_at, 10s);
+}
+
+// A place needs a client of that server, with connections of its own. What its votes say counts all the same.
+TEST_F(with_quorum, who_has_too_few_descriptors_for_a_place_in_line_waits_without_one_P25) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "the sanitizer's run-time needs descriptors of its own to look at memory";
+#endif
+  auto locks = make();
+  const auto held = locks.acquire("x", {.ttl = ttl, .wait = long_enough});
+  auto mine = make();
+  (void)mine.acquire("warm", brief).release();
+  std::error_code ec;
+  {
+    const all_descriptors_but none{0};
+    (void)mine.acquire("x", {.ttl = ttl, .wait = 1500ms}, ec);
+  }
+  EXPECT_EQ(ec, errc::timed_out);
 }
 
 // They may have voted before they fell silent, and then it is ours; a minority's votes would be nobody's.
