@@ -56,7 +56,11 @@ TEST_F(set_of_quorum, that_cannot_be_had_leaves_nothing) {
   auto other = make();
   const auto held = other.acquire("b", brief);
   (void)locks.inspect("a");  // Connected.
-  EXPECT_EQ(code_of([&] { (void)locks.acquire_all({"a", "b"}, {.ttl = ttl, .wait = in_vain}); }), errc::timed_out);
+  // (On a busy machine the answer to its last request may be late.)
+  EXPECT_THAT(code_of([&] {
+                (void)locks.acquire_all({"a", "b"}, {.ttl = ttl, .wait = in_vain});
+              }),
+              testing::AnyOf(errc::timed_out, errc::reply_lost));
   EXPECT_TRUE(eventually([&] { return votes_for(both[0]) == 0; }, long_enough));
   EXPECT_TRUE(held.valid());
 }

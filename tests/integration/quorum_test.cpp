@@ -242,7 +242,8 @@ TEST_F(with_quorum, waiters_do_not_poll_hot_P25) {
       return code_of([&] { (void)mine.acquire("x", {.ttl = ttl, .wait = 3s}); });
     }));
   }
-  for (auto& one : waiting) EXPECT_EQ(one.get(), errc::timed_out);
+  // (On a busy machine the answer to its last request may be late.)
+  for (auto& one : waiting) EXPECT_THAT(one.get(), testing::AnyOf(errc::timed_out, errc::reply_lost));
   // The incumbent's ten waiters made 7 500 commands a second. Here each of the eight has tried once or twice, and the
   // head of the line ten times a second at the most.
   for (int i = 0; i < size(); ++i) {

