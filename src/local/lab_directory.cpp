@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -20,6 +21,7 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 namespace holdfast::local {
 namespace {
@@ -92,6 +94,13 @@ lab_place make_fresh() {
   return {checked_path(pattern), true};
 }
 
+void wait_for_all(const std::vector<process_handle>& ending, time_point give_up_at) {
+  for (const auto& one : ending) {
+    const auto left = std::max(give_up_at - boottime_now(), duration{0});
+    one.ended_within(std::chrono::ceil<std::chrono::milliseconds>(left));
+  }
+}
+
 }  // namespace
 
 lab_place make_lab_place(std::string_view directory) {
@@ -138,12 +147,17 @@ std::optional<server_lock> end_server_of(const lab_place& place, lab_member& mem
   struct stat seen {};
   if (::lstat(home.c_str(), &seen) != 0 && errno == ENOENT) return std::nullopt;
   const auto give_up_at = boottime_now() + 10s;
+  std::vector<process_handle> signalled;
   for (;;) {
-    if (auto lock = server_lock::try_take(home)) return lock;
+    if (auto lock = server_lock::try_take(home)) {
+      wait_for_all(signalled, give_up_at);  // Who ends lets its lock go first, and its port later.
+      return lock;
+    }
     for (const int pid : servers_of(home)) {
-      const process_handle process{pid};
+      process_handle process{pid};
       // Asked again of what we hold on to now: the number may have been given to another one.
-      if (works_in(pid, home) && process.signal(SIGKILL)) member.pid = pid;
+      if (!works_in(pid, home) || !process.signal(SIGKILL)) continue;
+      if (std::exchange(member.pid, pid) != pid || signalled.empty()) signalled.push_back(std::move(process));
     }
     if (boottime_now() >= give_up_at)
       fail(home,

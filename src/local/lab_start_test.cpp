@@ -65,7 +65,7 @@ TEST(lab_start, takes_other_ports_when_one_was_taken_meanwhile) {
     if (++draws == 1) ports.back() = taken;
     return ports;
   });
-  EXPECT_EQ(draws, 2);
+  EXPECT_GE(draws, 2);  // Others draw ports on this machine, too.
   ASSERT_EQ(started.nodes.size(), 3u);
   for (const auto& node : started.nodes) EXPECT_NE(node.address, "127.0.0.1:" + std::to_string(taken));
   EXPECT_EQ(stop_lab(lab_in(scratch)).nodes.size(), 3u);
@@ -156,8 +156,7 @@ TEST(lab_stop, ends_servers_that_its_record_does_not_have) {
   ASSERT_EQ(ended.nodes.size(), 6u);
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(ended.nodes[i].pid, started.nodes[i].pid);
-    // Its lock was free, which it is a moment before the process is gone.
-    EXPECT_TRUE(process_handle{started.nodes[i].pid}.ended_within(10s));
+    EXPECT_FALSE(process_handle{started.nodes[i].pid}.running());
   }
   EXPECT_TRUE(is_empty(scratch));
 }

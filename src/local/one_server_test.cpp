@@ -45,18 +45,32 @@ std::size_t lines_in(const std::string& file) {
   return count;
 }
 
-// A redis-server that takes its time, and writes a line whenever it is run.
-class slow_server {
+// A redis-server that writes a line whenever it is run, and is what it seems `behind` a word of the shell.
+class told_server {
 public:
-  explicit slow_server(const scratch_directory& scratch, const std::string& seconds = "1")
+  explicit told_server(const scratch_directory& scratch, const std::string& behind = ":")
       : runs_{scratch.path() + "/runs"},
-        program_{scratch, "#!/bin/sh\necho run >>'" + runs_ + "'\nsleep " + seconds + "\nexec redis-server \"$@\"\n"} {}
+        program_{scratch, "#!/bin/sh\necho run >>'" + runs_ + "'\n" + behind + "\nexec redis-server \"$@\"\n"} {}
 
   std::size_t runs() const { return lines_in(runs_); }
 
 private:
   std::string runs_;
   other_server program_;
+};
+
+// And one that takes its time from when it may go.
+class slow_server : public told_server {
+public:
+  explicit slow_server(const scratch_directory& scratch)
+      : told_server{scratch, "until [ -e '" + go_of(scratch) + "' ]; do sleep 0.02; done; sleep 1"},
+        go_{go_of(scratch)} {}
+
+  void go() const { std::ofstream{go_}; }
+
+private:
+  static std::string go_of(const scratch_directory& scratch) { return scratch.path() + "/go"; }
+  std::string go_;
 };
 
 // One that starts the server of this directory and is ended when that is run and does not listen yet.
@@ -70,7 +84,8 @@ void start_and_be_killed(const scratch_directory& scratch, const slow_server& se
   ::kill(starter, SIGKILL);
   int status = 0;
   ::waitpid(starter, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status)) << "it was too fast";
+  EXPECT_TRUE(WIFSIGNALED(status));
+  server.go();
 }
 
 // Two that write one file would both grant.
@@ -102,7 +117,7 @@ bool is_locked(const std::string& file) {
 
 TEST(one_server, is_not_joined_by_another_when_its_socket_is_gone) {
   const scratch_directory scratch;
-  const slow_server server{scratch, "0"};
+  const told_server server{scratch};
   const auto where = find_or_make(scratch.server());
   const int pid = start_local(scratch.server()).pid;
   std::filesystem::rename(where.socket(), where.socket() + ".aside");
@@ -119,7 +134,7 @@ TEST(one_server, is_not_joined_by_another_when_its_socket_is_gone) {
 // The lock is taken by the server itself: whoever looked before it, and starts another one, is too late.
 TEST(one_server, is_run_only_with_its_directory_locked) {
   const scratch_directory scratch;
-  const slow_server server{scratch, "0"};
+  const told_server server{scratch};
   const auto where = find_or_make(scratch.server());
   {
     const auto lock = server_lock::try_take(where.directory);
@@ -136,7 +151,7 @@ TEST(one_server, is_run_only_with_its_directory_locked) {
 // systemd-tmpfiles locks what it looks through.
 TEST(one_server, is_started_when_a_cleaner_is_done) {
   const scratch_directory scratch;
-  const slow_server server{scratch, "0"};
+  const told_server server{scratch};
   const auto where = find_or_make(scratch.server());
   auto cleaner = server_lock::try_take(where.directory);
   std::thread starting{[&] { EXPECT_NO_THROW(EXPECT_TRUE(start_local(scratch.server()).was_started)); }};

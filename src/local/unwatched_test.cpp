@@ -20,6 +20,7 @@
 #include <holdfast/lab.hpp>
 #include <holdfast/local.hpp>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -176,11 +177,17 @@ TEST(unwatched, lab_that_cannot_be_ended_says_why_it_was_to_be) {
 
 // A program's interval timer interrupts every wait.
 TEST(unwatched, process_is_waited_for_through_signals) {
+  std::array<int, 2> go{};
+  ASSERT_EQ(::pipe(go.data()), 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::close(go[1]);
+    char none = 0;
+    (void)!::read(go[0], &none, 1);  // Until the other end is closed.
     ::poll(nullptr, 0, 300);
     ::_exit(0);
   }
+  ::close(go[0]);
   struct sigaction counts {};
   counts.sa_handler = [](int) {};
   counts.sa_flags = SA_RESTART;
@@ -190,6 +197,7 @@ TEST(unwatched, process_is_waited_for_through_signals) {
   ::setitimer(ITIMER_REAL, &often, nullptr);
   const process_handle process{child};
   EXPECT_FALSE(process.ended_within(10ms));
+  ::close(go[1]);
   EXPECT_TRUE(process.ended_within(20s));
   ::setitimer(ITIMER_REAL, &never_again, nullptr);
   ::sigaction(SIGALRM, &before, nullptr);
