@@ -26,14 +26,14 @@ using namespace std::chrono_literals;
 // A start of a lab whose only server answers what it is asked, and lets every write wait, from before it has its port.
 class start_that_waits_for_a_write : public testing::Test {
 protected:
-  struct end {
+  struct ending {
     errc code{};              // 0 if it starts.
     bool has_waited = false;  // Did a write wait, or was it over before that?
   };
 
   // `then` is called as soon as a write waits.
-  end end_of(const lab_options& options, const std::function<void()>& then) {
-    end its_end;
+  ending end_of(const lab_options& options, const std::function<void()>& then) {
+    ending its_end;
     std::atomic<bool> is_over{false};
     const auto comes_true = [&](const auto& condition) {
       while (!is_over && !condition()) std::this_thread::yield();
