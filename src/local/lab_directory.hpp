@@ -48,8 +48,8 @@ struct ended_lab {
 ended_lab end_all(const lab_place& place, const lab_record& lab);
 
 // Whoever started a server may have been killed before the record said so. Ends what works in the node's directory and
-// has its lock, waits until it is gone, and puts its pid into `member`; the lock is ours then, or empty if there is no
-// directory. Throws if somebody keeps it who cannot be ended from here.
+// has its lock, waits until it is gone (10 s at most), and puts its pid into `member`; the lock is ours then, or empty
+// if there is no directory. Throws if somebody keeps it who cannot be ended from here.
 std::optional<server_lock> end_server_of(const lab_place& place, lab_member& member);
 
 // What a lab has made in there; the directory itself only if that was made for it and has nothing else in it.
