@@ -82,7 +82,9 @@ time_point quorum_search::leaves_line_at(time_point now) const {
   return limit_ == never ? never : limit_ - std::min(how_.patience, (limit_ - now) / 4);
 }
 
-quorum_search::step quorum_search::on_pause_over(time_point now) const {
+quorum_search::step quorum_search::on_pause_over(time_point now) {
+  // Who comes back later than it wanted stood still, or its machine did: that silence is its own (H2).
+  heard_at_ += std::max(duration{0}, now - rests_until_);
   if (is_last_try_ && now >= limit_) return told(now, rested_from_);
   return try_now{};
 }
@@ -112,7 +114,8 @@ quorum_search::step quorum_search::rest(time_point now, duration at_most, const 
   rested_from_ = if_over;
   const time_point last = give_up_at();
   if (now >= last) return if_over;
-  return pause{std::min(now + at_most, last)};
+  rests_until_ = std::min(now + at_most, last);
+  return pause{rests_until_};
 }
 
 // The last try may have had no time left for its answers: then what was heard before it counts.

@@ -81,7 +81,7 @@ public:
   step on_lost(time_point now, const lost_round& what, bool has_turn);
   // None: there is a turn. Else why not, of the server of line_of(), or that there was none to go to.
   step on_turn(time_point now, errc why_not);
-  step on_pause_over(time_point now) const;
+  step on_pause_over(time_point now);
   step on_cancel(time_point now) const {
     return end{left(now) >= how_.needed ? errc::cancelled_in_flight : errc::cancelled};
   }
@@ -117,6 +117,7 @@ private:
   time_point heard_at_;  // The last answer of a majority, or the end of a wait in line.
   errc heard_{};         // That others hold it, or that nothing is granted: what a wait ends with. None: neither.
   end rested_from_{};    // What the last try met, if there is no time for another.
+  time_point rests_until_ = never;
   bool is_last_try_ = false;
   int splits_ = 0;                // In a row.
   std::vector<leftover> left_{};  // Of all tries, with each server.

@@ -233,6 +233,21 @@ TEST(quorum_search, an_answer_is_a_sign_of_life) {
   }
 }
 
+// The machine was suspended between two tries, and the connections have ended meanwhile.
+TEST(quorum_search, who_stood_still_in_a_pause_has_not_met_a_silence_H2_C5) {
+  hunt h{waits_for_ever()};
+  h.loses(result::busy);
+  h.gets_turn();
+  h.loses(result::busy);
+  const auto before = h.flow.give_up_at() - h.now - *h.pauses();
+  h.now += *h.pauses() + 1min;
+  h.next = h.flow.on_pause_over(h.now);
+  EXPECT_TRUE(h.tries());
+  EXPECT_EQ(h.flow.give_up_at() - h.now, before);
+  h.loses(result::unreachable);
+  EXPECT_TRUE(h.pauses());
+}
+
 // A busy machine: each has voted in time, and the second phase came too late.
 TEST(quorum_search, votes_under_several_tokens_are_a_sign_of_life_P23) {
   hunt h{waits_for_ever()};

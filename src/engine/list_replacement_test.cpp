@@ -88,6 +88,16 @@ TEST_F(list_replacement_test, closes_the_old_list_waits_for_its_longest_lease_an
   EXPECT_EQ(go_on(), "open a:1, open b:1, open d:1, done");
 }
 
+// From numbers to names, say, of a list that is in use.
+TEST_F(list_replacement_test, a_server_that_keeps_the_old_list_may_have_another_address_in_the_new_one_P26) {
+  for (auto& each : records) each = "v1|1|open|a:1,b:1,c:1";
+  replaces = flow{{{.servers = "a:1,b:1,c:1"}, {.servers = "aa:1,b:1,c:1"}, "old", "new", "hf:quorum", 5s},
+                  {"a:1", "b:1", "c:1"},
+                  {"aa:1", "b:1", "c:1"}};
+  EXPECT_EQ(go_on(), "close a:1, close b:1, close c:1, wait 7000");
+  EXPECT_EQ(go_on(), "open aa:1, open b:1, open c:1, done");
+}
+
 // A client whose leases live longer than anybody's came between the look and the closing.
 TEST_F(list_replacement_test, waits_for_what_the_servers_say_when_they_are_closed_P26_C1) {
   before_look = [&](int which) {

@@ -23,6 +23,8 @@ auto list_replacement::of(const member& at) const -> standing {
         found->generation < what_.from.generation || !found->is_open || found->servers == what_.from.servers;
     return is_of_old ? standing::before : standing::other;
   }
+  // The old list, under another address of a server of it.
+  if (at.kept == text_of(what_.from)) return standing::before;
   // A list that nobody has closed may be in use.
   return found->is_open && !is_closed_by_now(*found) ? standing::other : standing::before;
 }

@@ -73,22 +73,17 @@ void quorum_acquire::connect(time_point now) {
   wake_at_ = ready >= needed() ? waits_until : what_.connect_until;
 }
 
-bool quorum_acquire::is_final_failure_of(std::size_t node) const {
-  const auto& wire = all()[node]->wire();
-  return !wire.is_ready() && wire.last_failure().is_final;
-}
-
 // A wrong password does not become right while it is waited for.
 bool quorum_acquire::is_refused_for_good() const {
   std::size_t may_be_ready = 0;
   for (std::size_t i = 0; i < size(); ++i)
-    may_be_ready += is_final_failure_of(i) && all()[i]->wire().is_closed() ? 0 : 1;
+    may_be_ready += has_failed_for_good(i) && all()[i]->wire().is_closed() ? 0 : 1;
   return may_be_ready < needed();
 }
 
 void quorum_acquire::note_final_failure() {
   for (std::size_t i = 0; i < size() && final_ == errc{}; ++i) {
-    if (!is_final_failure_of(i)) continue;
+    if (!has_failed_for_good(i)) continue;
     const auto& failure = all()[i]->wire().last_failure();
     final_ = failure.code;
     final_text_ = all()[i]->name() + ": " + failure.text;

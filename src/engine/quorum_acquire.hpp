@@ -93,7 +93,6 @@ private:
   };
 
   bool was_waited_for(const seen& one) const;
-  bool is_final_failure_of(std::size_t node) const;
   bool is_refused_for_good() const;
   void note_final_failure();
   void connect(time_point now);

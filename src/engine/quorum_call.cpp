@@ -72,6 +72,11 @@ void quorum_call::ask(std::size_t whom, time_point now, script::command what) {
   paper.sent_at = now;
 }
 
+bool quorum_call::has_failed_for_good(std::size_t whom) const {
+  const auto& wire = all()[whom]->wire();
+  return !wire.is_ready() && wire.last_failure().is_final;
+}
+
 void quorum_call::judge_error(time_point now, std::size_t whom) {
   const auto* error = of(whom).reply->as_error();
   if (!error) return;

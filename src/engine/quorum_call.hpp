@@ -134,6 +134,8 @@ protected:
   std::size_t majority() const { return size() / 2 + 1; }
   slip& of(std::size_t whom) { return *slips_[whom]; }
   const slip& of(std::size_t whom) const { return *slips_[whom]; }
+  // There is no connection, and trying again will not help.
+  bool has_failed_for_good(std::size_t whom) const;
   // Ends a connection whose answer shows that it is not what its greeting found; a slip's reply is kept.
   void judge_error(time_point now, std::size_t whom);
 

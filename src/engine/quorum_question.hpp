@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A question to all servers of a quorum, whose answers are their asker's to read. Unlike a vote it waits for all of
-// them that can be asked, but not for long: what people are shown should be all that is to be seen.
+// them that can be asked, but not for long: what people are shown should be all that is to be seen. Where so many
+// refuse us for good that no majority can answer, it is over at once.
 #pragma once
 
 #include "engine/quorum_call.hpp"
@@ -27,6 +28,8 @@ public:
   bool may_have_done(std::size_t node) const { return was_cut_[node] || of(node).is_open(); }
   // Why it did not, for people.
   const std::string& trouble(std::size_t node) const { return troubles_[node]; }
+  // The same as a code; none: it answered, or there was no time to make a connection.
+  errc trouble_code(std::size_t node) const { return codes_[node]; }
   // What a server said of a quarantine that still lasts.
   const std::optional<quarantine>& quarantine_of(std::size_t node) const { return quarantines_[node]; }
 
@@ -39,6 +42,7 @@ private:
   bool is_over_ = false;
   std::vector<bool> was_cut_;  // With a copy unanswered.
   std::vector<std::string> troubles_;
+  std::vector<errc> codes_;
   std::vector<std::optional<quarantine>> quarantines_;
 };
 

@@ -130,6 +130,24 @@ TEST_F(quorum_question_test, gives_up_without_a_majority_and_says_what_each_serv
   EXPECT_EQ(question->trouble(2), "no connection yet");
 }
 
+// Each try of a connection hears the same.
+TEST_F(quorum_question_test, does_not_wait_for_a_majority_that_refuses_it_for_good) {
+  const connection_failure wrong{errc::wrong_password, "WRONGPASS invalid username-password pair", true, false};
+  connect(0);
+  start();
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_FALSE(question->is_over());
+    servers[i].refuse(wrong);
+    drive();
+  }
+  EXPECT_FALSE(question->is_over()) << "what the other one says is to be seen";
+  say(0, answer(0));
+  ASSERT_TRUE(question->is_over());
+  EXPECT_EQ(question->trouble(2), wrong.text);
+  EXPECT_EQ(question->trouble_code(2), errc::wrong_password);
+  EXPECT_EQ(question->trouble_code(0), errc{});
+}
+
 TEST_F(quorum_question_test, does_not_wait_behind_a_majority_for_longer_than_it_would_have) {
   connect_all();
   start();

@@ -60,16 +60,27 @@ void unattended::step_due(time_point now) {
   }
 }
 
-std::vector<call*> unattended::take_over() {
+template <class Which>
+std::vector<call*> unattended::take(Which which) {
   std::vector<call*> found;
   found.reserve(over_count_);
-  for (call& what : over_) found.push_back(&what);
+  for (call& what : over_) {
+    if (which(what)) found.push_back(&what);
+  }
   for (call* what : found) {
     leave_over(*what);
     what->set_listener(nullptr);
     caller_->stop(*what);
   }
   return found;
+}
+
+std::vector<call*> unattended::take_over() {
+  return take([](const call&) { return true; });
+}
+
+std::vector<call*> unattended::take_moved() {
+  return take([](const call& what) { return what.is_moved(); });
 }
 
 std::vector<call*> unattended::all() {

@@ -40,6 +40,8 @@ public:
   std::size_t over() const { return over_count_; }
   // Those that are over, in the order in which they ended; stopped. Without memory they stay.
   std::vector<call*> take_over();
+  // Of those the ones that go on at another server. The others stay.
+  std::vector<call*> take_moved();
   // Those that are not.
   std::vector<call*> all();
 
@@ -47,6 +49,8 @@ public:
 
 private:
   void leave_over(call& what);
+  template <class Which>
+  std::vector<call*> take(Which which);
 
   struct in_order {
     using type = std::pair<time_point, std::uint64_t>;

@@ -103,6 +103,18 @@ TEST_F(unattended_test, gives_back_who_is_over_in_the_order_of_the_ends) {
   EXPECT_EQ(crowd.wake_at(), never);
 }
 
+TEST_F(unattended_test, gives_back_who_goes_on_elsewhere_and_keeps_who_is_over) {
+  auto& over = start(true);
+  auto& moved = start(true);
+  connect();
+  over.cancel(server.now);
+  moved.leave_server(server.now);
+  for (auto* const one : {&over, &moved}) crowd.look_at(*one);
+  EXPECT_THAT(crowd.take_moved(), ElementsAre(&moved));
+  EXPECT_EQ(crowd.over(), 1u);
+  EXPECT_THAT(crowd.take_over(), ElementsAre(&over));
+}
+
 // Found out with ten thousand: those that were under way when the first was refused came behind the later ones.
 TEST_F(unattended_test, loads_the_scripts_of_the_line_ahead_on_each_connection) {
   start(true);
