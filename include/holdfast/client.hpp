@@ -125,8 +125,9 @@ public:
   }
 
   // Who holds it, and since when. A name that nobody holds is not an error: `held` is false. Of a quorum a majority
-  // must answer (errc::no_quorum) as servers of our list: errc::other_quorum when it was replaced, errc::quarantined
-  // when it is not open yet. So it is for list and break_lock.
+  // must answer (errc::no_quorum, or why they refuse us: errc::no_permission, say) as servers of our list:
+  // errc::other_quorum when it was replaced, errc::quarantined when it is not open yet. So it is for list and
+  // break_lock.
   [[nodiscard]] lock_info inspect(std::string_view name);
   [[nodiscard]] std::optional<lock_info> inspect(std::string_view name, std::error_code& ec);
   // The same, but that the server has only `timeout` to answer, where that is shorter than client_options::timeout: for

@@ -3,8 +3,8 @@
 #include "client/client_state.hpp"
 #include "client/part.hpp"
 #include "client/quorum.hpp"
-#include "client/uncancelled.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <fmt/format.h>
 
@@ -67,7 +67,7 @@ void client_state::stand_by(const script::lock_keys& keys) {
 
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
                                            const script::part& part) {
-  const uncancelled until_done;
+  const net::uncancelled until_done;
   if (quorum_) return acquire_of_quorum(plan_on_quorum(text, what, how, part));
   const time_point started_at = boottime_now();
   auto intent = plan(text, what, how, part);

@@ -7,6 +7,7 @@
 #include "client/part.hpp"
 #include "engine/release.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 #include "script/command.hpp"
 
 #include <holdfast/start.hpp>
@@ -127,6 +128,7 @@ public:
 
   void cancel() noexcept override {
     if (generation_ != process_generation()) return;
+    const net::uncancelled until_done;
     try {
       cancel_anywhere();
     } catch (...) {
@@ -206,11 +208,13 @@ script::part part_of(const acquire_target& what, const acquire_options& options)
 }  // namespace
 
 void cancel_handle::cancel() const noexcept {
+  const net::uncancelled until_done;
   if (const auto what = what_.lock()) what->cancel();
 }
 
 cancel_handle start_acquire(const acquire_target& what, const acquire_options& options,
                             std::shared_ptr<acquire_receiver> to) {
+  const net::uncancelled until_done;
   client_state& of = client_state::of(*what.locks);
   const auto part = part_of(what, options);
   if (options.cancel.stop_requested()) throw error{errc::cancelled, {.subject = "'" + std::string{what.name} + "'"}};
@@ -296,6 +300,7 @@ std::shared_ptr<client_state> lease_reference::owner() const {
 }
 
 void start_release(lease what, release_receiver to) {
+  const net::uncancelled until_done;
   (void)lease_reference{what}.owner();
   const auto of = lease_handle::of(what).owner;
   const auto record = lease_handle::of(what).record;
@@ -367,6 +372,7 @@ private:
 }  // namespace
 
 void start_downgrade(const lease_reference& what, code_receiver to) {
+  const net::uncancelled until_done;
   const auto of = what.owner();
   if (auto* quorum = of->of_quorum()) return start_downgrade_of(*quorum, of, what.record(), std::move(to));
   const auto call = std::make_shared<async_downgrade>(of, what.record(), std::move(to));

@@ -9,6 +9,7 @@
 #include "client/survey.hpp"
 #include "client/with_code.hpp"
 #include "local/local_server.hpp"
+#include "net/uncancelled.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -46,6 +47,7 @@ client& client::operator=(client&& other) noexcept {
 
 client::~client() {
   if (!state_) return;
+  const net::uncancelled until_done;
   if (!state_->is_ours()) {
     // Leaked on purpose: threads, mutexes and connections are the parent's (P33).
     new std::shared_ptr<client_state>{std::move(state_)};
@@ -54,6 +56,7 @@ client::~client() {
   state_->cancel_async();
   // Nobody else can make a handle now. With leases still out, the last of them ends the threads.
   if (state_.use_count() == 1) state_->close_and_wait();
+  state_.reset();
 }
 
 const std::string& client::endpoint() const noexcept { return state_->endpoint(); }

@@ -6,6 +6,7 @@
 #include "client/quorum.hpp"
 #include "local/starts.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 #include "script/slot.hpp"
 
 #include <fmt/format.h>
@@ -139,6 +140,7 @@ std::shared_ptr<client_state> client_state::make(const settings& from) try {
 }
 
 client_state::~client_state() {
+  const net::uncancelled until_done;
   if (sentinels_) sentinels_->close(false);
   if (quorum_) quorum_->close(farewell, false);
   if (cluster_) cluster_->close(farewell, false);
@@ -147,6 +149,7 @@ client_state::~client_state() {
 }
 
 void client_state::close_and_wait() noexcept {
+  const net::uncancelled until_done;
   if (quorum_) quorum_->close(farewell, true);
   if (cluster_) cluster_->close(farewell, true);
   node_->close(farewell, true);

@@ -3,9 +3,9 @@
 
 #include "client/fork_guard.hpp"
 #include "client/lock_soon.hpp"
-#include "client/uncancelled.hpp"
 
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,19 +48,10 @@ engine::caller::hooks command_connection::with_ear(engine::caller::hooks tell) {
 void command_connection::run(engine::call& what) { run_all({&what}); }
 
 void command_connection::run(engine::acquire& what, const std::stop_token& cancel) {
-  if (!cancel.stop_possible()) return run_all({&what});
-  // The callback may run on any thread, or here and now.
-  const made_here in_this_process;
-  const std::stop_callback on_stop{cancel, [&] {
-                                     if (!in_this_process) return;
-                                     auto held = locked();
-                                     what.cancel(boottime_now());
-                                     what.tell_news();
-                                     if (lead_ == lead::caller) wake_leader_.set();
-                                     wake_members(held);
-                                   }};
-  run_all({&what}, wakeable::yes);
+  run_together({&what}, &what, cancel);
 }
+
+void command_connection::run_all(const std::vector<engine::call*>& all) { run_together(all, nullptr, {}); }
 
 namespace {
 
@@ -84,9 +75,10 @@ void step_if_due(const std::vector<engine::call*>& all, time_point now) {
 
 }  // namespace
 
-void command_connection::run_all(const std::vector<engine::call*>& all, wakeable how) {
-  const uncancelled while_we_may_lead;
-  waiting_thread me{all, with_news_, how == wakeable::yes};
+void command_connection::run_together(const std::vector<engine::call*>& all, engine::acquire* cancelled,
+                                      const std::stop_token& cancel) {
+  const net::uncancelled while_we_may_lead;
+  waiting_thread me{all, with_news_, cancel.stop_possible()};
   auto held = locked();
   members_.push_back(me);
   // Whatever happens in between: the calls leave the engine, and the lead goes on.
@@ -102,14 +94,27 @@ void command_connection::run_all(const std::vector<engine::call*>& all, wakeable
       self.wake_members(held);
     }
   } const leaving{*this, held, me};
+  // On any thread, or here and now. It takes no mutex: a caller may stand still with ours, and the loss of all other
+  // leases would wait for it on the callback thread (C4, P32).
+  const made_here in_this_process;
+  const std::stop_callback on_stop{cancel, [&] {
+                                     if (!in_this_process) return;
+                                     me.interrupt();
+                                     wake_leader_.set();
+                                   }};
 
   take_lead_if_free(me);
   if (me.is_leading) line_.collect_if_stale(held);
+  if (me.take_interrupt()) cancelled->cancel(boottime_now());  // Before anything is sent.
   for (auto* c : all) {
     c->set_listener(&me);
     caller_.start(*c, boottime_now());
   }
   while (!are_over(all)) {
+    if (me.take_interrupt()) {
+      cancelled->cancel(boottime_now());
+      continue;
+    }
     line_.flush(held);
     wake_members(held);
     if (are_over(all)) break;
@@ -147,12 +152,13 @@ time_point command_connection::wake_at() const {
 void command_connection::lead_one_round(connection::lock& held, const waiting_thread& me,
                                         const std::vector<engine::call*>& all) {
   start_arrived(held);
+  cancel_marked();
   prepare(held);
   // It takes in what came while nobody was there, and tells of connections that fail at once: whose calls are over by
   // that sleeps no more.
   wake_members(held);
   if (unattended_.over() > 0) conclude_ended(held);
-  if (are_over(all)) return;
+  if (are_over(all) || me.is_interrupted()) return;
   const time_point until = std::min(earliest(all), wake_at());
   if (ear_.is_wanted() || me.may_be_woken || !line_.wait_in_read(held, until)) wait_in_poll(held, until);
   drive_async(held);
@@ -193,28 +199,29 @@ void command_connection::stop_all(const waiting_thread::calls& all) {
 
 // Whoever has news and sleeps goes on. Whose calls are over leaves the connection here, so that it needs nothing of it.
 void command_connection::wake_members(connection::lock& held) {
-  const auto to_wake = called_members();
+  auto to_wake = called_members();
   if (to_wake.empty()) return;
   held.unlock();
-  for (auto* const m : to_wake) m->wake();
+  waiting_thread::wake_all(to_wake);
   held.lock();
 }
 
 // To be woken without the mutex.
 waiting_thread::list command_connection::called_members() {
-  auto to_wake = std::exchange(with_news_, {});
-  std::erase_if(to_wake, [this](waiting_thread* m) {
-    m->forget_news();
-    if (!m->is_asleep()) return true;
-    if (are_over(m->what())) {
-      stop_all(m->what());
-      members_.erase(members_.iterator_to(*m));
-      m->be_done();
+  waiting_thread::list to_wake;
+  while (!with_news_.empty()) {
+    auto& m = with_news_.front();
+    m.forget_news();
+    if (!m.is_asleep()) continue;
+    if (are_over(m.what())) {
+      stop_all(m.what());
+      members_.erase(members_.iterator_to(m));
+      m.be_done();
     } else {
-      m->be_called();
+      m.be_called();
     }
-    return false;
-  });
+    to_wake.push_back(m);
+  }
   return to_wake;
 }
 
@@ -279,17 +286,18 @@ void command_connection::leave_server(const std::function<bool(int slot)>& is_se
   if (!lock_soon(held)) return;
   caller_.leave_server(boottime_now(), is_served_here);
   wake_driver();
-  // Our mutex is not waited for once more.
-  const auto to_wake = called_members();
-  ended_calls ended;
+  // Our mutex is not waited for once more, neither here nor by what is done for a call that is over: those are left to
+  // whoever drives.
+  auto to_wake = called_members();
+  ended_calls moved;
   try {
-    ended = taken_ended();
+    moved = taken_ended(&engine::unattended::take_moved);
   } catch (...) {
     // No memory: whoever drives finds them.
   }
   held.unlock();
-  for (auto* const m : to_wake) m->wake();
-  if (!ended.empty()) conclude_(std::move(ended));
+  waiting_thread::wake_all(to_wake);
+  if (!moved.empty()) conclude_(std::move(moved));
 }
 
 void command_connection::send_and_forget(const script::command& what) {
@@ -329,6 +337,7 @@ void command_connection::deputy_collect(const pollfd& commands, const pollfd& ea
   if (lead_ != lead::deputy) return;
   lead_ = lead::deputy_busy;
   start_arrived(held);
+  cancel_marked();
   prepare(held);
   line_.collect(held, commands.revents);
   if (ear_.is_wanted()) ear_line_.collect(held, ear.revents);

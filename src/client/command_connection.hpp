@@ -29,8 +29,6 @@
 #include "engine/unattended.hpp"
 #include "net/event_fd.hpp"
 
-#include <boost/intrusive/list.hpp>
-
 #include <array>
 #include <atomic>
 #include <functional>
@@ -55,9 +53,7 @@ public:
   void run(engine::call& what);
   void run(engine::acquire& what, const std::stop_token& cancel);
   // Runs several together, in one write as far as they are ready: for questions that belong together.
-  // `wakeable`: another thread may end one of them; then the leader must not wait in a read.
-  enum class wakeable { no, yes };
-  void run_all(const std::vector<engine::call*>& all, wakeable how = wakeable::no);
+  void run_all(const std::vector<engine::call*>& all);
 
   // Runs a call without a thread that waits for it. When it is over it is handed to on_async_end's receiver, once, by
   // whichever thread noticed, without our mutex.
@@ -65,7 +61,9 @@ public:
   // The same with one that was under way elsewhere. Where somebody stands still with our mutex it waits for nobody
   // (P32): whoever drives takes it up. Throws without memory.
   void take_up(std::shared_ptr<async_call> what);
-  void cancel(async_call& what);  // Nothing, if it is over.
+  // One that says is_cancelled(); nothing, if it is over. Where somebody has our mutex whoever drives does it: a stop
+  // callback waits for nobody, because the loss of other leases may wait for that (C4, P32).
+  void cancel(async_call& what);
   void cancel_all_async();
 
   // Whatever is about a slot that is not served here any more is done here, and goes on elsewhere (engine/call.hpp).
@@ -117,11 +115,6 @@ public:
   void deputy_collect(const pollfd& commands, const pollfd& ear);
 
 private:
-  // The threads in run_all(), leading or not.
-  using members = boost::intrusive::list<
-      waiting_thread,
-      boost::intrusive::member_hook<waiting_thread, boost::intrusive::list_member_hook<>, &waiting_thread::listed>,
-      boost::intrusive::constant_time_size<false>>;
   enum class lead { nobody, caller, deputy, deputy_busy };
 
   connection::lock locked() { return connection::lock{line_.mutex()}; }
@@ -134,10 +127,12 @@ private:
   void start_under(connection::lock& held, const std::shared_ptr<async_call>& what);
   void begin(engine::call& flow, connection::lock& held);
   void start_arrived(connection::lock& held) noexcept;
+  void cancel_marked() noexcept;
   void cancel_under(connection::lock& held, async_call& what);
   void take_back(async_call& what);
   void conclude_ended(connection::lock& held);
-  ended_calls taken_ended();
+  ended_calls taken_ended(std::vector<engine::call*> (engine::unattended::*take)());
+  void run_together(const std::vector<engine::call*>& all, engine::acquire* cancelled, const std::stop_token& cancel);
   void take_lead_if_free(waiting_thread& me);
   void lead_one_round(connection::lock& held, const waiting_thread& me, const std::vector<engine::call*>& all);
   void stop_all(const waiting_thread::calls& all);
@@ -159,14 +154,15 @@ private:
   std::mutex arriving_{};  // Of those two, and of nothing for which anybody waits.
   std::vector<std::shared_ptr<async_call>> arrived_{};
   std::atomic<bool> has_arrived_{false};
+  std::atomic<bool> has_cancelled_{false};  // Of the calls that no thread waits for, and it was not done.
   int async_calls_ = 0;
   lead lead_ = lead::nobody;
   time_point leader_wakes_at_{};   // While it sleeps in poll, else past.
   time_point deputy_wakes_at_{};   // Likewise.
   bool deputy_is_called_ = false;  // And will write what waits when it comes.
   time_point listen_until_{};
-  members members_{};
-  waiting_thread::list with_news_{};
+  waiting_thread::members members_{};  // The threads in run_all(), leading or not.
+  waiting_thread::news with_news_{};
   std::function<void()> wake_deputy_{};
   stray_hint tell_of_stray_hint_{};
   std::function<void(ended_calls)> conclude_{};

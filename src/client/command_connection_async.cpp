@@ -113,8 +113,26 @@ bool command_connection::leave_to_deputy() {
 }
 
 void command_connection::cancel(async_call& what) {
-  auto held = locked();
-  if (what.driver_ == this) cancel_under(held, what);
+  if (connection::lock held{line_.mutex(), std::try_to_lock}; held.owns_lock()) {
+    if (what.driver_ == this) cancel_under(held, what);
+    return;
+  }
+  has_cancelled_ = true;
+  wake_leader_.set();
+  wake_deputy_();
+}
+
+// The driver's. Without memory the next round does it.
+void command_connection::cancel_marked() noexcept try {
+  if (!has_cancelled_.exchange(false)) return;
+  const time_point now = boottime_now();
+  for (engine::call* flow : unattended_.all()) {
+    if (!async_call::of(*flow).is_cancelled()) continue;
+    async_call::of(*flow).cancel(now);
+    unattended_.look_at(*flow);
+  }
+} catch (...) {
+  has_cancelled_ = true;
 }
 
 void command_connection::cancel_under(connection::lock& held, async_call& what) {
@@ -144,7 +162,7 @@ void command_connection::drive_async(connection::lock& held) {
 }
 
 void command_connection::conclude_ended(connection::lock& held) {
-  auto ended = taken_ended();
+  auto ended = taken_ended(&engine::unattended::take_over);
   if (ended.empty()) return;
   held.unlock();
   conclude_(std::move(ended));
@@ -152,10 +170,11 @@ void command_connection::conclude_ended(connection::lock& held) {
 }
 
 // To be concluded without the mutex.
-command_connection::ended_calls command_connection::taken_ended() {
+command_connection::ended_calls command_connection::taken_ended(
+    std::vector<engine::call*> (engine::unattended::*take)()) {
   ended_calls ended;
-  ended.reserve(unattended_.over());  // What fails behind take_over() would leave them nowhere.
-  for (const engine::call* flow : unattended_.take_over()) {
+  ended.reserve(unattended_.over());  // What fails behind that would leave them nowhere.
+  for (const engine::call* flow : (unattended_.*take)()) {
     async_call::of(*flow).driver_ = nullptr;
     ended.push_back(std::move(async_call::of(*flow).under_way_));
   }

@@ -4,6 +4,7 @@
 #include "client/client_state.hpp"
 #include "client/with_code.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <utility>
 
@@ -28,7 +29,9 @@ lease::~lease() {
     (void)handle_.release();  // Leaked on purpose: its threads and mutexes are the parent's (P33).
     return;
   }
+  const net::uncancelled until_done;
   handle_->owner->drop(handle_->record);
+  handle_.reset();
 }
 
 lease::operator bool() const noexcept { return handle_ != nullptr; }
@@ -85,6 +88,7 @@ release_outcome lease::release() {
 release_outcome lease::release(error_detail& why) {
   if (!handle_) throw error{errc::empty_handle};
   handle_->owner->require_ours();
+  const net::uncancelled until_done;
   const auto handle = std::move(handle_);
   return handle->owner->release(handle->record, why);
 }

@@ -2,6 +2,7 @@
 #include "client/lease_set.hpp"
 
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <algorithm>
 #include <list>
@@ -110,7 +111,9 @@ lease_set::~lease_set() {
     (void)handle_.release();  // Leaked on purpose: its threads and mutexes are the parent's (P33).
     return;
   }
+  const net::uncancelled until_done;
   handle_->owner->drop_all(handle_->records);
+  handle_.reset();
 }
 
 lease_set::operator bool() const noexcept { return handle_ != nullptr; }
@@ -176,6 +179,7 @@ std::error_code lease_set::lost_reason() const noexcept {
 release_outcome lease_set::release() {
   if (!handle_) throw error{errc::empty_handle};
   handle_->owner->require_ours();
+  const net::uncancelled until_done;
   const auto handle = std::move(handle_);
   return handle->owner->release_all(handle->records);
 }

@@ -14,7 +14,7 @@ namespace detail {
 using net::boottime_now;
 
 void local_line::tell_first(const core::hand_over_queue& q) {
-  if (const auto first = q.first()) news_of(first).notify_one();
+  if (const auto first = q.first()) news_of(first).post();
 }
 
 void local_line::forget_if_idle(const std::string& key) {
@@ -27,13 +27,13 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
   const auto own = std::make_shared<waiter>();
   waiter& me = *own;
   me.wish = wish;
-  // Before the lock, because it may call back at once; and its end waits for a callback under way.
+  // On any thread, or here and now. It takes no mutex: a caller may stand still with ours, and the loss of all other
+  // leases would wait for it on the callback thread (C4, P32).
   const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
                                      if (!in_this_process) return;
-                                     const std::lock_guard alone{mutex_};
                                      me.is_cancelled = true;
-                                     me.news.notify_one();
+                                     me.news.post();
                                    }};
   std::unique_lock held{mutex_};
   core::hand_over_queue& q = queues_[key];
@@ -60,9 +60,11 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
               .news = &q.news(),
               .silent_since = me.silent_since};
     }
-    // A condition variable's clock does not count a suspend, behind which `until` is to be seen soon (H2).
-    const duration left = std::min<duration>(q.wake_at(me, now, until) - now, std::chrono::seconds{5});
-    me.news.wait_for(held, left);
+    // What is waited for here does not count a suspend, behind which `until` is to be seen soon (H2).
+    const time_point at = std::min(q.wake_at(me, now, until), now + std::chrono::seconds{5});
+    held.unlock();
+    me.news.wait_until(at);
+    held.lock();
   }
 }
 
@@ -81,7 +83,7 @@ void local_line::failed(const std::string& key, const core::hand_over_queue::in_
   const bool is_for_all = q.failed(what, boottime_now(), patience_);
   tell_first(q);
   if (is_for_all) {
-    for (const auto& one : q.waiting()) news_of(one).notify_one();
+    for (const auto& one : q.waiting()) news_of(one).post();
   }
   forget_if_idle(key);
 }
@@ -99,7 +101,7 @@ bool local_line::hand_on(const std::shared_ptr<lease_record>& record, time_point
     next = at->second.hand_on(*token);
     static_cast<waiter&>(*next).given = std::move(given);
   }
-  news_of(next).notify_one();
+  news_of(next).post();
   return true;
 }
 

@@ -6,13 +6,13 @@
 #pragma once
 
 #include "client/reporter.hpp"
+#include "client/wake_event.hpp"
 #include "core/hand_over_queue.hpp"
 
 #include <holdfast/error.hpp>
 #include <holdfast/options.hpp>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,13 +66,11 @@ private:
   // Shared with whoever tells it something: that is done without the mutex, or the woken thread would only wait for it,
   // and by then the waiter may have seen the news already and be gone.
   struct waiter final : core::hand_over_queue::waiter {
-    std::condition_variable news{};
+    wake_event news{};
     std::shared_ptr<lease_record> given{};
-    bool is_cancelled = false;
+    std::atomic<bool> is_cancelled{false};
   };
-  static std::condition_variable& news_of(const core::hand_over_queue::waiter_ptr& who) {
-    return static_cast<waiter&>(*who).news;
-  }
+  static wake_event& news_of(const core::hand_over_queue::waiter_ptr& who) { return static_cast<waiter&>(*who).news; }
   static void tell_first(const core::hand_over_queue& q);
   void forget_if_idle(const std::string& key);
 

@@ -34,6 +34,8 @@ struct way_out {
 way_out way_out_of(const error& e) {
   const auto& words = e.detail().server_text;
   const auto has = [&](std::string_view part) { return words.find(part) != std::string::npos; };
+  if (e.code() == errc::no_password || e.code() == errc::wrong_password)
+    return {"E02", "user and password are those of all of them"};
   if (e.code() == outcome::denied) return {"E04", "give the user the rule of docs/acl.md"};
   if (e.code().category() != error_category()) return {};
   switch (static_cast<errc>(e.code().value())) {
@@ -187,7 +189,13 @@ void try_a_lock(client_state& state, diagnosis& result) {
   acquire_options what;
   const auto& durable = state.options().durability;
   const auto least = durable.replicas > 0 ? 4 * durable.timeout : 0ms;
-  what.ttl = std::min(std::max<std::chrono::milliseconds>(1s, least), state.options().max_ttl);
+  what.ttl = std::max<std::chrono::milliseconds>(1s, least);
+  // Who is far away is waited for longer with a longer ttl, up to that (patience_of).
+  if (state.of_quorum()) {
+    const auto trip = std::chrono::ceil<std::chrono::milliseconds>(result.round_trip_max);
+    what.ttl = std::max(what.ttl, std::min<std::chrono::milliseconds>(25 * trip, 6s));
+  }
+  what.ttl = std::min(what.ttl, state.options().max_ttl);
   try {
     auto held = state.acquire(probe, what, client_state::patience::once);
     what.wait = 3s;  // Another one has it, tries it, and is done soon; or died a moment ago.

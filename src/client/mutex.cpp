@@ -4,6 +4,7 @@
 #include "client/client_state.hpp"
 #include "client/fork_guard.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <utility>
 
@@ -26,6 +27,7 @@ mutex::~mutex() {
 // Only when the lease was lost under a thread that still works is there a wait between the two, in which this one may
 // be lost as well: who comes in has the lock.
 bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
+  const net::uncancelled until_done;
   std::unique_lock held{guard_};
   const auto is_free = [this] { return !is_taken_; };
   if (!within) {

@@ -29,10 +29,13 @@ namespace {
 using severity = finding::severity;
 using namespace std::chrono_literals;
 
+constexpr std::string_view far_away = "E08";
+
 // What each of them said, or why it said nothing, who is too far off to count (core::out_of_step), and what there is to
 // be said of each alone.
 struct roll_call {
   std::vector<std::string> troubles{};
+  std::vector<errc> codes{};  // Of those.
   std::vector<std::optional<server_time>> clocks{};
   std::vector<bool> is_out{};
   std::vector<diagnosis> alone{};
@@ -58,6 +61,16 @@ private:
   }
 };
 
+// One that cannot be diagnosed does not keep us from the others.
+void diagnose_alone(client_state& one, std::size_t node, roll_call& out) {
+  try {
+    out.alone[node] = diagnose(one);
+  } catch (const error& e) {
+    out.troubles[node] = e.detail().server_text.empty() ? e.what() : e.detail().server_text;
+    out.codes[node] = e.code().category() == error_category() ? errc{e.code().value()} : errc{};
+  }
+}
+
 roll_call call_all(client_state& state) {
   auto& of = *state.of_quorum();
   const auto what = script::inspect(state.keys_of(state.name_of(probe)));
@@ -70,14 +83,18 @@ roll_call call_all(client_state& state) {
   roll_call out;
   for (std::size_t i = 0; i < of.size(); ++i) {
     const auto& reply = call.reply(i);
-    out.troubles.push_back(reply && reply->as_error() ? reply->as_error()->text : call.trouble(i));
+    const auto* refusal = reply ? reply->as_error() : nullptr;
+    out.troubles.push_back(refusal ? refusal->text : call.trouble(i));
+    out.codes.push_back(refusal ? script::classify(refusal->text).code : call.trouble_code(i));
     const auto said = reply ? script::parse_inspect(*reply) : std::nullopt;
     // All at one instant: they may have said it seconds apart.
     out.clocks.push_back(said ? std::optional{known[i].clock.at(now)} : std::nullopt);
   }
   out.is_out = core::out_of_step(out.clocks, duration{state.options().max_ttl} / 2);
-  for (std::size_t i = 0; i < of.size(); ++i)
-    out.alone.push_back(out.troubles[i].empty() ? diagnose(*of.client_of(i)) : diagnosis{});
+  out.alone.resize(of.size());
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (out.troubles[i].empty()) diagnose_alone(*of.client_of(i), i, out);
+  }
   return out;
 }
 
@@ -99,15 +116,28 @@ finding one_is_missing(const roll_call& of, std::string what, std::string repair
 }
 
 // Of a server that does not answer, or answers and will not serve us.
-finding one_is_silent(const roll_call& of, const std::string& name, const std::string& trouble) {
-  const auto code = script::classify(trouble).code;
+finding one_is_silent(const roll_call& of, const std::string& name, std::size_t node) {
+  const auto& trouble = of.troubles[node];
   auto what = name + ": " + trouble;
-  if (std::error_code{code} == outcome::denied)
-    return one_is_missing(of, std::move(what), "user and password are those of all of them", "does not vote");
-  if (code == errc::not_a_primary || trouble.find("role replica") != std::string::npos)
-    return one_is_missing(of, std::move(what), "REPLICAOF NO ONE, or another server in its place", "does not vote");
-  if (code == errc::server_loading) return one_is_missing(of, std::move(what), "wait for it", "does not vote");
-  return one_is_missing(of, std::move(what), "start it", "is down");
+  const auto missing = [&](std::string repair, std::string_view fault = "does not vote") {
+    return one_is_missing(of, std::move(what), std::move(repair), fault);
+  };
+  if (of.codes[node] == errc{}) return missing("start it", "is down");
+  switch (of.codes[node]) {
+    case errc::no_permission: {
+      auto out = missing("give the user the rule of docs/acl.md");
+      out.code = "E04";
+      return out;
+    }
+    case errc::no_password:
+    case errc::wrong_password: return missing("user and password are those of all of them");
+    case errc::not_a_primary: return missing("REPLICAOF NO ONE, or another server in its place");
+    case errc::server_loading: return missing("wait for it");
+    case errc::cannot_connect:
+    case errc::server_silent:
+    case errc::connection_lost: return missing("start it", "is down");
+    default: return missing("do what it says");
+  }
 }
 
 // What is wrong with one of them is no more than a warning while the others are enough.
@@ -130,6 +160,24 @@ std::string apart(const roll_call& of, std::size_t node) {
                      by.count() > 0 ? "ahead of" : "behind");
 }
 
+// A try waits for its votes for a twentieth of the ttl, at least 50 ms and at most 300 (patience_of); for those that
+// make a majority.
+void judge_distance(const roll_call& of, diagnosis& result) {
+  std::vector<std::chrono::microseconds> trips;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    if (of.is_fit(i)) trips.push_back(of.alone[i].round_trip_max);
+  const std::size_t majority = of.size() / 2 + 1;
+  if (trips.size() < majority) return;
+  std::sort(trips.begin(), trips.end());
+  const auto trip = std::chrono::ceil<std::chrono::milliseconds>(trips[majority - 1]);
+  if (trip < 50ms) return;
+  result.findings.push_back(
+      {severity::warning, std::string{far_away},
+       fmt::format("round trips take up to {} ms to a majority", trip.count()),
+       trip < 300ms ? fmt::format("use a ttl of {} ms or more", trip.count() * 20 + 100)
+                    : "servers that are nearer: with 300 ms and more no ttl is long enough (docs/topologies.md)"});
+}
+
 }  // namespace
 
 void diagnose_quorum(client_state& state, diagnosis& result) {
@@ -137,7 +185,7 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
   const auto there = call_all(state);
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (!there.troubles[i].empty()) {
-      result.findings.push_back(one_is_silent(there, of.name(i), there.troubles[i]));
+      result.findings.push_back(one_is_silent(there, of.name(i), i));
       continue;
     }
     if (there.is_out[i]) {
@@ -153,11 +201,12 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
     result.round_trip_max = std::max(result.round_trip_max, one.round_trip_max);
     result.quarantine = std::max(result.quarantine, one.quarantine);
     for (auto f : one.findings) {
-      if (f.level == severity::ok) continue;
+      if (f.level == severity::ok || f.code == far_away) continue;  // That is another matter here.
       f.what = of.name(i) + ": " + f.what;
       result.findings.push_back(one_is_unfit(there, std::move(f)));
     }
   }
+  judge_distance(there, result);
   result.mode = fmt::format("quorum of {}", of.size());
 }
 

@@ -105,6 +105,8 @@ using usage = std::pair<lock_kind, int>;
 
 struct survey {
   std::vector<node_info> nodes;
+  std::vector<errc> codes;  // Of their troubles; none: it has none, or none of its own.
+  milliseconds took{0};
   std::map<std::string, grant> grants;
   std::map<usage, std::size_t> usages;
   std::optional<break_record> last_break;
@@ -168,6 +170,7 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
     node_info node;
     node.endpoint = of.name(i);
     node.trouble = call.trouble(i);
+    auto code = call.trouble_code(i);
     if (const auto& found = call.quarantine_of(i)) {
       node.quarantine = std::max(milliseconds{0}, std::chrono::ceil<milliseconds>(found->ends_at - now));
     }
@@ -175,6 +178,7 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
     const auto parsed = reply ? script::parse_inspect(*reply) : std::nullopt;
     if (reply && reply->as_error()) {
       node.trouble = reply->as_error()->text;
+      code = script::classify(node.trouble).code;
     } else if (parsed && !parsed->wrong_kind.empty()) {
       node.trouble = "the key holds a " + parsed->wrong_kind;
     } else if (parsed && parsed->other_record) {
@@ -183,7 +187,9 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
       add_answer(out, i, node, *parsed);
     }
     out.nodes.push_back(std::move(node));
+    out.codes.push_back(code);
   }
+  out.took = std::chrono::duration_cast<milliseconds>(now - began_at);
   return out;
 }
 
@@ -192,9 +198,23 @@ survey ask_all(client_state& state, const lock_name& name, milliseconds timeout)
   return ask_all(state, what, timeout);
 }
 
-[[noreturn]] void fail_too_few(const client_state& state, const survey& seen) {
+// They are there, and starting them does not help.
+void fail_if_denied(const client_state& state, const survey& seen) {
+  const auto is_denied = [](errc code) { return std::error_code{code} == outcome::denied; };
+  const auto first = std::find_if(seen.codes.begin(), seen.codes.end(), is_denied);
+  const auto count = std::count_if(seen.codes.begin(), seen.codes.end(), is_denied);
+  if (2 * count < static_cast<std::ptrdiff_t>(seen.codes.size())) return;
+  const auto& one = seen.nodes[static_cast<std::size_t>(first - seen.codes.begin())];
   error_detail detail;
-  detail.elapsed = state.options().timeout;
+  detail.elapsed = seen.took;
+  detail.server_text = one.endpoint + ": " + one.trouble;
+  state.fail(*first, std::move(detail));
+}
+
+[[noreturn]] void fail_too_few(const client_state& state, const survey& seen) {
+  fail_if_denied(state, seen);
+  error_detail detail;
+  detail.elapsed = seen.took;
   if (!seen.other_list.empty()) {
     detail.server_text = seen.other_list;
     state.fail(errc::other_quorum, std::move(detail));
@@ -267,13 +287,22 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   if (there.answered < there.nodes.size() / 2 + 1) fail_too_few(state, there);
   // What is foreign wherever it is has no votes to be counted.
   std::map<std::string, lock_info> found;
+  std::size_t told = 0;
+  std::optional<error> first;
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (!there.nodes[i].trouble.empty()) continue;
-    for (auto& one : list(*of.client_of(i), glob)) {
-      auto& known = found[one.name];
-      if (known.name.empty() || known.foreign) known = std::move(one);
+    try {
+      for (auto& one : list(*of.client_of(i), glob)) {
+        auto& known = found[one.name];
+        if (known.name.empty() || known.foreign) known = std::move(one);
+      }
+      ++told;
+    } catch (const error& e) {
+      if (!first) first = e;
     }
   }
+  // What is held is on one of each majority.
+  if (first && told < of.size() / 2 + 1) throw error{*first};
   std::vector<lock_info> all;
   for (auto& [name, one] : found) {
     auto info = one.foreign ? std::move(one) : inspect_quorum(state, name, state.options().timeout);

@@ -3,10 +3,10 @@
 #include "engine/release.hpp"
 #include "client/client_state.hpp"
 #include "client/quorum.hpp"
-#include "client/uncancelled.hpp"
 #include "core/lease_time.hpp"
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "net/uncancelled.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -85,7 +85,7 @@ void client_state::abandon(lease_record& record) noexcept {
 }
 
 release_outcome client_state::release(const std::shared_ptr<lease_record>& record, error_detail& why) {
-  const uncancelled until_done;
+  const net::uncancelled until_done;
   try {
     return do_release(record, why);
   } catch (...) {
@@ -125,7 +125,7 @@ release_outcome client_state::do_release(const std::shared_ptr<lease_record>& re
 }
 
 void client_state::drop(const std::shared_ptr<lease_record>& record) noexcept {
-  const uncancelled until_done;
+  const net::uncancelled until_done;
   try {
     record->is_let_go = true;
     if (quorum_) return quorum_->release_in_background(*record, quorum_->let_go(*record));
@@ -262,7 +262,7 @@ void do_at_once(const std::vector<at_one_node>& all, const Do& what) {
 // Each at its node, at all of them at once: one that does not answer in time takes nothing of the others' time. On the
 // caller's own thread where there is one node.
 release_outcome client_state::release_all(const records& several) {
-  const uncancelled until_done;
+  const net::uncancelled until_done;
   if (quorum_) return release_all_of_quorum(several);
   const auto deadline = let_go_all(several);
   std::deque<engine::release> calls;  // They must not move.
@@ -295,7 +295,7 @@ release_outcome client_state::release_all(const records& several) {
 }
 
 void client_state::drop_all(const records& several) noexcept {
-  const uncancelled until_done;
+  const net::uncancelled until_done;
   try {
     if (quorum_) {
       for (const auto& one : several) {

@@ -5,8 +5,8 @@
 #include "client/client_state.hpp"
 #include "client/fork_guard.hpp"
 #include "client/quorum.hpp"
-#include "client/uncancelled.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <holdfast/start.hpp>
 
@@ -116,7 +116,7 @@ private:
 }  // namespace
 
 void client_state::renew(const std::shared_ptr<lease_record>& record) {
-  const uncancelled until_done;
+  const net::uncancelled until_done;
   const time_point started_at = boottime_now();
   const auto wish = std::make_shared<waiting_wish>();
   begin_renewal(record, wish);
@@ -130,6 +130,7 @@ void client_state::renew(const std::shared_ptr<lease_record>& record) {
 }
 
 cancel_handle start_renew(const lease_reference& what, code_receiver to) {
+  const net::uncancelled until_done;
   const auto of = what.owner();
   const auto wish = std::make_shared<async_renewal>(*of, what.record(), std::move(to));
   of->begin_renewal(what.record(), wish);

@@ -100,11 +100,14 @@ void check_readable(const char* field, const std::string& path) {
   // As whoever reads it does, with the rights that the program has then. Neither access(2), which goes by those of its
   // starter, nor with AT_EACCESS, which a sandbox may refuse that knows no faccessat2.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  int why = file < 0 ? errno : 0;
+  std::string why = file < 0 ? std::generic_category().message(errno) : "";
   struct stat seen {};
-  if (file >= 0 && ::fstat(file, &seen) == 0 && S_ISDIR(seen.st_mode)) why = EISDIR;
+  if (file >= 0 && ::fstat(file, &seen) == 0) {
+    if (S_ISDIR(seen.st_mode)) why = std::generic_category().message(EISDIR);
+    if (S_ISFIFO(seen.st_mode)) why = "it is a pipe, and each connection reads it anew: a file is needed";
+  }
   if (file >= 0) ::close(file);
-  if (why != 0) refuse(errc::invalid_option, fmt::format("{} '{}'", field, path), std::generic_category().message(why));
+  if (!why.empty()) refuse(errc::invalid_option, fmt::format("{} '{}'", field, path), why);
 }
 
 // Likewise, and so that nobody is asked for a pass phrase on the terminal of a service.

@@ -175,6 +175,17 @@ TEST_F(settings_of, a_directory_in_the_place_of_a_tls_file_is_named) {
   EXPECT_EQ(seen.detail.why, "Is a directory");
 }
 
+// A shell's <(command): the first connection would have all of it, and the keeper's nothing, so that the lease ends.
+TEST_F(settings_of, a_pipe_in_the_place_of_a_tls_file_is_refused) {
+  const test::scratch_directory place;
+  const auto pipe = place / "ca.pem";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto seen = refusal_of([&] { resolve("rediss://db1?cacert=" + pipe, {}); });
+  EXPECT_EQ(seen.code, errc::invalid_option);
+  EXPECT_EQ(seen.detail.subject, "cacert '" + pipe + "'");
+  EXPECT_THAT(seen.detail.why, testing::HasSubstr("a pipe"));
+}
+
 // Sandboxes that are older than that call refuse it as forbidden, so that libc does not try another.
 TEST_F(settings_of, tls_files_are_readable_in_a_sandbox_without_faccessat2) {
   const auto is_taken =

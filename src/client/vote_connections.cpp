@@ -2,8 +2,8 @@
 #include "client/vote_connections.hpp"
 
 #include "client/fork_guard.hpp"
-#include "client/uncancelled.hpp"
 #include "net/clock.hpp"
+#include "net/uncancelled.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -23,15 +23,14 @@ vote_connections::vote_connections(std::vector<server> servers, base::random_sou
 }
 
 void vote_connections::run(engine::quorum_call& what, const std::stop_token& cancel) {
-  const uncancelled while_we_may_lead;
+  const net::uncancelled while_we_may_lead;
   member me{&what};
-  // The callback may run on any thread, or here and now.
+  // On any thread, or here and now. It takes no mutex: a caller may stand still with ours, and the loss of all other
+  // leases would wait for it on the callback thread (C4, P32).
   const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
                                      if (!in_this_process) return;
-                                     const connection::lock held{mutex_};
-                                     what.cancel();
-                                     what.tell_news();
+                                     me.is_to_end = true;
                                      wake_leader_.set();
                                    }};
   connection::lock held{mutex_};
@@ -73,14 +72,23 @@ void vote_connections::follow(connection::lock& held, member& me) {
   me.news.wait_for(held, a_look, [&] { return me.is_over || me.is_leading; });
   const time_point now = boottime_now();
   if (me.is_over || me.is_leading || now - slept_at > 2 * a_look) return;
+  heed(me);
   const bool is_due = now >= me.what->wake_at() && now - me.what->wake_at() >= for_the_leader;
   if (!is_due && !me.what->has_news()) return;
   step(me, now);
   flush_all(held);
 }
 
+// Its caller wants it no longer.
+void vote_connections::heed(member& of) {
+  if (!of.is_to_end.exchange(false)) return;
+  of.what->cancel();
+  of.what->tell_news();
+}
+
 // Whoever is over is told; it may sleep.
 void vote_connections::step(member& of, time_point now) {
+  heed(of);
   of.what->forget_news();
   of.what->step(now);
   if (!of.what->is_over()) return;
@@ -133,6 +141,7 @@ void vote_connections::step_if_due() {
   for (auto& one : voters_) all_are_due = one->take_news() || all_are_due;
   for (auto* one : members_) {
     if (one->is_over) continue;
+    heed(*one);
     if (all_are_due || one->what->has_news() || now >= one->what->wake_at()) step(*one, now);
   }
 }

@@ -14,6 +14,7 @@
 #include "engine/quorum_call.hpp"
 #include "net/event_fd.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <memory>
@@ -59,8 +60,10 @@ private:
     std::condition_variable news{};
     bool is_leading = false;
     bool is_over = false;  // As `what` was when it was stepped last.
+    std::atomic<bool> is_to_end{false};
   };
 
+  static void heed(member& of);
   void step(member& of, time_point now);
   void step_if_due();
   void flush_all(connection::lock& held);

@@ -23,12 +23,39 @@ using namespace std::chrono_literals;
 TEST(waiting_thread, whose_time_is_over_goes_on_with_the_mutex) {
   std::mutex mutex;
   const waiting_thread::calls none;
-  waiting_thread::list with_news;
+  waiting_thread::news with_news;
   waiting_thread me{none, with_news, false};
   std::unique_lock held{mutex};
   EXPECT_TRUE(me.sleep(held, time_point{}));
   EXPECT_TRUE(held.owns_lock());
   EXPECT_FALSE(me.is_asleep());
+}
+
+// Also before it sleeps, and when it is woken for a call of its own besides.
+TEST(waiting_thread, that_is_interrupted_goes_on_and_says_so_once) {
+  std::mutex mutex;
+  const waiting_thread::calls none;
+  waiting_thread::news with_news;
+  waiting_thread me{none, with_news, true};
+  me.interrupt();
+  std::unique_lock held{mutex};
+  EXPECT_TRUE(me.sleep(held, never));
+  EXPECT_TRUE(me.take_interrupt());
+  EXPECT_FALSE(me.take_interrupt());
+  std::thread other{[&] {
+    for (std::unique_lock theirs{mutex}; !me.is_asleep(); theirs.lock()) {
+      theirs.unlock();
+      std::this_thread::yield();
+    }
+    const std::lock_guard theirs{mutex};
+    me.be_called();
+    me.interrupt();
+    me.wake();
+  }};
+  EXPECT_TRUE(me.sleep(held, never));
+  EXPECT_TRUE(me.is_interrupted());
+  held.unlock();
+  other.join();
 }
 
 // One side sleeps for a moment again and again, the other wakes whom it finds asleep, after it has let the mutex go:
@@ -43,7 +70,7 @@ TEST(waiting_thread, is_there_until_it_was_woken) {
   const waiting_thread::calls none;
   std::thread sleeping{[&] {
     for (int i = 0; i < rounds; ++i) {
-      waiting_thread::list with_news;
+      waiting_thread::news with_news;
       auto me = std::make_unique<waiting_thread>(none, with_news, false);
       std::unique_lock held{mutex};
       sleeper = me.get();

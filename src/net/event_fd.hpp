@@ -2,6 +2,8 @@
 // How one thread wakes another that is waiting in poll(2).
 #pragma once
 
+#include "net/uncancelled.hpp"
+
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -22,10 +24,12 @@ public:
 
   int get() const { return fd_; }
   void set() noexcept {
+    const uncancelled until_done;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
   }
   void clear() noexcept {
+    const uncancelled until_done;
     std::uint64_t count = 0;
     [[maybe_unused]] const auto n = ::read(fd_, &count, sizeof count);
   }

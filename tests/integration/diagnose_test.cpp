@@ -3,6 +3,7 @@
 // are enough.
 #include "integration/cluster_fixture.hpp"
 #include "integration/quorum_fixture.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <gmock/gmock.h>
 
@@ -148,6 +149,26 @@ TEST_F(diagnosis_of_quorum, does_not_say_to_start_who_is_there) {
   ask(0, {"REPLICAOF", "NO", "ONE"});
   ask(1, {"ACL", "SETUSER", "default", ">secret", "resetpass", ">secret"});
   EXPECT_THAT(found(), Contains(is(severity::warning, "E10", "NOAUTH", "password")));
+}
+
+// Votes need no PING, and doctor does: it goes on with the others.
+TEST_F(diagnosis_of_quorum, of_which_one_denies_a_command_is_a_warning) {
+  for (const auto* denied : {"-ping", "-info"}) {
+    ask(0, {"ACL", "SETUSER", "default", "+@all", denied});
+    EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E04", node(0).address + ": ", "docs/acl.md"))) << denied;
+  }
+}
+
+// Between continents. The answers are those of a majority, and a try waits for them for a part of the ttl.
+TEST_F(diagnosis_of_quorum, of_which_a_majority_is_far_away_is_fit_and_says_which_ttl_that_needs) {
+  fault_proxy first{port_of(node(0))}, second{port_of(node(1))};
+  for (auto* const far : {&first, &second}) far->set(direction::to_client, {.delay = 100ms});
+  const auto uri = "redis+quorum://127.0.0.1:" + std::to_string(first.port()) +
+                   ",127.0.0.1:" + std::to_string(second.port()) + "," + node(2).address;
+  const auto all = client{uri, options(10s)}.diagnose().findings;
+  EXPECT_THAT(all, Not(Contains(Field("level", &finding::level, severity::error))));
+  EXPECT_THAT(all, Contains(is(severity::warning, "E08", "ms to a majority", "use a ttl of")).Times(1));
+  EXPECT_THAT(all, Contains(Field("code", &finding::code, "E08")).Times(1)) << "no server has one of its own";
 }
 
 // Who is in quarantine is no vote yet.

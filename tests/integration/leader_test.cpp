@@ -26,6 +26,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -149,6 +150,73 @@ TEST_F(leader, that_stands_still_with_their_mutex_keeps_no_lease_from_being_rene
 }
 
 #ifndef HOLDFAST_SANITIZED
+// A wait ends with the loss of what is held besides (acquire_all). That is noticed on the callback thread, and behind
+// it come the losses of all other leases. Of those who wait one stands at the server, one in the process's own line.
+TEST_F(leader, that_stands_still_with_their_mutex_keeps_no_loss_from_being_told_C4_P32) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("b");
+  auto in_another_way = other.acquire("e");
+  int stops = 0;
+  for (bool stood_still = true; stood_still && stops < 6; ++stops) {
+    auto kept = locks.acquire("c", {.ttl = 900ms});
+    std::atomic<bool> is_told{false};
+    const std::stop_callback on_loss{kept.lost(), [&] { is_told = true; }};
+    const auto wait_for_all = [&](const std::vector<std::string>& names, std::stop_token stop) {
+      EXPECT_THROW((void)locks.acquire_all(names, {.ttl = 900ms, .cancel = std::move(stop)}), error);
+    };
+    std::jthread first{[&](std::stop_token stop) { wait_for_all({"b"}, std::move(stop)); }};
+    ASSERT_TRUE(eventually([&] { return exists("hf:{b}:line"); }));
+    std::jthread in_process{[&](std::stop_token stop) { wait_for_all({"a", "b"}, std::move(stop)); }};
+    std::jthread at_server{[&](std::stop_token stop) { wait_for_all({"d", "e"}, std::move(stop)); }};
+    ASSERT_TRUE(eventually([&] { return exists("hf:{e}:line") && exists("hf:{a}"); }));
+    std::jthread caller{[&] {
+      it_stands_still_for = {3, 0};
+      allocations_until_it_stands_still = stops;
+      std::error_code ec;
+      (void)locks.acquire("z", {.wait = 1s}, ec);
+      stood_still = allocations_until_it_stands_still < 0;
+      allocations_until_it_stands_still = -1;
+    }};
+    let_pass(100ms);
+    server_("DEL", "hf:{a}", "hf:{d}");
+    let_pass(300ms);
+    server_("DEL", "hf:{c}");
+    EXPECT_TRUE(eventually([&] { return is_told.load(); }, 2s)) << "at the allocation " << stops;
+    first.request_stop();
+    caller.join();
+  }
+  EXPECT_GT(stops, 4);
+}
+
+// A stop callback, say, on the thread that tells of losses.
+TEST_F(leader, that_stands_still_with_their_mutex_keeps_nobody_who_cancels_waiting_C4_P32) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  boost::asio::thread_pool pool{1};
+  std::stop_source stop;
+  acquire_options until_stopped{.cancel = stop.get_token()};
+  std::atomic<bool> is_cancelled{false};
+  async_acquire(locks, "x", until_stopped,
+                boost::asio::bind_executor(pool, [&](auto ec, const lease&) { is_cancelled = ec == errc::cancelled; }));
+  ASSERT_TRUE(eventually([&] { return exists("hf:{x}:line"); }));
+  std::atomic<bool> is_over{false};
+  std::jthread caller{[&] {
+    it_stands_still_for = {2, 0};
+    allocations_until_it_stands_still = 1;
+    std::error_code ec;
+    (void)locks.try_acquire("z", {}, ec);
+    allocations_until_it_stands_still = -1;
+    is_over = true;
+  }};
+  let_pass(200ms);
+  stop.request_stop();
+  EXPECT_FALSE(is_over) << "or this tests nothing";
+  pool.join();
+  EXPECT_TRUE(is_cancelled);
+}
+
 // Who is the primary is asked for by one thread for all nodes, and without it no grant counts, nor in the end any
 // renewal: it must not wait for a caller of one of them.
 TEST_F(on_a_cluster, a_caller_that_stands_still_with_the_mutex_of_a_node_keeps_no_other_node_from_granting_P32) {
@@ -315,6 +383,35 @@ TEST_F(leader, that_was_stopped_behind_its_release_returns) {
   EXPECT_LT(boottime() - asked_at, 1500ms);
 }
 #endif
+
+// What wakes another thread must not throw: the unwinding would end the program.
+TEST_F(leader, that_is_to_be_cancelled_begins_and_ends_what_no_thread_waits_for_P32) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  auto held = locks.acquire("y");
+  auto last = std::make_unique<client>(make_client());
+  (void)last->acquire("z").release();
+  boost::asio::thread_pool pool{1};
+  std::atomic<int> told{0};
+  std::stop_source stop;
+  acquire_options until_stopped{.cancel = stop.get_token()};
+  bool is_through = false;
+  std::jthread calling{[&] {
+    ::pthread_cancel(::pthread_self());
+    async_acquire(locks, "x", until_stopped, boost::asio::bind_executor(pool, [&](auto, const lease&) { ++told; }));
+    async_renew(held, boost::asio::bind_executor(pool, [&](auto) { ++told; }));
+    stop.request_stop();
+    async_release(std::move(held), boost::asio::bind_executor(pool, [&](auto) { ++told; }));
+    last.reset();
+    is_through = true;
+    ::pthread_testcancel();
+  }};
+  calling.join();
+  EXPECT_TRUE(is_through);
+  pool.join();
+  EXPECT_EQ(told, 3);
+}
 
 TEST_F(leader, that_is_cancelled_ends_its_call_first_P32) {
   auto locks = make_client();

@@ -396,6 +396,7 @@ TEST_F(with_spare_servers, a_server_with_two_addresses_in_the_new_list_is_refuse
 TEST_F(with_spare_servers, a_server_may_have_another_address_in_the_new_list_P26) {
   auto renamed = node(0).address;
   renamed.replace(0, renamed.find(':'), "localhost");
+  lock_is_had_with(list(before_));  // So that each keeps the list.
   const auto done = replace_quorum(list(before_), list({1, 2}) + "," + renamed, how());
   EXPECT_THAT(done.opened, SizeIs(3));
   lock_is_had_with(done.uri);

@@ -14,6 +14,7 @@ namespace holdfast::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 
 const acquire_options brief{.ttl = 4s};
@@ -292,6 +293,18 @@ TEST_F(with_quorum, list_of_names_that_are_escaped_in_their_keys_is_exact) {
   EXPECT_EQ(seen[0].name, "a{b}");
 }
 
+// What is held is on one of each majority.
+TEST_F(with_quorum, list_goes_without_a_server_that_denies_it_to_us) {
+  auto locks = make();
+  const auto held = locks.acquire("x", brief);
+  ask(0, {"ACL", "SETUSER", "default", "-scan"});
+  EXPECT_THAT(locks.list(), ElementsAre(Field("name", &lock_info::name, "x")));
+  ask(1, {"ACL", "SETUSER", "default", "-scan"});
+  std::error_code ec;
+  (void)locks.list("*", ec);
+  EXPECT_EQ(ec, errc::no_permission);
+}
+
 TEST_F(with_quorum, a_minority_s_vote_is_not_a_lock) {
   auto one = single(1);
   const auto held = one.acquire("x", brief);
@@ -401,7 +414,7 @@ TEST_F(with_quorum, release_behind_a_brief_inspect_hears_of_servers_that_ended_i
 
 // It may vote, and a command has a new connection each time.
 TEST_F(with_quorum, inspect_hears_a_server_whose_round_trip_takes_most_of_the_patience) {
-  fault_proxy far{std::stoi(node(2).address.substr(node(2).address.find(':') + 1))};
+  fault_proxy far{port_of(node(2))};
   far.set(direction::to_client, {.delay = 180ms});
   const auto there = "127.0.0.1:" + std::to_string(far.port());
   const auto uri = "redis+quorum://" + node(0).address + "," + node(1).address + "," + there;

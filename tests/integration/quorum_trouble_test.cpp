@@ -235,6 +235,23 @@ TEST_F(with_quorum, who_has_too_few_descriptors_for_a_place_in_line_waits_withou
 }
 
 // They may have voted before they fell silent, and then it is ours; a minority's votes would be nobody's.
+// They are there: to start them does not help.
+TEST_F(with_quorum, whoever_looks_is_told_what_a_majority_denies) {
+  auto locks = make(long_enough);
+  (void)locks.inspect("x");
+  for (int i = 0; i < 2; ++i) ask(i, {"ACL", "SETUSER", "default", "-get"});
+  std::error_code ec;
+  (void)locks.inspect("x", ec);
+  EXPECT_EQ(ec, errc::no_permission);
+  for (int i = 0; i < 2; ++i) ask(i, {"CONFIG", "SET", "requirepass", "secret"});
+  auto wrong = options(long_enough);
+  wrong.password = "wrong";
+  const auto asked_at = boottime();
+  (void)client{lab_.uri(), wrong}.inspect("x", ec);
+  EXPECT_EQ(ec, errc::wrong_password);
+  EXPECT_LT(boottime() - asked_at, long_enough / 2) << "trying again does not help";
+}
+
 TEST_F(with_quorum, where_a_majority_falls_silent_nobody_knows_what_an_acquire_has_done_C5) {
   auto locks = make(1s);
   (void)locks.acquire("warm", brief).release();

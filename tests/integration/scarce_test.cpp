@@ -119,6 +119,26 @@ TEST_F(scarce, threads_refuse_an_asynchronous_release_and_it_is_released_all_the
   EXPECT_TRUE(locks.try_acquire("x"));
 }
 
+// An exception in a stop callback ends the program, with all its locks.
+TEST_F(scarce, memory_for_a_cancellation_is_not_needed_by_who_cancels) {
+  auto locks = make_client();
+  auto other = make_client();
+  auto in_the_way = other.acquire("x");
+  std::stop_source stop;
+  std::error_code ec;
+  std::jthread waiting{[&] { (void)locks.acquire("x", {.cancel = stop.get_token()}, ec); }};
+  std::jthread behind_it{[&] {
+    std::error_code its;
+    (void)locks.acquire("x", {.cancel = stop.get_token()}, its);
+  }};
+  ASSERT_TRUE(eventually([&] { return exists("hf:{x}:line"); }));
+  allocations_left = 0;
+  stop.request_stop();
+  allocations_left = -1;
+  waiting.join();
+  EXPECT_EQ(ec, errc::cancelled);
+}
+
 // Each lease fails at another allocation of its end. Whichever that is, nothing renews it any more.
 TEST_F(scarce, memory_for_an_end_leaves_no_lease_that_is_renewed_for_ever) {
   constexpr int steps = 24;

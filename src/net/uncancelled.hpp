@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forced unwind of pthread_cancel must not take a leader away with the lead in its hands (P32).
+// The forced unwind of pthread_cancel must not take a leader away with the lead in its hands (P32), nor meet what must
+// not throw, which ends the program.
 #pragma once
 
 #include <pthread.h>
 
-namespace holdfast {
-inline namespace v0 {
-namespace detail {
+namespace holdfast::net {
 
 class uncancelled {
 public:
@@ -19,6 +18,4 @@ private:
   int before_ = 0;
 };
 
-}  // namespace detail
-}  // namespace v0
-}  // namespace holdfast
+}  // namespace holdfast::net
