@@ -73,4 +73,10 @@ std::string name_argument(std::string_view name) {
   return (name.starts_with('-') ? "-- " : "") + shell_quoted(visible(name));
 }
 
+std::string lock_argument(const lock_words& which) {
+  std::string out = which.plain ? "--plain " : "";
+  if (!which.prefix.empty()) out += fmt::format("--prefix {} ", shell_quoted(visible(which.prefix)));
+  return out + name_argument(which.name);
+}
+
 }  // namespace holdfast::cli

@@ -18,4 +18,15 @@ std::string shell_quoted(std::string_view text);
 // A lock's name as the words of a command line: behind `--` where it would be read as an option.
 std::string name_argument(std::string_view name);
 
+// What names a lock on a command line. Views must outlive the call.
+struct lock_words {
+  std::string_view name;
+  std::string_view prefix{};  // --prefix; empty: not given.
+  bool plain = false;         // --plain.
+};
+
+// A lock as the words of a command line, for commands that we print to be copied: without its --plain or --prefix the
+// name would mean another key.
+std::string lock_argument(const lock_words& which);
+
 }  // namespace holdfast::cli

@@ -46,6 +46,13 @@ TEST(name_argument, puts_a_name_that_begins_with_a_dash_behind_two) {
   EXPECT_EQ(name_argument("a b"), "'a b'");
 }
 
+TEST(lock_argument, has_the_options_without_which_the_name_is_another_lock) {
+  EXPECT_EQ(lock_argument({.name = "x"}), "x");
+  EXPECT_EQ(lock_argument({.name = "-x", .plain = true}), "--plain -- '-x'");
+  EXPECT_EQ(lock_argument({.name = "x", .prefix = "a$b:"}), "--prefix 'a$b:' x");
+  EXPECT_EQ(lock_argument({.name = "x", .prefix = "b:", .plain = true}), "--plain --prefix b: x");
+}
+
 TEST(nearest, finds_the_word_one_slip_away) {
   EXPECT_EQ(nearest("rum", {"run", "hold"}), "run");
   EXPECT_EQ(nearest("tll", {"ttl", "uri"}), "ttl");
@@ -96,6 +103,54 @@ TEST(uri_password, is_blotted_out_in_place) {
 TEST(uri_password, of_a_bare_user_is_none) {
   std::string uri = "redis://me@db1";
   EXPECT_FALSE(blot_out_password(uri.data()));
+}
+
+TEST(uri_credentials, are_taken_out_where_they_do_not_belong) {
+  EXPECT_EQ(without_credentials("redis://default:canary"), "redis://default:");
+  EXPECT_EQ(without_credentials("redis://me:canary@db1:canary"), "redis://db1:");
+  EXPECT_EQ(without_credentials("redis://me:canary@db1?PassWord=can^ary"), "redis://db1?PassWord=");
+}
+
+// redis://default:canary@db1 whose host was forgotten, and a query as other programs have it.
+TEST(uri_password, may_stand_where_it_does_not_belong) {
+  for (const char* typed : {
+           "redis://me@db1",
+           "redis://default:canary",
+           "redis://default:12canary/0",
+           "default:canary",
+           "redis://[::1]:canary",
+           "redis+quorum://db1,db2:canary,db3",
+           "redis+unix://:canary/run/redis.sock",
+           "redis://db1:6379?password=can^ary",
+           "db1:6379?db=1&auth=canary",
+       }) {
+    EXPECT_TRUE(may_hide_password(typed)) << typed;
+  }
+}
+
+TEST(uri_password, cannot_be_hidden_in_hosts_and_ports) {
+  for (const char* typed : {
+           "db1",
+           "127.0.0.1:7701",
+           "redis://{host}:6379",
+           "redis://[::1]:6379/0 ",
+           "redis+quorum://db1,db2:7000,db3",
+           "rediss://db1?cacert=/etc/my ca.pem",
+           "redis+unix:///run/a:b",
+           "local:locks",
+       }) {
+    EXPECT_FALSE(may_hide_password(typed)) << typed;
+  }
+}
+
+TEST(uri_password, is_blotted_out_where_it_does_not_belong) {
+  const auto blotted = [](std::string uri) {
+    EXPECT_TRUE(blot_out_password(uri.data())) << uri;
+    return uri;
+  };
+  EXPECT_EQ(blotted("redis://default:canary/1"), "redis://default:********");
+  EXPECT_EQ(blotted("redis://db1?password=canary"), "redis://db1?password=******");
+  EXPECT_EQ(blotted("redis://me:canary@db1?auth=canary"), "redis://me:******@db1?auth=******");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "fault_pieces.hpp"
 #include "message.hpp"
 #include "option_words.hpp"
+#include "uri.hpp"
 
 #include <fmt/format.h>
 
@@ -64,8 +65,8 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       // A URI that is understood, and is no list to replace another one with.
       if (p.subject.find("://") != p.subject.npos && !p.subject.ends_with("://") && !p.why.empty())
         return {fmt::format("{} cannot be used here", p.subject), p.why, "holdfast help quorum"};
-      // Without an @ it hides no password.
-      if (p.subject.starts_with("a URI of") && !context.uri.empty() && context.uri.find('@') == context.uri.npos) {
+      // What may hide a password is not shown.
+      if (p.subject.starts_with("a URI of") && !context.uri.empty() && !may_hide_password(context.uri)) {
         const bool has_scheme = context.uri.find("://") != context.uri.npos || context.uri.starts_with("local:");
         return {fmt::format("'{}' is not a server that we know how to reach", shortened(visible(context.uri))),
                 has_scheme ? "" : "it does not say what is spoken there: redis:// is missing before it",

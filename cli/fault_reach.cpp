@@ -6,6 +6,8 @@
 #include "fault_pieces.hpp"
 #include "option_words.hpp"
 
+#include <holdfast/options.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +26,12 @@ std::string_view unquoted(std::string_view subject) {
   const bool has_kind = open == 0 || subject.starts_with("key '") || subject.starts_with("user '");
   if (!has_kind || subject.size() < open + 2 || subject.back() != '\'') return subject;
   return subject.substr(open + 1, subject.size() - open - 2);
+}
+
+// The prefix that is everybody's need not be typed.
+lock_words lock_of(const fault_context& context) {
+  const bool is_default = context.prefix == client_options{}.prefix;
+  return {context.lock, is_default ? std::string_view{} : context.prefix, context.plain};
 }
 
 bool is_local(const pieces& p) { return p.server.starts_with("local:"); }
@@ -142,7 +150,7 @@ pieces::pieces(const error& e, const fault_context& context)
       words{in_words_of_options(visible(e.detail().server_text))},
       why{in_words_of_options(visible(e.detail().why))},
       lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
-      lock_argument{name_argument(context.lock)} {
+      lock_argument{cli::lock_argument(lock_of(context))} {
   const auto& d = e.detail();
   if (!words.empty()) colon_words = fmt::format(": {}", words);
   if (d.attempts > 1)

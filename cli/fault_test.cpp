@@ -287,6 +287,15 @@ TEST(E20, of_an_answer_that_nobody_understands_says_where_to_look) {
   EXPECT_EQ(fix(intent::take, "x"), look + "; and who holds it: holdfast show x");
 }
 
+TEST(ways_out, name_the_lock_with_the_options_without_which_it_is_another) {
+  const auto fix = [](std::string_view prefix, bool plain) {
+    return describe(holdfast::error{errc::changed_hands}, {.lock = "x", .prefix = prefix, .plain = plain}).fix;
+  };
+  EXPECT_EQ(fix("hf:", false), "look again: holdfast show x");
+  EXPECT_EQ(fix("hf:", true), "look again: holdfast show --plain x");
+  EXPECT_EQ(fix("b:", false), "look again: holdfast show --prefix b: x");
+}
+
 TEST(E13, of_a_handshake_without_an_answer_has_a_reason) {
   EXPECT_THAT(shown(errc::tls_failed, {.endpoint = "rediss://h:1"}), HasSubstr("speaks Redis without TLS"));
 }
@@ -409,6 +418,16 @@ TEST(E17, of_a_uri_says_which_part_is_wrong) {
   EXPECT_EQ(of("xx"), "in the server's URI, 'xx' cannot be understood");
   EXPECT_EQ(of("the host"), "in the server's URI, the host cannot be understood");
   EXPECT_EQ(of("a URI of 11 bytes"), "a URI of 11 bytes is not a server that we know how to reach");
+}
+
+TEST(E17, of_a_uri_shows_nothing_that_may_hide_a_password) {
+  const auto of = [](std::string_view uri) {
+    return to_text(describe(holdfast::error{errc::invalid_uri, {.subject = "a URI of 9 bytes"}}, {.uri = uri}));
+  };
+  EXPECT_THAT(of("127.0.0.1:7701"), HasSubstr("'127.0.0.1:7701' is not a server"));
+  EXPECT_THAT(of("redis://{host}"), HasSubstr("'redis://{host}' is not a server"));
+  for (const auto* uri : {"redis://db1?password=can^ary", "redis://me:can^ary", "me:can^ary", "redis://:can^ary@db1"})
+    EXPECT_THAT(of(uri), AllOf(HasSubstr(": a URI of 9 bytes is not a server"), Not(HasSubstr("can^ary")))) << uri;
 }
 
 // With HOLDFAST_URI=redis://$HOST and no HOST.

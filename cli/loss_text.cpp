@@ -54,7 +54,7 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
     cause = "somebody else holds it now";
   } else if (how.reason == errc::lease_broken) {
     cause = "somebody broke it on purpose";
-    what.fix = fmt::format("who and why: holdfast show {}", name_argument(held.name()));
+    what.fix = fmt::format("who and why: holdfast show {}", lock_argument(s));
   } else {
     cause = "the server has no such lease any more";
     what.why = endpoint.find("+quorum://") != endpoint.npos

@@ -17,6 +17,8 @@
 namespace holdfast::cli {
 namespace {
 
+constexpr const char* way_to_path = "its whole path; cron and systemd have a short PATH";
+
 bool is_file(const std::string& path) {
   struct stat seen {};
   return ::stat(path.c_str(), &seen) == 0 && S_ISREG(seen.st_mode);
@@ -30,12 +32,13 @@ bool is_directory(const std::string& path) {
 // The file that exec meant; empty: there is none.
 std::string file_of(const std::string& program) {
   if (program.find('/') != program.npos) return is_file(program) ? program : "";
-  auto path = variable("PATH");
-  while (!path.empty()) {
-    const auto end = path.find(':');
-    auto file = fmt::format("{}/{}", path.substr(0, end), program);
+  const auto path = variable_if_set("PATH").value_or("/bin:/usr/bin");  // What exec takes without one.
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find(':', begin), path.size());
+    // Empty, it is the directory that we are in.
+    auto file = end == begin ? program : fmt::format("{}/{}", path.substr(begin, end - begin), program);
     if (is_file(file)) return file;
-    path.remove_prefix(end == path.npos ? path.size() : end + 1);
+    begin = end + 1;
   }
   return "";
 }
@@ -71,8 +74,19 @@ void explain_missing(fault& what, const std::string& program) {
     what.fix = program[0] == '/' ? "check the path" : "check the path: it counts from where holdfast was started";
   } else {
     what.why = "no directory of PATH has it";
-    what.fix = "its whole path; cron and systemd have a short PATH";
+    what.fix = way_to_path;
   }
+}
+
+void explain_forbidden(fault& what, const std::string& program) {
+  if (program.find('/') == program.npos && file_of(program).empty()) {
+    // One directory that may not be searched, and exec says this of all of them.
+    what.why = "no directory of PATH that this user may search has it";
+    what.fix = way_to_path;
+    return;
+  }
+  what.why = is_directory(program) ? "it is a directory" : "this user may not execute it";
+  what.fix = is_directory(program) ? "name a program" : "chmod +x FILE, or name its interpreter: sh FILE";
 }
 
 }  // namespace
@@ -89,10 +103,7 @@ fault why_not_started(const settings& s, const std::string& program, int failure
   }
   switch (failure) {
     case ENOENT: explain_missing(what, program); break;
-    case EACCES:
-      what.why = is_directory(program) ? "it is a directory" : "this user may not execute it";
-      what.fix = is_directory(program) ? "name a program" : "chmod +x FILE, or name its interpreter: sh FILE";
-      break;
+    case EACCES: explain_forbidden(what, program); break;
     case E2BIG:
       what.why = "its arguments and its environment are too long";
       what.fix = "fewer arguments, or a file of them";

@@ -11,10 +11,13 @@
 #include <getopt.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace holdfast::cli {
 namespace {
+
+using std::chrono::milliseconds;
 
 bool takes(command which, const option_row& row) { return (row.commands & static_cast<unsigned>(which)) != 0; }
 
@@ -151,19 +154,30 @@ void read_words(command which, int argc, char** argv, settings& s) {
   s.words.assign(argv + at, argv + argc);
 }
 
+// A lease is lost a lead before its end (docs/lease_time.md), and --at-least counts from when its grant has come.
+milliseconds kept_of(milliseconds span, const settings& s) {
+  constexpr milliseconds grant_and_start{100};
+  return std::max(milliseconds{0}, span - std::max(milliseconds{5}, s.ttl / 20) - grant_and_start);
+}
+
+void check_kept(const settings& s, milliseconds kept, std::string_view by, std::string_view way_out) {
+  if (*s.at_least <= kept) return;
+  throw usage_error{fmt::format("--at-least {} cannot be kept: with {} the lock is given up after {}",
+                                to_text(*s.at_least), by, to_text(kept)),
+                    fmt::format("{}, or --at-least {} at most", way_out, to_text(kept))};
+}
+
 void check_at_least(const settings& s) {
   if (!s.at_least) return;
-  constexpr std::chrono::milliseconds longest = std::chrono::hours{24 * 366};
+  constexpr milliseconds longest = std::chrono::hours{24 * 366};
   if (*s.at_least > longest)
     throw usage_error{fmt::format("--at-least {} is more than a year", to_text(*s.at_least)), "a shorter --at-least"};
-  if (s.max_hold && *s.at_least >= *s.max_hold)
-    throw usage_error{fmt::format("--at-least {} cannot be kept: --max-hold {} ends it before", to_text(*s.at_least),
-                                  to_text(*s.max_hold)),
-                      "a longer --max-hold, or a shorter --at-least"};
-  if (!s.renews && *s.at_least >= s.ttl)
-    throw usage_error{fmt::format("--at-least {} cannot be kept: with --no-renew it ends with its --ttl {}",
-                                  to_text(*s.at_least), to_text(s.ttl)),
-                      "leave --no-renew out, or a longer --ttl"};
+  if (s.max_hold)
+    check_kept(s, kept_of(*s.max_hold, s), fmt::format("--max-hold {}", to_text(*s.max_hold)), "a longer --max-hold");
+  constexpr milliseconds rounding{2};  // The server's and ours.
+  if (!s.renews)
+    check_kept(s, kept_of(s.ttl - s.ttl / 100 - rounding, s), fmt::format("--no-renew and --ttl {}", to_text(s.ttl)),
+               "leave --no-renew out, or a longer --ttl");
 }
 
 void check_run(const settings& s) {
@@ -173,7 +187,7 @@ void check_run(const settings& s) {
   if (!s.shell_command && s.words.empty())
     throw usage_error{
         "run needs a command",
-        fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}", name_argument(s.name))};
+        fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}", lock_argument(s))};
   if (s.foreground && s.wait_group)
     throw usage_error{"--foreground and --wait-group exclude each other: the command would have no group of its own",
                       "leave one of them out"};
@@ -207,7 +221,7 @@ void check_words(command which, const settings& s) {
                                  : fmt::format("holdfast help {}", word_of(which))};
   if (which == command::break_lock && !s.token)
     throw usage_error{"break needs --token, so that it ends the hold that you saw and no newer one",
-                      fmt::format("holdfast show {}", name_argument(s.name))};
+                      fmt::format("holdfast show {}", lock_argument(s))};
 }
 
 }  // namespace
@@ -218,6 +232,11 @@ bool takes_name(command which) {
                                static_cast<unsigned>(command::quorum) | static_cast<unsigned>(command::help) |
                                static_cast<unsigned>(command::version);
   return (static_cast<unsigned>(which) & without) == 0;
+}
+
+std::string lock_argument(const settings& s) {
+  const std::string_view prefix = s.prefix ? std::string_view{*s.prefix} : "";
+  return lock_argument(lock_words{.name = s.name, .prefix = prefix, .plain = s.plain});
 }
 
 bool asks_for_json(command which, int argc, char* const* argv) {

@@ -165,6 +165,12 @@ TEST(options, password_behind_an_equals_sign_is_blotted_out) {
   EXPECT_EQ(line.words[1], "--uri=redis://me:******@h");
 }
 
+TEST(options, password_where_a_port_belongs_is_blotted_out_of_a_uri_argument) {
+  command_line line{{"run", "-u", "redis://default:canary", "x", "true"}};
+  EXPECT_EQ(line.parse().password_in_arguments, "--uri");
+  EXPECT_EQ(line.words[2], "redis://default:******");
+}
+
 struct mistake {
   std::vector<std::string> typed;
   const char* said;
@@ -227,6 +233,26 @@ TEST(options, control_bytes_of_a_name_are_in_no_complaint) {
     EXPECT_EQ(text.find('\x1b'), text.npos) << text;
     EXPECT_THAT(text, HasSubstr("'\\x1b[31m'"));
   }
+}
+
+// Of 60 s, 602 ms are the drift's and 3 s the lead of the loss; 100 ms may pass until the command is there.
+TEST(options, at_least_is_refused_beyond_the_end_of_what_is_not_renewed) {
+  const auto of = [](const char* at_least, const std::vector<std::string>& rest) {
+    std::vector<std::string> typed{"run", "--ttl", "60s", "--at-least", at_least};
+    typed.insert(typed.end(), rest.begin(), rest.end());
+    for (const auto* word : {"x", "true"}) typed.emplace_back(word);
+    return complaint(typed);
+  };
+  EXPECT_EQ(of("56298ms", {"--no-renew"}), "no complaint");
+  EXPECT_EQ(of("56299ms", {"--no-renew"}),
+            "--at-least 56.2s cannot be kept: with --no-renew and --ttl 1m00s the lock is given up after 56.2s\n"
+            "leave --no-renew out, or a longer --ttl, or --at-least 56.2s at most");
+  EXPECT_EQ(of("56900ms", {"--max-hold", "60s"}), "no complaint");
+  EXPECT_EQ(of("56901ms", {"--max-hold", "60s"}),
+            "--at-least 56.9s cannot be kept: with --max-hold 1m00s the lock is given up after 56.9s\n"
+            "a longer --max-hold, or --at-least 56.9s at most");
+  EXPECT_EQ(of("1h", {}), "no complaint");
+  EXPECT_EQ(complaint({"run", "--no-renew", "--ttl", "100ms", "--at-least", "0", "x", "true"}), "no complaint");
 }
 
 TEST(options, default_kill_after_is_no_mistake_with_a_short_ttl) {

@@ -10,6 +10,7 @@
 #include "loss_text.hpp"
 #include "message.hpp"
 #include "not_started.hpp"
+#include "process_group.hpp"
 #include "self_wait.hpp"
 #include "server.hpp"
 #include "signals.hpp"
@@ -18,6 +19,7 @@
 #include "take.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -57,6 +59,17 @@ fault lost_meanwhile(const lease& held, std::error_code reason, const settings& 
   if (!reason) what.why = "it was deleted, evicted, broken or taken since its last renewal";
   what.text += fmt::format("; the command had ended by itself, with {}", status);
   return what;
+}
+
+// Those of the command's group that go on without the lock.
+std::optional<fault> leftovers_of(const child& command) {
+  const auto left = processes_of_group(command.pid());
+  if (left.empty()) return std::nullopt;
+  return fault{.text = fmt::format("the command ended, but of its group {} still run{}: {}",
+                                   left.size() == 4 ? "some" : std::to_string(left.size()), left.size() == 1 ? "s" : "",
+                                   fmt::join(left, ", ")),
+               .why = "without the lock from now on",
+               .fix = "--wait-group holds the lock until all have ended"};
 }
 
 // The lock is not ours any more, so this may wait for its reader; until one of the signals that end us.
@@ -158,10 +171,13 @@ std::optional<bool> is_ours(server& at, const lease& held, const settings& s) {
   return may_be_ours(*seen, held.token()) ? std::nullopt : std::optional{false};
 }
 
+// 0: it is none.
+int interrupt_of(const received_signal& signal) { return signal.is_interrupt() ? signal.number : 0; }
+
 // The command has ended: keeps the lock for the rest of --at-least. A signal or the loss of the lease ends that.
-keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_at, const settings& s, server& at,
+keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds until, const settings& s, server& at,
                       child& command, signal_inbox& inbox) {
-  const auto left = [&] { return taken_at + s.at_least.value_or(milliseconds{0}) - lease_watch::now(); };
+  const auto left = [&] { return until - lease_watch::now(); };
   if (left() <= milliseconds{0} || !held.valid()) return {};
   const auto seen = is_ours(at, held, s);
   if (seen == false) return {};  // The release finds it, too, and says so.
@@ -176,7 +192,7 @@ keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds taken_
     ::poll(news.data(), news.size(), -1);
     watch.drain();
     while (const auto signal = inbox.take()) {
-      if (asks_to_end(signal->number)) return {was_ours, signal->is_interrupt() ? signal->number : 0};
+      if (asks_to_end(signal->number)) return {was_ours, interrupt_of(*signal)};
       if (signal->number == SIGTSTP) suspend_ourselves();
       if (signal->number == SIGCHLD) command.reap();  // What it has left behind, if we are PID 1.
     }
@@ -192,9 +208,15 @@ bool was_to_end(const ending& end, const child& command) {
   return std::any_of(end.passed_on.begin(), end.passed_on.end(), [&](int one) { return end.exit == 128 + one; });
 }
 
+// What of the terminal's we may end by: what ended the command, or came when it had ended.
+int interrupt_to_end_by(const ending& end, const child& command) {
+  const int came = end.came_behind_it ? interrupt_of(*end.came_behind_it) : 0;
+  return came != 0 ? came : command.ended_by();
+}
+
 // From the grant to the release.
 int run_with(lease& held, const makings& made, const settings& s, server& at, signal_inbox& inbox) {
-  const auto taken_at = lease_watch::now();
+  const auto keep_until = lease_watch::now() + s.at_least.value_or(milliseconds{0});
   made.watch.watch(held);
   if (!held.valid()) return release(held, s, at, lost_before_start(held, s, at), inbox);
   child command{made.plan, made.descriptors};
@@ -202,14 +224,20 @@ int run_with(lease& held, const makings& made, const settings& s, server& at, si
   if (command.failure() != 0)
     return release(held, s, at, answer_not_started(s, command, made.plan.words.front()), inbox);
 
-  const auto end = supervise(held, made.watch, command, inbox, s, at);
+  auto end = supervise(held, made.watch, command, inbox, s, at);
   if (end.was_stopped || command.ended_by() != 0) command.mend_terminal();
   const bool has_terminal = command.take_terminal();
-  inbox.forget_all_but(command.ended_by());
+  inbox.forget_all_but(interrupt_to_end_by(end, command));
   if (command.had_terminal()) inbox.missed(command.ended_by(), has_terminal);
   if (!end.was_stopped) {
+    // Asked now: of a group that has ended, the number may be another's when --at-least is over.
+    const bool leaves_somebody = !s.quiet && command.group_lives();
     keeping kept;
-    if (!was_to_end(end, command)) kept = keep_at_least(held, made.watch, taken_at, s, at, command, inbox);
+    if (end.came_behind_it && lease_watch::now() < keep_until)
+      kept.interrupt = interrupt_of(*end.came_behind_it);
+    else if (!was_to_end(end, command))
+      kept = keep_at_least(held, made.watch, keep_until, s, at, command, inbox);
+    if (leaves_somebody) end.leftovers = leftovers_of(command);
     const int exit = release(held, s, at, end, inbox, kept);
     return kept.interrupt != 0 && exit == end.exit ? 128 + kept.interrupt : exit;
   }

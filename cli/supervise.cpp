@@ -12,7 +12,6 @@
 #include "watchdog.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -69,8 +68,13 @@ public:
       watch_.wake_in(std::min({span, pause, longest_sleep()}));
       wait_for_news();
     }
-    if (has_stopped()) return {number(exit_code::lost), true, is_told_, untold_, {}, passed_on_};
-    return {command_.exit_status(), false, is_told_, untold_, leftovers(), passed_on_};
+    const bool was_stopped = has_stopped();
+    return {.exit = was_stopped ? number(exit_code::lost) : command_.exit_status(),
+            .was_stopped = was_stopped,
+            .is_told = is_told_,
+            .untold = untold_,
+            .passed_on = passed_on_,
+            .came_behind_it = came_behind_it_};
   }
 
 private:
@@ -178,12 +182,20 @@ private:
         return;
       default: break;
     }
-    const bool is_heard = has_it_already(signal) || command_.signal(signal.number);
+    const bool has_it = has_it_already(signal);
+    const bool is_for_its_end = asks_for_its_end(signal.number);
+    // Its CHLD is handed out behind a TERM that came later. What came to both of us came while it ran.
+    if (is_for_its_end && !has_it) command_.reap();
+    const bool had_ended = command_.has_ended();
+    const bool is_heard = has_it || command_.signal(signal.number);
     if (!is_heard && !std::exchange(is_out_of_reach_told_, true)) {
       try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
     }
-    if (!asks_for_its_end(signal.number)) return;
-    if (!command_.has_ended()) passed_on_.push_back(signal.number);
+    if (!is_for_its_end) return;
+    if (had_ended)
+      came_behind_it_ = signal;
+    else
+      passed_on_.push_back(signal.number);
     wake_command();
   }
 
@@ -264,17 +276,6 @@ private:
     }
   }
 
-  std::optional<fault> leftovers() const {
-    if (settings_.quiet || !command_.group_lives()) return std::nullopt;
-    const auto left = processes_of_group(command_.pid());
-    if (left.empty()) return std::nullopt;
-    return fault{.text = fmt::format("the command ended, but of its group {} still run{}: {}",
-                                     left.size() == 4 ? "some" : std::to_string(left.size()),
-                                     left.size() == 1 ? "s" : "", fmt::join(left, ", ")),
-                 .why = "without the lock from now on",
-                 .fix = "--wait-group holds the lock until all have ended"};
-  }
-
   const lease& held_;
   child& command_;
   signal_inbox& inbox_;
@@ -288,6 +289,7 @@ private:
   milliseconds group_look_ = first_group_look;
   std::optional<fault> untold_{};
   std::vector<int> passed_on_{};
+  std::optional<received_signal> came_behind_it_{};
   bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;

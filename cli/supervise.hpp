@@ -23,9 +23,11 @@ struct ending {
 
   // What is to be said when the lock has been given back, because it may have to wait for its reader.
   std::optional<fault> untold{};
-  std::optional<fault> leftovers{};  // A warning.
+  std::optional<fault> leftovers{};  // A warning; they are looked for just before that.
 
   std::vector<int> passed_on{};  // Each HUP, INT, QUIT and TERM that came while the command ran.
+  // The last of those that came when it had ended: before we had seen that, or with --wait-group while others lived.
+  std::optional<received_signal> came_behind_it{};
 };
 
 // Returns when the command has ended (and with --wait-group or after a loss its group too). `watch`: of that lease,

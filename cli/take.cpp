@@ -94,7 +94,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
-                    name_argument(s.name)));
+                    lock_argument(s)));
   return busy_exit(s);
 }
 

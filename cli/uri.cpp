@@ -2,6 +2,8 @@
 #include "uri.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstring>
 
 namespace holdfast::cli {
@@ -17,11 +19,12 @@ std::optional<std::size_t> find_authority(std::string_view uri) {
   return begin;
 }
 
+constexpr std::string_view digits = "0123456789";
+
 bool has_only(std::string_view text, std::string_view what) { return text.find_first_not_of(what) == text.npos; }
 
 // "db1:6379", "[::1]", "db1,db2:7000": servers, and nothing that could be a password but a number.
 bool are_hosts(std::string_view text) {
-  constexpr std::string_view digits = "0123456789";
   constexpr std::string_view of_a_name = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   for (bool is_more = true; is_more;) {
     const auto comma = text.find(',');
@@ -62,9 +65,7 @@ std::string without(const text_range& credentials, std::string_view uri) {
   return out;
 }
 
-}  // namespace
-
-std::optional<text_range> find_password(std::string_view uri) {
+std::optional<text_range> password_of_credentials(std::string_view uri) {
   const auto credentials = find_credentials(uri);
   if (!credentials) return std::nullopt;
   const auto colon = uri.find(':', credentials->begin);
@@ -72,7 +73,42 @@ std::optional<text_range> find_password(std::string_view uri) {
   return text_range{colon + 1, credentials->end};
 }
 
-std::string without_credentials(std::string_view uri) {
+// "redis://default:secret", whose host was forgotten. To the end: it may have any byte.
+std::optional<text_range> password_for_a_port(std::string_view uri) {
+  const auto begin = find_authority(uri);
+  if (!begin || find_credentials(uri)) return std::nullopt;
+  const auto end = std::min(uri.find_first_of("/?#", *begin), uri.size());
+  for (auto from = *begin; from < end;) {
+    const auto next = std::min(uri.find(',', from), end);
+    const auto bracket = uri[from] == '[' ? uri.find(']', from) : from;  // An IPv6 address has colons of its own.
+    const auto colon = uri.find(':', bracket < next ? bracket : from);
+    if (colon < next && !has_only(uri.substr(colon + 1, next - colon - 1), digits))
+      return text_range{colon + 1, uri.size()};
+    from = next + 1;
+  }
+  return std::nullopt;
+}
+
+bool is_of_a_password(std::string_view key) {
+  std::string lower{key};
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  constexpr std::array words{"pass", "pwd", "auth", "secret"};
+  return std::any_of(words.begin(), words.end(), [&](const char* word) { return lower.find(word) != lower.npos; });
+}
+
+std::optional<text_range> password_of_query(std::string_view uri) {
+  for (auto at = uri.find('?'); at != uri.npos; at = uri.find('&', at + 1)) {
+    const auto equals = uri.find('=', at);
+    if (equals == uri.npos || equals + 1 == uri.size()) return std::nullopt;
+    if (is_of_a_password(uri.substr(at + 1, equals - at - 1))) return text_range{equals + 1, uri.size()};
+  }
+  return std::nullopt;
+}
+
+constexpr std::array places{password_of_credentials, password_for_a_port, password_of_query};
+
+std::string without_user_and_password(std::string_view uri) {
   const auto widest = find_credentials(uri);
   if (!widest) return std::string{uri};
   // As a URI is read: an @ behind the authority is the path's. But a password with a slash that was not encoded has
@@ -84,11 +120,35 @@ std::string without_credentials(std::string_view uri) {
   return without(*widest, uri);
 }
 
+}  // namespace
+
+std::optional<text_range> find_password(std::string_view uri) {
+  for (const auto look : places)
+    if (const auto found = look(uri)) return found;
+  return std::nullopt;
+}
+
+bool may_hide_password(std::string_view typed) {
+  if (typed.find('@') != typed.npos) return true;
+  const bool has_scheme = typed.find("://") != typed.npos || typed.starts_with("local:");
+  return find_password((has_scheme ? "" : "redis://") + std::string{typed}).has_value();
+}
+
+std::string without_credentials(std::string_view uri) {
+  auto rest = without_user_and_password(uri);
+  while (const auto password = find_password(rest)) rest.erase(password->begin, password->end - password->begin);
+  return rest;
+}
+
 bool blot_out_password(char* uri) {
-  const auto password = find_password(uri);
-  if (!password) return false;
-  std::memset(uri + password->begin, '*', password->end - password->begin);
-  return true;
+  bool was_there = false;
+  for (const auto look : places) {
+    const auto password = look(uri);
+    if (!password) continue;
+    std::memset(uri + password->begin, '*', password->end - password->begin);
+    was_there = true;
+  }
+  return was_there;
 }
 
 }  // namespace holdfast::cli

@@ -15,14 +15,20 @@ struct text_range {
   std::size_t end = 0;
 };
 
-// From the first `:` after `://` to the last `@`, but not of options behind plain servers; nullopt when nothing can be
-// a password there.
+// The first of these, which is never empty; nullopt when nothing can be a password there:
+//   from the first `:` after `://` to the last `@`, but not of options behind plain servers
+//   without an `@`, what stands behind a `:` of the servers and is no port: the host was forgotten
+//   what is behind `password=` or the like in a query, where other programs have it
 std::optional<text_range> find_password(std::string_view uri);
 
-// The URI without user and password: "redis://:secret@db1/3" becomes "redis://db1/3".
+// Could there be one in what was typed for a URI? Also where its scheme was forgotten.
+bool may_hide_password(std::string_view typed);
+
+// The URI without user and password, and whatever else find_password() finds: "redis://:secret@db1/3" becomes
+// "redis://db1/3".
 std::string without_credentials(std::string_view uri);
 
-// Overwrites the password in place with asterisks. Returns whether there was one.
+// Overwrites passwords in place with asterisks. Returns whether there was one.
 bool blot_out_password(char* uri);
 
 }  // namespace holdfast::cli

@@ -57,26 +57,36 @@ server open_for(const settings& s) {
   return open_server(bounded);
 }
 
+// What was seen, and how long the slowest of the looks took that were answered.
+struct sight {
+  lock_info info;
+  milliseconds slowest;
+};
+
+milliseconds since(clock::time_point began_at) { return std::chrono::ceil<milliseconds>(clock::now() - began_at); }
+
 // Later looks have what is left of the time, and no more words about what went wrong than its code. Where that was too
 // little for an answer, what was `seen` before is what there is to say.
-lock_info look_again_at(server& at, const settings& s, clock::time_point give_up_at, lock_info seen) {
-  if (!is_bounded(s)) return at.locks.inspect(s.name);
+sight look_again_at(server& at, const settings& s, clock::time_point give_up_at, sight seen) {
+  if (!is_bounded(s)) return {at.locks.inspect(s.name), seen.slowest};
   const auto began_at = clock::now();
   std::error_code ec;
   const auto left = std::chrono::ceil<milliseconds>(give_up_at - began_at);
-  auto info = at.locks.inspect(s.name, std::max(last_look, left), ec);
-  if (info) return *std::move(info);
-  const bool is_silence = ec == errc::reply_lost || ec == errc::server_silent;
-  if (is_silence && left <= last_look) return seen;
-  throw error{ec,
-              {.endpoint = at.locks.endpoint(), .elapsed = std::chrono::ceil<milliseconds>(clock::now() - began_at)}};
+  if (auto info = at.locks.inspect(s.name, std::max(last_look, left), ec))
+    return {*std::move(info), std::max(seen.slowest, since(began_at))};
+  const bool is_silence = ec == errc::reply_lost || ec == errc::server_silent || ec == errc::no_quorum;
+  if (is_silence && left <= std::max(last_look, seen.slowest)) return seen;
+  throw error{ec, {.endpoint = at.locks.endpoint(), .elapsed = since(began_at)}};
 }
 
 int wait_until_free(const settings& s) {
   server at = open_for(s);
   const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
-  auto info = at.locks.inspect(s.name);
+  const auto began_at = clock::now();
+  sight seen{at.locks.inspect(s.name), {}};
+  seen.slowest = since(began_at);
   while (true) {
+    const auto& info = seen.info;
     if (is_free(info)) {
       if (s.verbose) say(fmt::format("'{}' is free", visible(s.name)));
       return number(exit_code::ok);
@@ -89,7 +99,7 @@ int wait_until_free(const settings& s) {
     const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
     if (is_whole && is_held_above(at, s, info)) return refuse_self_deadlock(s);
     std::this_thread::sleep_for(until_next_look(info, give_up_at));
-    info = look_again_at(at, s, give_up_at, std::move(info));
+    seen = look_again_at(at, s, give_up_at, std::move(seen));
   }
 }
 

@@ -43,10 +43,11 @@ watchdog_policy::step watchdog_policy::without_owner(milliseconds now, const sig
 watchdog_policy::step watchdog_policy::beside_owner(milliseconds now, const sight& seen) {
   const auto end = seen.deadline - limits_.margin / 2;
   const auto due_at = seen.is_stopping ? end : end - limits_.grace;
-  const bool is_owners = seen.has_ended || seen.stands;
+  const bool ended_itself = seen.has_ended && !seen.is_stopping;
+  const bool is_owners = ended_itself || seen.stands;
   if (is_owners || now < due_at) {
     due_since_.reset();
-    if (seen.has_ended) return {act::none, ended_look};
+    if (ended_itself) return {act::none, ended_look};
     return seen.stands ? beside_standing(now, end) : step{act::none, due_at - now};
   }
   if (!due_since_) due_since_ = now;

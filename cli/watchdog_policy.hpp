@@ -19,8 +19,9 @@
 //
 // While the owner lives, a command that has ended by itself is left alone, and so is one that stands (Ctrl-Z): but from
 // the end on it is made to stand again and again, for somebody may have had it go on without its owner. One that the
-// owner has begun to stop is not told so again, but killed at the end. With a grace of 0 (--on-lost kill) nothing says
-// stop: of an owner that is gone the command lives until the latest.
+// owner has begun to stop is not told so again, but killed at the end; also when it has ended by then, because others
+// of its group may live on. With a grace of 0 (--on-lost kill) nothing says stop: of an owner that is gone the command
+// lives until the latest.
 #pragma once
 
 #include <chrono>
@@ -47,7 +48,7 @@ public:
   // What is seen at a look.
   struct sight {
     bool owner_lives = true;
-    bool has_ended = false;    // The command has, by itself; its owner only has to notice.
+    bool has_ended = false;    // The command has: by itself, unless its owner has begun to end it.
     bool stands = false;       // It is suspended (Ctrl-Z), and its owner with it.
     bool is_stopping = false;  // The owner has begun to end it.
     milliseconds deadline{0};  // The lease's end as the owner said it last.

@@ -112,6 +112,13 @@ TEST(watchdog_policy, says_no_stop_when_its_owner_has_and_kills_when_that_does_n
   EXPECT_EQ(next(policy, 1s, stopping), std::pair(act::kill, kill_at + patience));
 }
 
+// As of sh -c '(trap "" TERM; exec worker) & wait': the shell has died of its owner's TERM, and the worker has not.
+TEST(watchdog_policy, kills_whom_a_command_has_left_behind_that_ended_when_its_owner_stopped_it) {
+  watchdog_policy policy{limits};
+  const sight ended_by_its_owner{.has_ended = true, .is_stopping = true, .deadline = deadline};
+  EXPECT_EQ(next(policy, 1s, ended_by_its_owner), std::pair(act::kill, kill_at + patience));
+}
+
 TEST(watchdog_policy, without_a_grace_kills_and_says_no_stop) {
   watchdog_policy policy{no_grace};
   EXPECT_EQ(next(policy, 1s, beside), std::pair(act::kill, kill_at + patience));

@@ -159,6 +159,17 @@ TEST(watchdog, kills_before_the_end_that_its_owner_said_last_and_says_no_stop) {
   EXPECT_EQ(one.status(), 128 + SIGKILL);
 }
 
+// Its first process has died of that stop, the others have not.
+TEST(watchdog, kills_those_who_outlive_the_command_that_its_owner_has_begun_to_stop) {
+  command one;
+  watchdog dog{one.watched()};
+  ASSERT_TRUE(dog.watch(now() + 1h));
+  dog.set_stopping(now() + 500ms);
+  ::kill(one.get().pid(), SIGKILL);
+  EXPECT_TRUE(comes_true([&] { return one.sleepers() == 0; }));
+  EXPECT_TRUE(dog.has_acted());
+}
+
 TEST(watchdog, of_a_command_without_a_group_ends_only_that) {
   command one;
   auto alone = one.watched();

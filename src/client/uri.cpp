@@ -71,7 +71,7 @@ net::tcp_address read_address(const urls::url_view& url, std::string_view defaul
   if (is_bracketed) host = host.substr(1, host.size() - 2);
   // RFC 3986 lets a colon through in odd places; which host would be meant is anybody's guess.
   if (!is_bracketed && host.find(':') != std::string::npos) {
-    throw bad_part{host, "an IPv6 address stands in brackets, and a port is a number after one colon"};
+    throw bad_part{"the host", "an IPv6 address stands in brackets, and a port is a number after one colon"};
   }
   const auto is_of_hosts = [&](char c) {
     return is_bracketed ? is_one_of(c, "0123456789abcdefABCDEF:.") : is_name_byte(c);
@@ -88,8 +88,6 @@ net::tcp_address read_address(const urls::url_view& url, std::string_view defaul
 void read_tcp(const urls::url_view& url, server_uri& out) {
   auto where = in_one_spelling(read_address(url, "6379"));
   std::string path{url.path()};
-  // Boost.URL 1.81 takes what follows a port that is no number for a path.
-  if (!path.empty() && path.front() != '/') throw bad_part{path, "the port must be a number from 1 to 65535"};
   if (path == "/") path.clear();
   out.database = database_of(path.empty() ? path : path.substr(1));
   out.display = std::string{url.scheme()} + "://" + text_of(where);
@@ -215,7 +213,12 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   out.who = {std::string{url.user()}, std::string{url.password()}};
   const std::string scheme{url.scheme()};
   out.where.uses_tls = scheme.starts_with("rediss");
-  if (url.has_fragment()) throw bad_part{"#" + std::string{url.fragment()}, "a server URI has no fragment"};
+  // Boost.URL 1.81 takes what follows a port that is no number for a path. Said first of all and never shown: it is
+  // most often a password whose host was forgotten, redis://default:secret.
+  const std::string path{url.path()};
+  if (!path.empty() && path.front() != '/')
+    throw bad_part{"the port", "it must be a number from 1 to 65535; behind a password stand an @ and the host"};
+  if (url.has_fragment()) throw bad_part{"the fragment", "a server URI has none; percent-encode a # of the password"};
   if (scheme == "redis" || scheme == "rediss") {
     if (!url.has_authority()) throw bad_part{scheme + ":", "two slashes and a host must follow"};
     read_tcp(url, out);

@@ -365,6 +365,35 @@ TEST(parse_uri, never_repeats_a_password_that_was_not_encoded) {
   }
 }
 
+// The host of redis://default:hunter2@db1 was forgotten, most often, or only the @.
+TEST(parse_uri, never_repeats_what_stands_where_a_port_belongs) {
+  for (const std::string_view text : {
+           "redis://default:hunter2",
+           "redis://default:12hunter2",
+           "redis://:hunter2",
+           "redis://default:hunter2/0",
+           "redis://default:12#hunter2",
+           "redis://default:hunter2#hunter2",
+           "redis://default%3Ahunter2",
+           "rediss://default:hunter2?key=/k",
+           "redis+sentinel://default:hunter2",
+           "redis+sentinel://s1:hunter2/main",
+           "redis+sentinel://s1,default:hunter2/main",
+           "redis+cluster://default:hunter2",
+           "redis+quorum://default:hunter2",
+           "redis+unix://:hunter2/run/redis.sock",
+       }) {
+    EXPECT_THAT(refusal(text), Not(HasSubstr("unter2"))) << text;
+  }
+}
+
+TEST(parse_uri, says_of_what_is_no_port_that_a_host_may_be_missing) {
+  error_detail why;
+  EXPECT_FALSE(parse_uri("redis://default:hunter2", why));
+  EXPECT_EQ(why.subject, "the port");
+  EXPECT_THAT(why.why, HasSubstr("behind a password stand an @ and the host"));
+}
+
 // What a path may have and a URI may not, is encoded again.
 TEST(parse_uri, reads_what_it_displays_of_a_path_with_special_characters) {
   for (const std::string_view text : {"redis+unix:///run/my%20redis.sock", "redis+unix:///run/a%3Fdb=3",

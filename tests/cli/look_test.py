@@ -298,6 +298,20 @@ class Break(CommandTest):
         shown = self.finish(*shlex.split(way_out))
         self.assertEqual((shown.status, shown.out.splitlines()[:1]), (0, ["name        -x"]), shown.err)
 
+    # Without them it would be another lock that is looked at, and a free one.
+    def test_says_how_to_look_at_a_lock_under_plain_or_another_prefix(self):
+        self.server.declare_nothing_forgotten("b$c:")
+        for naming in (["--plain"], ["--prefix", "b$c:"]):
+            self.hold(*naming)
+            for token in ([], ["--token", "x"]):
+                with self.subTest(naming, token=token):
+                    refused = self.finish("break", *naming, *token, self.lock)
+                    way_out = re.search(r"^  fix: holdfast (.*)$", refused.err, re.M)
+                    self.assertTrue(way_out, refused.err)
+                    shown = self.finish(*shlex.split(way_out[1]))
+                    self.assertEqual(shown.status, 0, shown.err)
+                    self.assertRegex(shown.out, r"held +yes\n")
+
     def test_of_no_number_is_usage(self):
         self.assertEqual(self.finish("break", "--token", "x", self.lock).status, 64)
 

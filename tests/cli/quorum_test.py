@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast quorum replace: what it says, what it leaves on stdout, and what those with the old list hear (P26)."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
+import threading
+import time
 import unittest
 
 from fixture import CommandTest, Connection, is_alive, signals_of, until
@@ -179,13 +183,63 @@ class Replace(CommandTest):
         self.assertEqual(self.run_true(done.out.strip(), "-w", "30s").status, 0)
 
 
+def lab_of_three(test):
+    """The document of `lab quorum 3`, which ends with the test."""
+    del test.environment["HOLDFAST_URI"]
+    test.environment["TMPDIR"] = test.directory
+    lab = json.loads(test.finish("lab", "quorum", "3", "--json").out)
+    test.addCleanup(test.finish, "lab", "stop", lab["directory"])
+    return lab
+
+
+class FarServer:
+    """Another address of a server on the loopback, whose answers take their time."""
+
+    def __init__(self, test, address, delay):
+        self.delay = delay
+        host, port = address.split(":")
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        test.addCleanup(self.listener.close)
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.create_connection(self.target)
+            for source, sink, delay in ((client, server, 0), (server, client, self.delay)):
+                threading.Thread(target=self.pump, args=(source, sink, delay), daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink, delay):
+        with contextlib.suppress(OSError), source:
+            while data := source.recv(65536):
+                time.sleep(delay)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+
+class Wait(CommandTest):
+    def test_whose_time_is_over_before_the_last_answers_says_what_was_seen(self):
+        lab = lab_of_three(self)
+        near, *others = (node["address"] for node in lab["nodes"])
+        far = [FarServer(self, address, 0.15).address for address in others]
+        self.environment["HOLDFAST_URI"] = "redis+quorum://" + ",".join([near, *far])
+        self.assertEqual(self.finish("init").status, 0)
+        self.hold("--ttl", "60s")
+        waited = self.finish("wait", "-w", "3s", self.lock)
+        self.assertEqual(waited.status, 75, waited.err)
+        self.assertIn("is held by", waited.err)
+
+
 class AtLeast(CommandTest):
     # What is seen then is a grant of ours on one and another's on one, and either could have the third.
     def test_keeps_what_a_contender_and_a_silent_server_hide(self):
-        del self.environment["HOLDFAST_URI"]
-        self.environment["TMPDIR"] = self.directory
-        lab = json.loads(self.finish("lab", "quorum", "3", "--json").out)
-        self.addCleanup(self.finish, "lab", "stop", lab["directory"])
+        lab = lab_of_three(self)
         self.environment["HOLDFAST_URI"] = lab["uri"]
         self.assertEqual(self.finish("init").status, 0)
         silent, other = lab["nodes"][1:]

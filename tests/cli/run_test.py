@@ -13,6 +13,10 @@ import unittest
 
 from fixture import COMMAND, IS_SANITIZED, CommandTest, content, now, signals_of, state_of, until
 
+# Modes bind root, too, without these.
+WITHOUT_PRIVILEGES = () if os.geteuid() != 0 else (
+    "setpriv", "--inh-caps=-dac_override,-dac_read_search", "--bounding-set=-dac_override,-dac_read_search")
+
 
 class Status(CommandTest):
     def test_of_the_command_is_passed_on(self):
@@ -81,6 +85,19 @@ class Status(CommandTest):
                 self.assertEqual(failed.status, status)
                 self.assertIn(f"\n  why: {why}" if program != self.path("script") else why, failed.err)
                 self.assertIn("\n  fix: ", failed.err)
+
+    # Of one directory that it may not search, exec says that it may not execute the program.
+    def test_of_a_command_that_no_directory_of_path_has_does_not_speak_of_a_file(self):
+        os.mkdir(self.path("forbidden"), 0)
+        self.addCleanup(os.chmod, self.path("forbidden"), 0o700)
+        if subprocess.run([*WITHOUT_PRIVILEGES, "sh", "-c", '! cd "$1"', "sh", self.path("forbidden")],
+                          stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("NOT TESTED: everything may be searched, and setpriv is not permitted here")
+        failed = self.finish("run", self.lock, "no-such", prefix=WITHOUT_PRIVILEGES,
+                             PATH=f"{self.path('forbidden')}:{os.environ['PATH']}")
+        self.assertEqual(failed.status, 126, failed.err)
+        self.assertIn("\n  why: no directory of PATH that this user may search has it\n  fix: its whole path", failed.err)
+        self.assertNotIn("chmod", failed.err)
 
     def test_is_126_for_a_command_that_is_no_program(self):
         with open(self.path("data"), "w", encoding="utf-8") as file:
@@ -407,6 +424,43 @@ class AtLeast(CommandTest):
         running.signal(signal.SIGTERM)
         self.assertEqual(running.wait(), 7)
 
+    # The TERM is for what --wait-group waits for, and for the rest that comes behind it.
+    def test_a_signal_that_comes_when_only_the_group_is_left_ends_it_too(self):
+        running = self.start("run", "--wait-group", "--at-least", "1h", self.lock, "--", "sh", "-c",
+                             "echo $$; sleep 600 & exit 0")
+        until(lambda: running.out.endswith("\n") or running.process.poll() is not None, "the command runs")
+        command = running.out.strip()
+        until(lambda: not os.path.exists(f"/proc/{command}"), "the command is gone")
+        self.assertIsNone(running.process.poll(), running.err)
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(), 0)
+        self.assertTrue(self.is_free())
+
+    # Of signals that wait, TERM is handed out before CHLD.
+    def test_a_signal_that_comes_when_the_command_has_just_ended_ends_it_too(self):
+        running = self.start_child("--at-least", "1h", "--ttl", "30s", code="ready()\n"
+                                   "while not os.path.exists(sys.argv[0] + '.go'): time.sleep(0.01)\nsys.exit(7)")
+        running.signal(signal.SIGSTOP)
+        until(lambda: state_of(running.pid) == "T", "holdfast stands")
+        open(running.process.args[-1] + ".go", "w", encoding="utf-8").close()
+        until(lambda: state_of(running.child) == "Z", "the command has ended")
+        running.signal(signal.SIGTERM)
+        running.signal(signal.SIGCONT)
+        self.assertEqual(running.wait(), 7)
+        self.assertTrue(self.is_free())
+
+    def test_who_ends_in_the_rest_of_it_is_not_warned_about(self):
+        kept = self.finish("run", "--at-least", "4s", self.lock, "--", "sh", "-c", "sleep 1 >/dev/null 2>&1 &")
+        self.assertEqual(kept.status, 0, kept.err)
+        self.assertNotIn("still run", kept.err)
+
+    def test_who_outlives_the_rest_of_it_is_warned_about(self):
+        left = self.finish("run", "--at-least", "1s", self.lock, "--", "sh", "-c",
+                           f"sleep 60 >/dev/null 2>&1 & echo $! >{self.path('pid')}")
+        os.kill(int(content(self.path("pid"))), 9)
+        self.assertEqual(left.status, 0)
+        self.assertIn("of its group 1 still runs", left.err)
+
     def break_now(self):
         broken = self.finish("break", "--now", "--token", str(self.show()["token"]), self.lock)
         self.assertEqual(broken.status, 0, broken.err)
@@ -446,7 +500,8 @@ class AtLeast(CommandTest):
 
     def test_what_cannot_be_kept_is_refused(self):
         for words in (("--at-least", "1h", "--max-hold", "1h"), ("--at-least", "10s", "--no-renew"),
-                      ("--at-least", "400d")):
+                      ("--at-least", "58s", "--max-hold", "60s", "--ttl", "60s"),
+                      ("--at-least", "58s", "--no-renew", "--ttl", "60s"), ("--at-least", "400d")):
             refused = self.finish("run", *words, self.lock, "true")
             self.assertEqual(refused.status, 64)
             self.assertRegex(refused.err, r"error\[E17\]: --at-least [^\n]*\n  fix: ")

@@ -112,12 +112,22 @@ class Password(CommandTest):
 
     def test_is_in_no_message_about_a_server_that_is_not_there(self):
         for uri in (f"redis+unix://:{CANARY}@{self.path('nobody')}", f"redis://:{CANARY}@127.0.0.1:1",
-                    f"redis://:{CANARY}@[", f"http://:{CANARY}@h", f"redis://:{CANARY}@h:notaport"):
+                    f"redis://:{CANARY}@[", f"http://:{CANARY}@h", f"redis://:{CANARY}@h:notaport",
+                    f"redis://h?password={CANARY}^", f"redis://default:{CANARY}", f"default:{CANARY}"):
             with self.subTest(uri.partition(":")[0]):
                 gone = self.finish("show", "--json", self.lock, "--server-timeout", "200ms", HOLDFAST_URI=uri)
                 self.assertIn(gone.status, (64, 69))
                 self.assertNotIn(CANARY, gone.err)
                 self.assertNotIn(CANARY, gone.out)
+
+    # Nobody is reached with such a URI, but everybody could have read it.
+    def test_where_none_belongs_in_an_argument_is_warned_about(self):
+        for uri in (f"redis://h?password={CANARY}", f"redis://default:{CANARY}"):
+            with self.subTest(uri.partition(CANARY)[0]):
+                refused = self.finish("show", "--uri", uri, self.lock)
+                self.assertEqual(refused.status, 64)
+                self.assertIn("the password in --uri could be read by everybody", refused.err)
+                self.assertNotIn(CANARY, refused.err)
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ class FullStderr(CommandTest):
     # None of these has the lock, or ever had.
     def test_term_ends_whoever_tells_why_it_did_not_begin(self):
         for words in (("run", "-u", "local:/proc/nope", self.lock, "--", "true"),
-                      ("run", "-u", "redis://h:bad", self.lock, "--", "true"),
+                      ("run", "-u", "redis://h:99999", self.lock, "--", "true"),
                       ("run", "--why", "x" * 300, self.lock, "--", "true"),
-                      ("hold", "-u", "redis://h:bad", self.lock),
+                      ("hold", "-u", "redis://h:99999", self.lock),
                       ("quorum", "replace", "-u", "redis+quorum://h:bad", "--with", "redis+quorum://h:1"),
                       ("lab", "single", "--directory", "/proc/nope")):
             with self.subTest(words):
