@@ -64,5 +64,5 @@ int main(int argc, char** argv) {
   }
 }
 #else
-int main() { return std::fputs("async: this compiler has no coroutines that Boost.Asio 1.81 can use\n", stderr), 0; }
+int main() { return std::fputs("async: this compiler has no coroutines that Boost.Asio 1.81 can use\n", stderr), 70; }
 #endif

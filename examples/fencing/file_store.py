@@ -82,10 +82,11 @@ class FileStore:
                 staged = self._stage(f"{token}\n".encode())
                 with _gone_unless_done(staged):
                     os.rename(staged, os.path.join(self.directory, ".fence"))
-                    os.fsync(directory)
+            os.fsync(directory)  # Also of a token that is there: who raised to it may have died before this.
             yield directory
         finally:
-            os.close(directory)  # Ends the flock.
+            fcntl.flock(directory, fcntl.LOCK_UN)  # Closing does not end it while a child that was forked has a copy.
+            os.close(directory)
 
     def _largest(self):
         path = os.path.join(self.directory, ".fence")

@@ -24,7 +24,7 @@ enum class lab_kind {
   single,    // One primary.
   replicas,  // A primary and its replicas.
   sentinel,  // A primary, two replicas and three sentinels, which fail over some two seconds after its death.
-  cluster,   // Three primaries with a replica each.
+  cluster,   // Three primaries with a replica each. Redis 7.0 or newer.
   quorum,    // Primaries that know nothing of each other.
 };
 

@@ -127,10 +127,8 @@ directory_lock lock_or_undo(const lab_place& place) {
   try {
     return directory_lock{place.lock_file(), 0600, boottime_now() + 1s};
   } catch (...) {
-    if (place.was_made) {  // Nothing else is in it.
-      ::unlink(place.lock_file().c_str());
-      ::rmdir(place.directory.c_str());
-    }
+    // Unless somebody else is at work in it by now: that one's is the lock's file.
+    if (place.was_made) ::rmdir(place.directory.c_str());
     throw;
   }
 }

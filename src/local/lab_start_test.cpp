@@ -15,11 +15,13 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <holdfast/error.hpp>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -101,6 +103,22 @@ TEST(lab_start, that_is_not_ready_in_time_says_what_is_missing_and_leaves_nothin
     EXPECT_THAT(e.detail().server_text, HasSubstr("127.0.0.1:"));
   }
   EXPECT_TRUE(is_empty(scratch));
+}
+
+// Somebody is quicker in the directory that we have made.
+TEST(lab_start, that_gets_no_lock_leaves_that_to_who_has_it) {
+  const scratch_directory scratch;
+  const auto starts = [&] {
+    try {
+      start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports);
+      return true;
+    } catch (const error&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(*in_sandbox([] { return refuse(SYS_flock, EWOULDBLOCK); }, [&] { return !starts(); }));
+  EXPECT_FALSE(is_empty(scratch));
+  EXPECT_FALSE(std::filesystem::is_empty(lab_in(scratch)));
 }
 
 TEST(lab_start, that_would_wait_for_more_than_a_year_is_refused) {

@@ -70,6 +70,7 @@ struct report {
   int pid;
   int error_number;
   bool is_of_lock;
+  bool is_known = true;  // False: who was to tell us did not.
 };
 
 // A descriptor that is there already keeps its FD_CLOEXEC over dup2: so it is when we run with stdio closed.
@@ -181,7 +182,7 @@ report start_daemon(const program& what) {
     const auto told = ::write(pipe_ends[1], &last, sizeof last);
     ::_exit(told == sizeof last ? 0 : 1);
   }
-  report last{0, child < 0 ? errno : EIO, false};
+  report last{0, child < 0 ? errno : EIO, false, child < 0};
   ::close(pipe_ends[1]);
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -247,6 +248,11 @@ int launch(const daemon_plan& plan) {
   if (result.is_of_lock && result.error_number == EWOULDBLOCK) throw directory_taken{};
   if (result.is_of_lock && result.error_number != 0)
     fail_with_errno(plan.locked_directory, "No server is run in it: it cannot be locked.", result.error_number);
+  if (!result.is_known)
+    throw may_be_run{errc::local_server,
+                     {.endpoint = "local:",
+                      .subject = plan.words.front(),
+                      .why = "It may run, or not: who was to tell was killed."}};
   if (result.error_number != 0) fail_with_errno(plan.words.front(), "It cannot be run.", result.error_number);
   return result.pid;
 }

@@ -6,6 +6,7 @@
 #include "local/directory.hpp"
 
 #include <sys/types.h>
+#include <holdfast/error.hpp>
 
 #include <optional>
 #include <string>
@@ -37,8 +38,13 @@ struct daemon_plan {
 // The directory is locked: nothing was run.
 struct directory_taken {};
 
+// Who was to tell us of the daemon was killed: the program may run, or not. With errc::local_server.
+struct may_be_run final : error {
+  using error::error;
+};
+
 // Returns the daemon's pid once it is running the program, which may still end at once for reasons of its own: they
-// are in the log. Throws directory_taken, and error with errc::local_server if it cannot be run.
+// are in the log. Throws directory_taken, may_be_run, and error with errc::local_server if it cannot be run.
 int launch(const daemon_plan& plan);
 
 // The same for the local server of `where`; `program` is redis-server's path.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A local server that runs and answers PING with an error, and what is said of it.
+#include "local/clock.hpp"
+#include "local/descriptor.hpp"
 #include "local/directory.hpp"
 #include "local/private_mounts.hpp"
+#include "local/probe.hpp"
 #include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 #include "local/server_lock.hpp"
@@ -20,10 +23,12 @@
 #include <holdfast/local.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -163,6 +168,36 @@ TEST(local_answers, who_is_not_of_the_directory_is_not_signalled) {
   const scratch_directory scratch;
   const impostor server{scratch.server(), "-ERR max number of clients reached\r\n"};
   EXPECT_THAT(refusal_of(stop_local, scratch.server()), HasSubstr("as many clients as it takes"));
+}
+
+// The queue of a socket that nobody accepts from is full, until the server has time again.
+TEST(local_answers, server_hears_that_it_is_to_end_when_its_queue_has_room_again) {
+  const scratch_directory scratch;
+  const auto path = find_or_make(scratch.server()).socket();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  const descriptor listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 0), 0);
+  const descriptor crowd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  ASSERT_EQ(::connect(crowd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  std::atomic<bool> is_told{false};
+  std::thread server{[&] {
+    ::poll(nullptr, 0, 100);
+    while (!is_told) {
+      const descriptor client{::accept(listener.get(), nullptr, nullptr)};
+      pollfd question{client.get(), POLLIN, 0};
+      std::array<char, 64> words{};
+      if (::poll(&question, 1, 100) == 1 && ::recv(client.get(), words.data(), words.size(), 0) > 0)
+        is_told = std::string_view{words.data()}.find("SHUTDOWN") != std::string_view::npos;
+    }
+  }};
+  EXPECT_EQ(shut_down(path, boottime_now() + 20s).what, presence::refusing);
+  EXPECT_TRUE(is_told);
+  if (!is_told) ::shutdown(listener.get(), SHUT_RDWR);
+  is_told = true;
+  server.join();
 }
 
 TEST(local_answers, server_that_is_busy_with_a_script_can_be_stopped) {

@@ -102,6 +102,8 @@ std::optional<int> launch_recorded(const recorded_start& start, const std::strin
   } catch (const directory_taken&) {  // The placeholder is the other's now.
     start.take_back();
     return std::nullopt;
+  } catch (const may_be_run&) {  // Then the placeholder and the line are its own.
+    throw;
   } catch (...) {  // It was not run.
     no_server.reset();
     take_placeholder(where);

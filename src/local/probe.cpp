@@ -75,6 +75,15 @@ private:
   int error_ = 0;
 };
 
+// Its queue of connections may be full, of a crowd that came while it could not look: that says nothing about it yet.
+connection connect_to(const std::string& socket_path, time_point give_up_at) {
+  for (;;) {
+    connection server{socket_path};
+    if (server.error() != EAGAIN || boottime_now() >= give_up_at) return server;
+    pause_for(std::chrono::milliseconds{2});
+  }
+}
+
 answer not_connected(const std::string& socket_path, int error_number) {
   answer a;
   a.words = std::strerror(error_number);
@@ -106,25 +115,18 @@ bool is_placeholder(const std::string& socket_path) {
 }
 
 answer ping(const std::string& socket_path, time_point give_up_at) {
-  for (;;) {
-    connection server{socket_path};
-    // Its queue of connections is full, of a crowd that came while it could not look: that says nothing about it yet.
-    if (server.error() == EAGAIN && boottime_now() < give_up_at) {
-      pause_for(std::chrono::milliseconds{2});
-      continue;
-    }
-    if (server.error() != 0) return not_connected(socket_path, server.error());
-    answer a;
-    a.pid = server.peer_pid();
-    a.what = presence::silent;
-    server.send("*1\r\n$4\r\nPING\r\n");  // One that has too many clients says so and closes, before it is asked.
-    if (server.receive_line(give_up_at, a.words)) a.what = presence_of(a.words);
-    return a;
-  }
+  auto server = connect_to(socket_path, give_up_at);
+  if (server.error() != 0) return not_connected(socket_path, server.error());
+  answer a;
+  a.pid = server.peer_pid();
+  a.what = presence::silent;
+  server.send("*1\r\n$4\r\nPING\r\n");  // One that has too many clients says so and closes, before it is asked.
+  if (server.receive_line(give_up_at, a.words)) a.what = presence_of(a.words);
+  return a;
 }
 
 answer shut_down(const std::string& socket_path, time_point give_up_at) {
-  connection server{socket_path};
+  auto server = connect_to(socket_path, give_up_at);
   if (server.error() != 0) return not_connected(socket_path, server.error());
   answer a;
   a.pid = server.peer_pid();

@@ -20,15 +20,20 @@
 namespace holdfast::local {
 
 // In a child only: it stays.
-inline bool refuse(int system_call, int error_number) {
+inline bool answer_call(int system_call, unsigned answer) {
   const auto number = static_cast<unsigned>(system_call);
-  const auto refusal = SECCOMP_RET_ERRNO | (static_cast<unsigned>(error_number) & SECCOMP_RET_DATA);
   std::array<sock_filter, 4> steps{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                                     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-                                    BPF_STMT(BPF_RET | BPF_K, refusal), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+                                    BPF_STMT(BPF_RET | BPF_K, answer), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
   const sock_fprog filter{steps.size(), steps.data()};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
+
+// Likewise: it fails with `error_number`, or ends the process that calls it.
+inline bool refuse(int system_call, int error_number) {
+  return answer_call(system_call, SECCOMP_RET_ERRNO | (static_cast<unsigned>(error_number) & SECCOMP_RET_DATA));
+}
+inline bool end_with(int system_call) { return answer_call(system_call, SECCOMP_RET_KILL_PROCESS); }
 
 // The same, as a program meets it that has opened all that it may.
 inline bool refuse_descriptors() {

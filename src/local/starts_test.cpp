@@ -5,9 +5,11 @@
 #include "local/other_server.hpp"
 #include "local/private_mounts.hpp"
 #include "local/process.hpp"
+#include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <holdfast/error.hpp>
 #include <holdfast/local.hpp>
 
@@ -47,6 +49,14 @@ TEST(local_starts, one_that_could_not_be_run_does_not_count) {
     EXPECT_FALSE(starts(scratch));
   }
   EXPECT_TRUE(is_first_start(scratch));
+}
+
+// Whoever starts the daemon is killed before it says so: the server may be there, and grant.
+TEST(local_starts, one_of_which_nobody_knows_whether_it_was_run_counts) {
+  const scratch_directory scratch;
+  EXPECT_TRUE(*in_sandbox([] { return end_with(SYS_setsid); }, [&] { return !starts(scratch); }));
+  EXPECT_TRUE(starts(scratch));
+  EXPECT_FALSE(is_first_run(scratch.server()));
 }
 
 // A wrong option, a missing library: it has granted nothing.

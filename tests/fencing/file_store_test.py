@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import unittest
@@ -19,6 +20,13 @@ def waits_for_a_flock(path):
     """/proc/locks marks with -> who waits, and names the file by its inode."""
     inode = os.stat(path).st_ino
     return any("->" in line and f":{inode} " in line for line in content("/proc/locks").splitlines())
+
+
+class StandIn:
+    """A module with some functions of its own."""
+
+    def __init__(self, module, **instead):
+        self.__dict__.update(vars(module), **instead)
 
 
 class FileStoreTest(Claims, unittest.TestCase):
@@ -92,6 +100,36 @@ class FileStoreTest(Claims, unittest.TestCase):
         store._largest = lambda: 0  # pylint: disable=protected-access
         self.assertRaises(IsADirectoryError, store.raise_to, NEWER)
         self.assertEqual(sorted(os.listdir(self.directory)), [".fence", "balance"])
+
+    def test_a_child_that_was_forked_meanwhile_does_not_keep_others_out(self):
+        """A pool of workers that begins while a thread raises: its processes have the directory open, too."""
+        module = self.module()
+        children = []
+
+        def rename_and_fork(*names):
+            os.replace(*names)
+            children.append(os.fork())
+            if children[-1] == 0:
+                signal.pause()
+
+        module.os = StandIn(os, rename=rename_and_fork)
+        module.FileStore(self.directory).raise_to(OLDER)
+        try:
+            other = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+            self.addCleanup(os.close, other)
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.kill(children[0], signal.SIGKILL)
+            os.waitpid(children[0], 0)
+
+    def test_a_fence_that_somebody_died_writing_is_on_the_disk_when_a_raise_to_it_returns(self):
+        module = self.module()
+        synced = []
+        module.os = StandIn(os, fsync=lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+        for _ in range(2):
+            synced.clear()
+            module.FileStore(self.directory).raise_to(NEWER)
+            self.assertIn(self.directory, synced)
 
     def test_a_damaged_fence_is_an_error_and_not_the_beginning(self):
         for text in ("", "hello\n", "1.7e+15\n"):
