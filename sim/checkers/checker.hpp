@@ -96,6 +96,7 @@ std::unique_ptr<checker> make_expiry(surroundings&);
 std::unique_ptr<checker> make_copies(surroundings&);
 std::unique_ptr<checker> make_only_the_owner(surroundings&);
 std::unique_ptr<checker> make_full_memory(surroundings&);
+std::unique_ptr<checker> make_broken(surroundings&);
 
 std::vector<std::unique_ptr<checker>> all_checkers(surroundings&);
 

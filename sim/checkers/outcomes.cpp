@@ -3,8 +3,9 @@
 // applied: nothing of it ever takes effect. Everything else: no orphan outlives the request's own deadline plus the
 // ttl, while the server's clock does not step back, and its process runs. Whose process died or is paused before it
 // could leave the line is a dead waiter there, which may cost the next one a claim window whenever its turn comes (C7).
-// And the outcome of a release: what its own leave took away first is not "already lost". And of a downgrade: who was
-// told that it reads is a reader on the server, from then on; who was told that it is gone has nothing there.
+// And the outcome of a release: what was released is not there any more, and what its own leave took away first is not
+// "already lost". And of a downgrade: who was told that it reads is a reader on the server, from then on; who was told
+// that it is gone has nothing there.
 #include "checkers/checker.hpp"
 #include "model_server.hpp"
 
@@ -57,6 +58,7 @@ public:
   }
 
   void on_released(const hold& one, int outcome) override {
+    if (outcome == static_cast<int>(release_outcome::released)) require_gone(one);
     if (outcome != static_cast<int>(release_outcome::already_lost) || lost_.contains(one.owner)) return;
     if (!left_.contains({one.owner, fmt::format("{:016}", one.grant)})) return;
     in().complain("C5",
@@ -103,6 +105,15 @@ private:
   std::string label_of(const std::string& owner) const {
     const auto found = calls_of_.find(owner);
     return found == calls_of_.end() ? std::string{} : found->second;
+  }
+
+  void require_gone(const hold& one) {
+    for (const auto& h : holders_of(in().redis(one.lock), in().lock_of(one.lock))) {
+      if (h.owner != one.owner || h.token != fmt::format("{:016}", one.grant)) continue;
+      if (in().excuse({cause::data_lost, cause::another_primary}, one.got_at)) return;
+      in().complain("C5", fmt::format("lock {}: process {} was told that token {} is released, and has it", one.lock,
+                                      one.process, one.token));
+    }
   }
 
   void require_reader(int lock, const holder& one) {

@@ -160,6 +160,15 @@ void quorum_world::replace_later(const replacement& what, duration wait) {
   });
 }
 
+// On all servers of that list that are there: one whose write was lost is opened by nobody but its operator.
+bool quorum_world::is_open_everywhere(std::size_t which) const {
+  const auto& list = history_.list(which);
+  return std::all_of(list.nodes.begin(), list.nodes.end(), [&](std::size_t node) {
+    const auto* kept = servers_[node].redis().peek_as<std::string>(script::quorum_key("hf:"));
+    return node == gone_ || (kept && *kept == text_of(list.record));
+  });
+}
+
 void quorum_world::on_replaced(const replacement& what, errc how, const std::string& why) {
   mix(static_cast<std::uint64_t>(how) + 50);
   if (keeps_trace_) {
@@ -167,7 +176,8 @@ void quorum_world::on_replaced(const replacement& what, errc how, const std::str
   }
   if (how != errc{}) return on_not_replaced(what, how, why);
   history_.note_told(what.to, events_.now());
-  is_finished_ = true;
+  is_finished_ = !must_finish_ || is_open_everywhere(what.to);
+  if (!is_finished_) events_.after(100ms, [this, what] { replace(what); });  // It has said which one it lacks.
   if (must_finish_) return;
   const auto later = [this](std::function<void()> then) {
     events_.after(lists_.any_size(1ms, 4 * duration{plan_.max_ttl}), [this, then = std::move(then)] {

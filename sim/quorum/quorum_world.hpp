@@ -165,6 +165,7 @@ private:
   void hold_something();
   void replace(const replacement& what);
   void replace_later(const replacement& what, duration wait);
+  bool is_open_everywhere(std::size_t which) const;
   void on_replaced(const replacement& what, errc how, const std::string& why);
   void on_not_replaced(const replacement& what, errc how, const std::string& why);
   void begin_third(std::size_t from);

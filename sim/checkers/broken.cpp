@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hold that somebody broke "at its expiry" is renewed no more: it ends with what it had left then, or at its claim if
+// that was still to come (break.lua).
+#include "checkers/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace holdfast::sim {
+
+namespace {
+
+bool is_done(const resp::value& reply) {
+  if (reply.as_bulk()) return true;
+  const auto* all = reply.as_array();
+  return all && !all->empty() && all->front().as_integer() && *all->front().as_integer() == 18;  // It goes on.
+}
+
+class broken final : public checker {
+public:
+  using checker::checker;
+
+  void on_script(const script_run& run) override {
+    if (run.which == script::id::renew || run.which == script::id::renew_counted) judge(run);
+    note_break(run);
+  }
+
+private:
+  void judge(const script_run& run) {
+    for (const auto& was : run.before) {
+      const auto since = broken_.find({run.lock, was.owner});
+      if (since == broken_.end()) continue;
+      const auto is =
+          std::find_if(run.after.begin(), run.after.end(), [&](const auto& h) { return h.owner == was.owner; });
+      if (is == run.after.end() || is->expires_at <= was.expires_at) continue;
+      // Then nothing of the break need be left.
+      if (in().excuse({cause::keys_deleted, cause::data_lost, cause::another_primary}, since->second)) continue;
+      in().complain("break", fmt::format("lock {}: process {} has renewed {:.8}, which was broken", run.lock,
+                                         run.process, was.owner));
+    }
+  }
+
+  void note_break(const script_run& run) {
+    const bool is_counted = run.which == script::id::break_counted;
+    if (!is_counted && run.which != script::id::break_lock) return;
+    if (run.args.size() < 2 || run.args[1] != "expiry" || !is_done(*run.reply)) return;
+    for (const auto& h : run.before) {
+      if (!is_counted || h.token == run.args[0]) broken_.try_emplace({run.lock, h.owner}, in().now());
+    }
+  }
+
+  std::map<std::pair<int, std::string>, instant> broken_;  // Since when.
+};
+
+}  // namespace
+
+std::unique_ptr<checker> make_broken(surroundings& in) { return std::make_unique<broken>(in); }
+
+}  // namespace holdfast::sim
