@@ -113,9 +113,12 @@ bool command_connection::leave_to_deputy() {
 }
 
 void command_connection::cancel(async_call& what) {
+  // What is over is left to whoever drives: to conclude it, our mutex is taken again and again.
   if (connection::lock held{line_.mutex(), std::try_to_lock}; held.owns_lock()) {
-    if (what.driver_ == this) cancel_under(held, what);
-    return;
+    if (what.driver_ != this) return;
+    what.cancel(boottime_now());
+    unattended_.look_at(what.flow());
+    return wake_driver();
   }
   has_cancelled_ = true;
   wake_leader_.set();

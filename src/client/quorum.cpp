@@ -2,6 +2,7 @@
 #include "client/quorum.hpp"
 
 #include "client/client_state.hpp"
+#include "client/fork_guard.hpp"
 #include "client/part.hpp"
 #include "client/turn_watch.hpp"
 #include "engine/quorum_question.hpp"
@@ -150,20 +151,31 @@ quorum::turn quorum::turn_of(std::size_t node) {
 
 void quorum::tell_released(const script::lock_keys& what) noexcept {
   const std::lock_guard held{mutex_};
-  bool is_any = false;
   for (auto& one : pausing_) {
     if (*one.key != what.holder) continue;
-    one.is_told = is_any = true;
+    one.is_told = true;
+    one.news.post();
   }
-  if (is_any) released_.notify_all();
 }
 
 void quorum::wait_for_release(const script::lock_keys& of, duration at_most, const std::stop_token& cancel) {
-  std::unique_lock held{mutex_};
+  const time_point until = boottime_now() + at_most;
   pausing me{of.holder};
+  // As in command_connection: it takes no mutex of ours.
+  const made_here in_this_process;
+  const std::stop_callback on_stop{cancel, [&] {
+                                     if (!in_this_process) return;
+                                     me.is_cancelled = true;
+                                     me.news.post();
+                                   }};
+  std::unique_lock held{mutex_};
   pausing_.push_back(me);
-  // (Not on CLOCK_BOOTTIME: a suspend makes the pause longer, and nothing hangs on it.)
-  released_.wait_for(held, cancel, at_most, [&] { return me.is_told; });
+  while (!me.is_told && !me.is_cancelled && boottime_now() < until) {
+    held.unlock();
+    me.news.wait_until(until);
+    held.lock();
+  }
+  pausing_.erase(pausing_.iterator_to(me));
 }
 
 // ---- release ----

@@ -8,13 +8,14 @@
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
 #include "client/vote_connections.hpp"
+#include "client/wake_event.hpp"
 #include "engine/quorum_acquire.hpp"
 
 #include <holdfast/lease.hpp>
 
 #include <boost/intrusive/list.hpp>
 
-#include <condition_variable>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -137,13 +138,14 @@ private:
   std::mutex mutex_{};  // Of what follows.
   std::vector<std::shared_ptr<client_state>> clients_;
   std::vector<turn> turns_;
-  struct pausing : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+  struct pausing : boost::intrusive::list_base_hook<> {
     explicit pausing(const std::string& k) : key{&k} {}
     const std::string* key;
+    wake_event news{};
     bool is_told = false;
+    std::atomic<bool> is_cancelled{false};
   };
   boost::intrusive::list<pausing, boost::intrusive::constant_time_size<false>> pausing_{};
-  std::condition_variable_any released_{};
 };
 
 }  // namespace detail

@@ -14,8 +14,10 @@ void waiting_thread::forget_news() {
 }
 
 void waiting_thread::wake() {
+  const bool is_watched = may_be_woken;
   is_woken_ = true;
   woken_.post();
+  if (is_watched) through_.post();
 }
 
 void waiting_thread::wake_all(list& which) {
@@ -31,7 +33,13 @@ void waiting_thread::interrupt() noexcept {
   woken_.post();
 }
 
-bool waiting_thread::is_woken_by(time_point until) { return woken_.wait_until(until) && is_woken_.exchange(false); }
+bool waiting_thread::is_woken_by(time_point until) {
+  if (!woken_.wait_until(until) || !is_woken_.exchange(false)) return false;
+  // The post may have been an interrupt's: then whoever wakes us has its own to make.
+  while (may_be_woken && !through_.wait_until(never)) {
+  }
+  return true;
+}
 
 bool waiting_thread::sleep(std::unique_lock<std::mutex>& held, time_point until) {
   state_ = state::asleep;

@@ -90,7 +90,8 @@ private:
   const calls* what_;
   news* with_news_;
   state state_ = state::awake;
-  wake_event woken_{};                 // Posted by wake() and interrupt(): it may be gone as soon as it is posted.
+  wake_event woken_{};    // Posted by wake() and interrupt(): it may be gone as soon as it is posted.
+  wake_event through_{};  // Where it may be interrupted, by wake() alone, which touches nothing of it behind that.
   std::atomic<bool> is_woken_{false};  // What happened before wake() is seen behind sleep().
   std::atomic<bool> is_interrupted_{false};
 };

@@ -59,19 +59,25 @@ TEST(waiting_thread, that_is_interrupted_goes_on_and_says_so_once) {
 }
 
 // One side sleeps for a moment again and again, the other wakes whom it finds asleep, after it has let the mutex go:
-// the sleeper must still be there then, and has the mutex behind it exactly when it is not done. The sanitizers look
-// on.
+// the sleeper must still be there then, and has the mutex behind it exactly when it is not done. A third one interrupts
+// it meanwhile, whose post is none of who wakes it. The sanitizers look on.
 TEST(waiting_thread, is_there_until_it_was_woken) {
   constexpr int rounds = 5000;
   std::mutex mutex;
   waiting_thread* sleeper = nullptr;  // Under mutex.
+  std::mutex interrupting;            // As ~stop_callback waits for its callback.
+  waiting_thread* interrupted = nullptr;
   std::atomic<bool> is_over{false};
   int were_done = 0;
   const waiting_thread::calls none;
   std::thread sleeping{[&] {
     for (int i = 0; i < rounds; ++i) {
       waiting_thread::news with_news;
-      auto me = std::make_unique<waiting_thread>(none, with_news, false);
+      auto me = std::make_unique<waiting_thread>(none, with_news, true);
+      {
+        const std::lock_guard its{interrupting};
+        interrupted = me.get();
+      }
       std::unique_lock held{mutex};
       sleeper = me.get();
       const bool goes_on = me->sleep(held, net::boottime_now() + std::chrono::microseconds{i % 50});
@@ -79,8 +85,17 @@ TEST(waiting_thread, is_there_until_it_was_woken) {
       EXPECT_EQ(me->is_done(), !goes_on);
       were_done += !goes_on;
       if (goes_on) sleeper = nullptr;
+      if (held.owns_lock()) held.unlock();
+      const std::lock_guard its{interrupting};
+      interrupted = nullptr;
     }
     is_over = true;
+  }};
+  std::thread stopping{[&] {
+    while (!is_over) {
+      const std::lock_guard its{interrupting};
+      if (interrupted) interrupted->interrupt();
+    }
   }};
   for (int i = 0; !is_over; ++i) {
     waiting_thread* found = nullptr;
@@ -99,6 +114,7 @@ TEST(waiting_thread, is_there_until_it_was_woken) {
     if (found) found->wake();
   }
   sleeping.join();
+  stopping.join();
   RecordProperty("were_done", were_done);
 }
 

@@ -56,6 +56,7 @@ bool quorum_acquire::was_waited_for(const seen& one) const {
 // ---- connecting ----
 
 void quorum_acquire::connect(time_point now) {
+  note_start();
   if (is_cancelled_) return finish(result::unreachable);
   std::size_t ready = 0;
   bool may_come = false;
@@ -76,15 +77,15 @@ void quorum_acquire::connect(time_point now) {
 // A wrong password does not become right while it is waited for.
 bool quorum_acquire::is_refused_for_good() const {
   std::size_t may_be_ready = 0;
-  for (std::size_t i = 0; i < size(); ++i)
-    may_be_ready += has_failed_for_good(i) && all()[i]->wire().is_closed() ? 0 : 1;
+  for (std::size_t i = 0; i < size(); ++i) may_be_ready += has_failed_for_good(i) ? 0 : 1;
   return may_be_ready < needed();
 }
 
 void quorum_acquire::note_final_failure() {
   for (std::size_t i = 0; i < size() && final_ == errc{}; ++i) {
-    if (!has_failed_for_good(i)) continue;
-    const auto& failure = all()[i]->wire().last_failure();
+    const auto& wire = all()[i]->wire();
+    const auto& failure = wire.last_failure();
+    if (wire.is_ready() || !failure.is_final) continue;
     final_ = failure.code;
     final_text_ = all()[i]->name() + ": " + failure.text;
   }

@@ -215,6 +215,17 @@ TEST_F(quorum_acquire_lost, what_trying_again_does_not_change_is_not_waited_for_
   EXPECT_EQ(round->final_text(), "10.0.0.1:6379: WRONGPASS invalid username-password pair");
 }
 
+TEST_F(quorum_acquire_lost, what_became_of_a_call_before_is_no_refusal) {
+  const connection_failure wrong{errc::wrong_password, "WRONGPASS invalid username-password pair", true, false};
+  for (auto& one : servers) one.refuse(wrong);
+  start();
+  EXPECT_FALSE(round->is_over()) << "nobody has tried to connect since";
+  pass(500ms);
+  connect_all();
+  drive();
+  for (std::size_t i = 0; i < servers.size(); ++i) EXPECT_THAT(asked(i), ElementsAre("vote"));
+}
+
 TEST_F(quorum_acquire_lost, a_majority_does_not_wait_for_who_refuses_to_connect_B56) {
   connect(0);
   connect(1);

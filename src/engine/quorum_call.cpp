@@ -28,6 +28,7 @@ void voter::on_ready(time_point now) {
 
 void voter::on_down(time_point /*now*/, const connection_failure& failure, bool was_ready) {
   has_news_ = true;
+  ++downs_;
   if (was_ready && tell_.on_down) tell_.on_down(failure);
 }
 
@@ -72,9 +73,14 @@ void quorum_call::ask(std::size_t whom, time_point now, script::command what) {
   paper.sent_at = now;
 }
 
+void quorum_call::note_start() {
+  if (!downs_before_.empty()) return;
+  for (const auto& one : all()) downs_before_.push_back(one->downs());
+}
+
 bool quorum_call::has_failed_for_good(std::size_t whom) const {
   const auto& wire = all()[whom]->wire();
-  return !wire.is_ready() && wire.last_failure().is_final;
+  return wire.is_closed() && all()[whom]->downs() != downs_before_[whom] && wire.last_failure().is_final;
 }
 
 void quorum_call::judge_error(time_point now, std::size_t whom) {

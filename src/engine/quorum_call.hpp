@@ -54,6 +54,9 @@ public:
   // How many connections there have been: what was sent over the present one is answered in order.
   std::uint64_t connection() const { return connections_; }
 
+  // How often a connection has ended, or could not be made.
+  std::uint64_t downs() const { return downs_; }
+
   // Has a connection come or gone since this was asked last?
   bool take_news() { return std::exchange(has_news_, false); }
 
@@ -70,6 +73,7 @@ private:
   bool is_slow_ = false;
   bool has_news_ = false;
   std::uint64_t connections_ = 0;
+  std::uint64_t downs_ = 0;
   channel channel_;
 };
 
@@ -134,7 +138,9 @@ protected:
   std::size_t majority() const { return size() / 2 + 1; }
   slip& of(std::size_t whom) { return *slips_[whom]; }
   const slip& of(std::size_t whom) const { return *slips_[whom]; }
-  // There is no connection, and trying again will not help.
+  // At the first step: what has become of connections before is no failure of this call.
+  void note_start();
+  // It was tried since then to connect, and trying again will not help. What a call of before was told may be repaired.
   bool has_failed_for_good(std::size_t whom) const;
   // Ends a connection whose answer shows that it is not what its greeting found; a slip's reply is kept.
   void judge_error(time_point now, std::size_t whom);
@@ -142,6 +148,7 @@ protected:
 private:
   voters* voters_;
   std::vector<std::unique_ptr<slip>> slips_{};
+  std::vector<std::uint64_t> downs_before_{};
   bool has_news_ = false;
 };
 

@@ -19,6 +19,7 @@ quorum_question::quorum_question(voters& all, std::vector<script::command> each,
       quarantines_(all.size()) {}
 
 void quorum_question::step(time_point now) {
+  note_start();
   std::size_t answered = 0;
   std::size_t settled = 0;
   std::size_t may_answer = 0;

@@ -148,6 +148,20 @@ TEST_F(quorum_question_test, does_not_wait_for_a_majority_that_refuses_it_for_go
   EXPECT_EQ(question->trouble_code(0), errc{});
 }
 
+// Its password was wrong, and is right by now.
+TEST_F(quorum_question_test, is_not_over_by_what_became_of_a_call_before) {
+  const connection_failure wrong{errc::wrong_password, "WRONGPASS invalid username-password pair", true, false};
+  for (auto& one : servers) one.refuse(wrong);
+  start();
+  EXPECT_FALSE(question->is_over());
+  pass(500ms);  // Until it may be tried again.
+  connect_all();
+  drive();
+  for (std::size_t i = 0; i < 3; ++i) say(i, answer(i));
+  ASSERT_TRUE(question->is_over());
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(question->reply(i));
+}
+
 TEST_F(quorum_question_test, does_not_wait_behind_a_majority_for_longer_than_it_would_have) {
   connect_all();
   start();
