@@ -45,6 +45,8 @@ milliseconds until_next_look(const lock_info& info, clock::time_point give_up_at
 
 // What a look may take when the time of -w is over: it may have become free in the last moment.
 constexpr milliseconds last_look{50};
+// The first look makes connections, which may take seconds where answers do not.
+constexpr milliseconds most_of_the_first{300};
 
 // As of `run`, -w bounds all of it, also a server that is silent. Zero looks once and gives the server its own time.
 bool is_bounded(const settings& s) { return s.wait && *s.wait > milliseconds{0}; }
@@ -75,8 +77,10 @@ sight look_again_at(server& at, const settings& s, clock::time_point give_up_at,
   if (auto info = at.locks.inspect(s.name, std::max(last_look, left), ec))
     return {*std::move(info), std::max(seen.slowest, since(began_at))};
   const bool is_silence = ec == errc::reply_lost || ec == errc::server_silent || ec == errc::no_quorum;
-  if (is_silence && left <= std::max(last_look, seen.slowest)) return seen;
-  throw error{ec, {.endpoint = at.locks.endpoint(), .elapsed = since(began_at)}};
+  const auto took = since(began_at);
+  const bool had_little_time = left <= std::max(last_look, seen.slowest) && took >= left;
+  if (is_silence && had_little_time) return seen;
+  throw error{ec, {.endpoint = at.locks.endpoint(), .elapsed = took}};
 }
 
 int wait_until_free(const settings& s) {
@@ -84,7 +88,7 @@ int wait_until_free(const settings& s) {
   const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
   const auto began_at = clock::now();
   sight seen{at.locks.inspect(s.name), {}};
-  seen.slowest = since(began_at);
+  seen.slowest = std::min(since(began_at), most_of_the_first);
   while (true) {
     const auto& info = seen.info;
     if (is_free(info)) {

@@ -31,10 +31,13 @@ struct bad_part {
 // One spelling of a path that parses again: whatever a path in a URI may not have is percent-encoded.
 std::string encoded(std::string_view path) { return urls::encode(path, urls::pchars + '/'); }
 
-int database_of(std::string_view text) {
+// What follows the colon of a port may be the rest of a password whose host was forgotten: redis://default:/secret.
+bool may_hide_password(const urls::url_view& url) { return url.has_port(); }
+
+int database_of(std::string_view text, bool is_shown) {
   if (text.empty()) return 0;
   const auto n = small_number(text, 1'000'000);
-  if (!n) throw bad_part{std::string{text}, "the database must be a number from 0"};
+  if (!n) throw bad_part{is_shown ? std::string{text} : "the database", "the database must be a number from 0"};
   return *n;
 }
 
@@ -43,7 +46,7 @@ void read_query(const urls::url_view& url, server_uri& out) {
   for (const auto& q : url.params(urls::encoding_opts{false})) {
     const bool is_unix = std::holds_alternative<net::unix_address>(out.where.where);
     if (q.key == "db" && is_unix) {
-      out.database = database_of(q.value);
+      out.database = database_of(q.value, true);
     } else if (q.key == "cacert" && out.where.uses_tls) {
       out.where.tls.cacert = q.value;
     } else if (q.key == "cert" && out.where.uses_tls) {
@@ -55,11 +58,13 @@ void read_query(const urls::url_view& url, server_uri& out) {
       if (!n || *n == 0) throw bad_part{q.value, "the generation of a quorum is a number from 1"};
       out.generation = static_cast<std::uint32_t>(*n);
     } else {
-      throw bad_part{q.key, is_unix               ? "a socket URI knows the query key db only"
-                            : !out.quorum.empty() ? "redis+quorum: knows the query key generation; rediss+quorum: also "
-                                                    "cacert, cert and key"
-                            : out.where.uses_tls  ? "rediss: knows the query keys cacert, cert and key"
-                                                  : "redis: has no query keys; cacert, cert and key go with rediss:"};
+      const std::string subject = q.has_value || !may_hide_password(url) ? std::string{q.key} : "the query";
+      throw bad_part{subject, is_unix ? "a socket URI knows the query key db only"
+                              : !out.quorum.empty()
+                                  ? "redis+quorum: knows the query key generation; rediss+quorum: also "
+                                    "cacert, cert and key"
+                              : out.where.uses_tls ? "rediss: knows the query keys cacert, cert and key"
+                                                   : "redis: has no query keys; cacert, cert and key go with rediss:"};
     }
   }
 }
@@ -89,7 +94,7 @@ void read_tcp(const urls::url_view& url, server_uri& out) {
   auto where = in_one_spelling(read_address(url, "6379"));
   std::string path{url.path()};
   if (path == "/") path.clear();
-  out.database = database_of(path.empty() ? path : path.substr(1));
+  out.database = database_of(path.empty() ? path : path.substr(1), !may_hide_password(url));
   out.display = std::string{url.scheme()} + "://" + text_of(where);
   if (out.database != 0) out.display += "/" + std::to_string(out.database);
   out.where.where = std::move(where);
@@ -128,7 +133,8 @@ void read_cluster(const urls::url_view& url, const std::vector<std::string>& oth
   set.nodes = read_addresses(url, others, "6379", "the nodes", "it is named twice");
   std::string path{url.path()};
   if (!path.empty()) path.erase(0, 1);
-  if (database_of(path) != 0) throw bad_part{path, "a cluster has database 0 only; leave it out"};
+  if (database_of(path, !may_hide_password(url)) != 0)
+    throw bad_part{path, "a cluster has database 0 only; leave it out"};
   out.display = std::string{url.scheme()} + "://" + text_of_all(set.nodes);
   out.cluster = std::move(set);
 }
@@ -148,7 +154,7 @@ void read_sentinels(const urls::url_view& url, const std::vector<std::string>& o
     throw bad_part{set.primary.empty() ? all : set.primary,
                    "behind the sentinels must stand a slash and the primary's name, of letters, digits and . - _"};
   }
-  out.database = database_of(path.substr(std::min(slash + 1, path.size())));
+  out.database = database_of(path.substr(std::min(slash + 1, path.size())), true);
   out.display = std::string{url.scheme()} + "://" + all + "/" + set.primary;
   if (out.database != 0) out.display += "/" + std::to_string(out.database);
   out.sentinels = std::move(set);
@@ -180,7 +186,7 @@ void read_quorum(const urls::url_view& url, const std::vector<std::string>& othe
   }
   std::string path{url.path()};
   if (!path.empty()) path.erase(0, 1);
-  out.database = database_of(path);
+  out.database = database_of(path, !may_hide_password(url));
   out.display = std::string{url.scheme()} + "://";
   for (const auto& one : all) {
     out.display += (out.quorum.empty() ? "" : ",") + text_of(one);
@@ -215,8 +221,7 @@ server_uri read(const urls::url_view& url, const std::vector<std::string>& other
   out.where.uses_tls = scheme.starts_with("rediss");
   // Boost.URL 1.81 takes what follows a port that is no number for a path. Said first of all and never shown: it is
   // most often a password whose host was forgotten, redis://default:secret.
-  const std::string path{url.path()};
-  if (!path.empty() && path.front() != '/')
+  if (const auto path = url.encoded_path(); !path.empty() && path.front() != '/')
     throw bad_part{"the port", "it must be a number from 1 to 65535; behind a password stand an @ and the host"};
   if (url.has_fragment()) throw bad_part{"the fragment", "a server URI has none; percent-encode a # of the password"};
   if (scheme == "redis" || scheme == "rediss") {

@@ -370,6 +370,13 @@ TEST(parse_uri, never_repeats_what_stands_where_a_port_belongs) {
   for (const std::string_view text : {
            "redis://default:hunter2",
            "redis://default:12hunter2",
+           "redis://default:%2Fhunter2",
+           "redis://default:12%2Fhunter2",
+           "redis://default:/hunter2",
+           "redis://default:12/hunter2",
+           "redis://default:?hunter2",
+           "redis+sentinel://default:%2Fhunter2",
+           "redis+cluster://default:%2Fhunter2",
            "redis://:hunter2",
            "redis://default:hunter2/0",
            "redis://default:12#hunter2",
