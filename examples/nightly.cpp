@@ -9,6 +9,8 @@
 // the transaction that writes the data.
 //
 //   0 3 * * *  HOLDFAST_URI=redis://db1 nightly /srv/reports/$(date -u +\%F) [STEPS]
+#include <fcntl.h>
+#include <unistd.h>
 #include <holdfast/holdfast.hpp>
 
 #include <cerrno>
@@ -53,6 +55,15 @@ job make_report(const fs::path& draft, int steps, const std::stop_token& lost) {
   return job::finished;
 }
 
+// Its name must not be there before it is: behind a power cut an empty report would count as done.
+void flush_to_disk(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool is_done = fd >= 0 && ::fsync(fd) == 0;
+  const int why = errno;
+  if (fd >= 0) ::close(fd);
+  if (!is_done) throw std::system_error{why, std::generic_category(), "cannot write " + file.string()};
+}
+
 // False if the night has its report. To look and to publish are one step of the file system: who is suspended between
 // its last look at the lease and here comes late, and then it does not publish a second time.
 bool publish(const fs::path& draft, const fs::path& report) {
@@ -72,6 +83,7 @@ int run_under(holdfast::lease& lease, const fs::path& report, int steps) {
     std::fprintf(stderr, "nightly: stopped: %s\n", lease.lost_reason().message().c_str());
     return 1;
   }
+  flush_to_disk(draft.path);
   lease.check();  // Throws if the lease ended after the last step. Now the result may be published.
   if (!publish(draft.path, report)) return std::puts("done already"), 0;
   std::printf("published under token %s\n", token.c_str());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// H29: a full memory stops neither a release nor a renewal, nor a leave.
+// H29: a full memory stops neither a release nor a renewal, nor a leave, a look of who is in line, a downgrade, or a
+// break of one of several holders.
 #include "checkers/checker.hpp"
 #include "checkers/one_script.hpp"
 
@@ -33,6 +34,10 @@ void check_full_memory(const script_run& run, const complaint& complain) {
     case script::id::renew_counted:
     case script::id::leave:
     case script::id::leave_counted:
+    case script::id::look:
+    case script::id::look_counted:
+    case script::id::downgrade:
+    case script::id::break_counted:
       return complain(fmt::format("lock {}: {} was refused: {}", run.lock, script::find(run.which).name, error->text));
     default: return;
   }

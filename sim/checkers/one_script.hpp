@@ -13,7 +13,7 @@ using complaint = std::function<void(std::string)>;
 
 // C9: the owner's own scripts and an operator's break end a lease, and only the owner's renew one.
 void check_only_the_owner(const script_run& run, const complaint& complain);
-// H29: what gives back or renews is not refused because the memory is full.
+// H29: what gives back, renews or looks is not refused because the memory is full.
 void check_full_memory(const script_run& run, const complaint& complain);
 
 }  // namespace holdfast::sim
