@@ -79,14 +79,14 @@ void command_connection::run_together(const std::vector<engine::call*>& all, eng
                                       const std::stop_token& cancel) {
   const net::uncancelled while_we_may_lead;
   waiting_thread me{all, with_news_, cancel.stop_possible()};
-  // On any thread, or here and now. It takes no mutex: a caller may stand still with ours, and the loss of all other
-  // leases would wait for it on the callback thread (C4, P32).
+  // On any thread, or here and now, and without a mutex (C4, P32; as stop_watch.hpp). Before the lock: its end waits
+  // for it.
   const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
                                      if (!in_this_process) return;
                                      me.interrupt();
                                      wake_leader_.set();
-                                   }};  // Its end waits for it: without the mutex.
+                                   }};
   auto held = locked();
   members_.push_back(me);
   // Whatever happens in between: the calls leave the engine, and the lead goes on.
@@ -102,6 +102,7 @@ void command_connection::run_together(const std::vector<engine::call*>& all, eng
       self.wake_members(held);
     }
   } const leaving{*this, held, me};
+
   take_lead_if_free(me);
   if (me.is_leading) line_.collect_if_stale(held);
   if (me.take_interrupt()) cancelled->cancel(boottime_now());  // Before anything is sent.

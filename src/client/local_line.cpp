@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/local_line.hpp"
 
-#include "client/fork_guard.hpp"
+#include "client/stop_watch.hpp"
 #include "net/clock.hpp"
 
 #include <algorithm>
@@ -27,14 +27,7 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
   const auto own = std::make_shared<waiter>();
   waiter& me = *own;
   me.wish = wish;
-  // On any thread, or here and now. It takes no mutex: a caller may stand still with ours, and the loss of all other
-  // leases would wait for it on the callback thread (C4, P32).
-  const made_here in_this_process;
-  const std::stop_callback on_stop{cancel, [&] {
-                                     if (!in_this_process) return;
-                                     me.is_cancelled = true;
-                                     me.news.post();
-                                   }};
+  const stop_watch stop{cancel, me.news};
   std::unique_lock held{mutex_};
   core::hand_over_queue& q = queues_[key];
   q.join(own);
@@ -48,7 +41,7 @@ local_line::outcome local_line::enter(const std::string& key, const core::hand_o
   for (;;) {
     if (me.given) return {.what = turn::given, .given = std::move(me.given)};  // Who gave it took us out.
     const time_point now = boottime_now();
-    if (me.is_cancelled) return leave_with(turn::cancelled);
+    if (stop.is_stopped()) return leave_with(turn::cancelled);
     if (now >= until) return leave_with(turn::timed_out);
     if (q.may_ask(me, now)) {
       const errc heard = q.heard_by(me);

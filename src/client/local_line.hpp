@@ -68,7 +68,6 @@ private:
   struct waiter final : core::hand_over_queue::waiter {
     wake_event news{};
     std::shared_ptr<lease_record> given{};
-    std::atomic<bool> is_cancelled{false};
   };
   static wake_event& news_of(const core::hand_over_queue::waiter_ptr& who) { return static_cast<waiter&>(*who).news; }
   static void tell_first(const core::hand_over_queue& q);

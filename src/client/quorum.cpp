@@ -2,8 +2,8 @@
 #include "client/quorum.hpp"
 
 #include "client/client_state.hpp"
-#include "client/fork_guard.hpp"
 #include "client/part.hpp"
+#include "client/stop_watch.hpp"
 #include "client/turn_watch.hpp"
 #include "engine/quorum_question.hpp"
 #include "engine/quorum_release.hpp"
@@ -161,16 +161,10 @@ void quorum::tell_released(const script::lock_keys& what) noexcept {
 void quorum::wait_for_release(const script::lock_keys& of, duration at_most, const std::stop_token& cancel) {
   const time_point until = boottime_now() + at_most;
   pausing me{of.holder};
-  // As in command_connection: it takes no mutex of ours.
-  const made_here in_this_process;
-  const std::stop_callback on_stop{cancel, [&] {
-                                     if (!in_this_process) return;
-                                     me.is_cancelled = true;
-                                     me.news.post();
-                                   }};
+  const stop_watch stop{cancel, me.news};
   std::unique_lock held{mutex_};
   pausing_.push_back(me);
-  while (!me.is_told && !me.is_cancelled && boottime_now() < until) {
+  while (!me.is_told && !stop.is_stopped() && boottime_now() < until) {
     held.unlock();
     me.news.wait_until(until);
     held.lock();

@@ -15,7 +15,6 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -143,7 +142,6 @@ private:
     const std::string* key;
     wake_event news{};
     bool is_told = false;
-    std::atomic<bool> is_cancelled{false};
   };
   boost::intrusive::list<pausing, boost::intrusive::constant_time_size<false>> pausing_{};
 };

@@ -25,8 +25,7 @@ vote_connections::vote_connections(std::vector<server> servers, base::random_sou
 void vote_connections::run(engine::quorum_call& what, const std::stop_token& cancel) {
   const net::uncancelled while_we_may_lead;
   member me{&what};
-  // On any thread, or here and now. It takes no mutex: a caller may stand still with ours, and the loss of all other
-  // leases would wait for it on the callback thread (C4, P32).
+  // On any thread, or here and now, and without a mutex (C4, P32; as stop_watch.hpp).
   const made_here in_this_process;
   const std::stop_callback on_stop{cancel, [&] {
                                      if (!in_this_process) return;
