@@ -308,6 +308,19 @@ TEST_F(quorum_keeper_wish, ends_with_the_lease_and_its_reason) {
   EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
 }
 
+// Its third server's vote, of the round and not heard of there, came to count when the wish was under way.
+TEST_F(quorum_keeper_wish, that_fails_with_a_vote_does_not_call_a_lease_taken_that_stands_B53_C5) {
+  const auto lease = held({0, 1}, renewal::none);
+  const auto told = wish(*lease);
+  say(2, mine(servers[2], token, 8'000));
+  renewed(2);
+  say(0, lost(servers[0], "taken"));
+  EXPECT_EQ(told->end, errc::no_quorum);
+  EXPECT_TRUE(lease->deadline.is_ahead(now()));
+  say(1, lost(servers[1], "taken"));
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_taken"));
+}
+
 TEST_F(quorum_keeper_wish, that_is_cancelled_says_whether_its_request_may_be_under_way) {
   const auto lease = held({0, 1, 2}, renewal::none);
   const auto unsent = std::make_shared<noted_wish>();

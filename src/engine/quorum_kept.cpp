@@ -51,6 +51,10 @@ void quorum_keeper::wish::on_one(errc how) noexcept {
   if (whole) whole->on_decided_wish();
 }
 
+void quorum_keeper::wish::note_that_the_lease_stands() {
+  if (end_ && is_end_of_a_vote(*end_)) end_ = errc::no_quorum;
+}
+
 // ---- a lease ----
 
 quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, std::string label,
@@ -185,6 +189,7 @@ bool quorum_keeper::kept::look(time_point now) {
     lease_->deadline.shorten(at);
   }
   if (now >= at - core::risk_lead(ttl) && !std::exchange(is_warned_, true)) of_->listener_->on_at_risk(lease_);
+  for (const auto& one : wishes_) one->note_that_the_lease_stands();
   tell_wishes();
   if (std::exchange(may_count_again_, false)) renew_given_again(now);
   if (now >= mend_at_) mend(now);

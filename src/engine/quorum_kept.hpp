@@ -62,6 +62,8 @@ public:
   void on_one(errc how) noexcept;
   bool is_of(const renewal_wish& whose) const { return whose_.get() == &whose; }
   bool is_decided() const { return end_.has_value(); }
+  // Votes that came behind the wish make up for those that it found lost.
+  void note_that_the_lease_stands();
   void tell() { std::exchange(whose_, nullptr)->on_end(*end_); }
   void end(errc how) {
     if (!end_) end_ = how;
