@@ -115,8 +115,8 @@ void command_connection::run_together(const std::vector<engine::call*>& all, eng
       cancelled->cancel(boottime_now());
       continue;
     }
-    line_.flush(held);
-    wake_members(held);
+    write(held, me);
+    wake_others(held, me);
     if (are_over(all)) break;
     take_lead_if_free(me);
     if (me.is_leading) {
@@ -128,6 +128,7 @@ void command_connection::run_together(const std::vector<engine::call*>& all, eng
     step_if_due(all, boottime_now());
   }
   line_.flush(held);
+  if (me.is_leading) wake_others(held, me);
 }
 
 void command_connection::take_lead_if_free(waiting_thread& me) {
@@ -156,7 +157,7 @@ void command_connection::lead_one_round(connection::lock& held, const waiting_th
   prepare(held);
   // It takes in what came while nobody was there, and tells of connections that fail at once: whose calls are over by
   // that sleeps no more.
-  wake_members(held);
+  wake_others(held, me);
   if (unattended_.over() > 0) conclude_ended(held);
   if (are_over(all) || me.is_interrupted()) return;
   const time_point until = std::min(earliest(all), wake_at());
@@ -204,6 +205,24 @@ void command_connection::wake_members(connection::lock& held) {
   held.unlock();
   waiting_thread::wake_all(to_wake);
   held.lock();
+}
+
+void command_connection::write(connection::lock& held, const waiting_thread& me) {
+  constexpr int most = 16;
+  if (!me.is_leading && leader_is_waking_ && left_to_leader_ < most) {
+    ++left_to_leader_;
+  } else {
+    left_to_leader_ = 0;
+    line_.flush(held);
+  }
+}
+
+void command_connection::wake_others(connection::lock& held, const waiting_thread& me) {
+  if (!me.is_leading) return wake_members(held);
+  leader_is_waking_ = true;
+  wake_members(held);
+  leader_is_waking_ = false;
+  if (std::exchange(left_to_leader_, 0) > 0) line_.flush(held);
 }
 
 // To be woken without the mutex.

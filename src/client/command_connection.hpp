@@ -12,7 +12,9 @@
 // Who leads also reads the connection on which the line tells us to look: a waiting thread takes its hint from the
 // socket itself, without a switch of threads in between. It is opened with the first waiter.
 //
-// A caller whose answer is in is woken when nothing is left for it to do here (waiting_thread.hpp).
+// A caller whose answer is in is woken when nothing is left for it to do here (waiting_thread.hpp). Those who are woken
+// by the dozen ask again at once, and a write for each takes longer than what the server does for it: they leave it to
+// the leader while that one is waking others, up to sixteen of them.
 //
 // The deputy is a thread of ours (deputy_thread.hpp). It leads only when no caller waits but there is something to do:
 // requests are unanswered, whose late replies must be read (P31), or calls are open that no thread waits for. Those are
@@ -135,6 +137,8 @@ private:
   void run_together(const std::vector<engine::call*>& all, engine::acquire* cancelled, const std::stop_token& cancel);
   void take_lead_if_free(waiting_thread& me);
   void lead_one_round(connection::lock& held, const waiting_thread& me, const std::vector<engine::call*>& all);
+  void write(connection::lock& held, const waiting_thread& me);
+  void wake_others(connection::lock& held, const waiting_thread& me);
   void stop_all(const waiting_thread::calls& all);
   void leave(waiting_thread& me);
   void pass_lead_on();
@@ -163,6 +167,8 @@ private:
   time_point listen_until_{};
   waiting_thread::members members_{};  // The threads in run_all(), leading or not.
   waiting_thread::news with_news_{};
+  bool leader_is_waking_ = false;  // Others, without the mutex; what is asked meanwhile is written behind that.
+  int left_to_leader_ = 0;         // So many have left their write to it.
   std::function<void()> wake_deputy_{};
   stray_hint tell_of_stray_hint_{};
   std::function<void(ended_calls)> conclude_{};
