@@ -105,7 +105,7 @@ void process::resize(int lock, int size) {
   const auto& keys = (*locks_)[static_cast<std::size_t>(lock)].keys;
   made.at = &node_for(keys);
   made.asked = std::make_unique<engine::question>(made.at->caller.wire(), script::resize(keys, size),
-                                                  engine::question::repeat::allowed, at + what_.timeout);
+                                                  engine::question::repeat::timed, at + what_.timeout);
   made.keys = keys;
   know_slot(made);
   made.at->unattended.start(*made.asked, at);

@@ -67,7 +67,7 @@ void semaphore::resize(int size) {
   check_size(name_, size);
   if (state.is_of_quorum()) refuse_on_quorum(name_, size);
   const auto keys = state.counted_keys_of(state.name_of(name_));
-  const auto reply = state.ask(keys, script::resize(keys, size), engine::question::repeat::allowed);
+  const auto reply = state.ask(keys, script::resize(keys, size), engine::question::repeat::timed);
   state.throw_if_error(reply, "key '" + keys.holder + "'");
   const auto parsed = script::parse_change(reply);
   if (!parsed) state.fail(errc::unexpected_reply, {});

@@ -209,6 +209,88 @@ TEST_F(change_test, that_is_refused_at_once_has_not_been_made) {
   EXPECT_TRUE(call.reply()->as_error());
 }
 
+// What a later request may change again: no copy may take effect behind the answer.
+class timed_test : public call_test {
+protected:
+  timed_test() { wide.is_counted = true; }
+  void SetUp() override {
+    calls.start(call, server.now);
+    server.connect();
+    asked();
+  }
+  void TearDown() override { calls.stop(call); }
+  void asked() {
+    const auto said = server.take();
+    ASSERT_EQ(said.size(), 1u);
+    ASSERT_THAT(named(said[0]), testing::StartsWith("resize"));
+    not_after = said[0].back();
+  }
+  void step_after(duration time) {
+    server.pass(time);
+    call.step(server.now);
+  }
+  std::string now_and(duration time) const {
+    return fmt::format(
+        "{:016}", (server.clock + std::chrono::duration_cast<server_time::duration>(time)).time_since_epoch().count());
+  }
+
+  script::lock_keys wide = keys;
+  std::string not_after{};
+  question call{calls.wire(), script::resize(wide, 5), question::repeat::timed, server.now + 4s};
+};
+
+TEST_F(timed_test, of_one_copy_takes_the_first_answer) {
+  EXPECT_EQ(not_after, now_and(1s));
+  server.say(stamp(server.clock));
+  EXPECT_TRUE(call.reply());
+}
+
+TEST_F(timed_test, takes_no_answer_while_an_earlier_copy_may_take_effect_behind_it_B72) {
+  server.cut();
+  server.pass(300ms);
+  server.connect();
+  asked();
+  EXPECT_EQ(not_after, now_and(1s));
+  server.say(stamp(server.clock));
+  ASSERT_FALSE(call.is_over()) << "the first may come 0.7 s later";
+  step_after(700ms - 1ms);
+  EXPECT_THAT(server.take(), IsEmpty());
+  step_after(1ms);
+  asked();
+  server.say(stamp(server.clock));
+  ASSERT_FALSE(call.is_over()) << "in that microsecond it may, too";
+  step_after(25ms);
+  asked();
+  server.say(stamp(server.clock));
+  EXPECT_TRUE(call.reply());
+  EXPECT_EQ(call.attempts(), 4);
+}
+
+TEST_F(timed_test, that_came_late_is_asked_again) {
+  server.say(late());
+  ASSERT_FALSE(call.is_over());
+  step_after(25ms);
+  asked();
+  server.say(stamp(server.clock));
+  EXPECT_TRUE(call.reply());
+}
+
+TEST_F(timed_test, is_unknown_where_its_time_is_over_before_that_C5) {
+  step_after(3'500ms);
+  server.cut();
+  server.connect();
+  asked();
+  server.say(late());
+  step_after(500ms);
+  ASSERT_TRUE(call.is_over());
+  EXPECT_EQ(call.failure(), errc::reply_lost);
+}
+
+TEST_F(timed_test, that_is_refused_is_refused) {
+  server.say(list({integer(9), stamp(server.clock), bulk("lock")}));
+  EXPECT_TRUE(call.reply());
+}
+
 // What only reads has nothing to be unsure of.
 TEST_F(question_test, of_what_is_read_the_repeats_answer_is_the_answer) {
   start(question::repeat::allowed);

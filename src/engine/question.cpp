@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/question.hpp"
 
+#include "script/reply.hpp"
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 namespace holdfast::engine {
+
+namespace {
+
+constexpr std::chrono::seconds least_patience{1};
+
+}  // namespace
 
 question::question(channel& to, script::command what, repeat how, time_point give_up_at)
     : call{to}, command_{std::move(what)}, how_{how}, give_up_at_{give_up_at}, wake_at_{give_up_at} {}
@@ -19,9 +28,27 @@ void question::step(time_point now) {
     return;
   }
   if (is_asked_ || !to().is_ready() || now < ask_at_) return;
+  ask(now);
+}
+
+void question::ask(time_point now) {
   is_asked_ = true;
   ++attempts_;
+  if (how_ == repeat::timed) {
+    // Long enough for an answer, and no longer than who is cut off may be kept waiting for.
+    const duration patience = std::max<duration>(least_patience, 4 * to().round_trip());
+    not_after_ = to().server_now(now) + std::chrono::duration_cast<server_time::duration>(patience);
+    script::set_not_after(*command_, not_after_);
+  }
   command_ ? to().send(now, *command_, *this) : to().send_raw(now, encoded_, *this);
+}
+
+bool question::is_too_early(time_point now, const resp::value& reply) {
+  const auto said = script::parse_change(reply);
+  if (!said || (!said->was_late && said->now > left_until_)) return false;
+  const auto left = std::max(server_time::duration{0}, left_until_ - said->now);
+  ask_at_ = now + std::max<duration>(left, std::chrono::milliseconds{25});
+  return true;
 }
 
 void question::on_reply(time_point now, time_point sent_at, const resp::value& reply) {
@@ -35,6 +62,7 @@ void question::on_reply(time_point now, time_point sent_at, const resp::value& r
     last_news_ = what.code;
     return tell_news();
   }
+  if (how_ == repeat::timed && is_too_early(now, reply)) return;
   // To a later copy: of the first one it says nothing.
   if (error && may_have_been_done()) {
     failure_ = errc::reply_lost;
@@ -45,6 +73,7 @@ void question::on_reply(time_point now, time_point sent_at, const resp::value& r
 }
 
 void question::on_left(time_point /*now*/) {
+  if (is_asked_) left_until_ = std::max(left_until_, not_after_);
   is_asked_ = false;
   is_cut_ = true;
   last_news_ = errc::connection_lost;

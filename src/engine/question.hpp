@@ -15,9 +15,13 @@ namespace holdfast::engine {
 
 // Any one request whose reply the caller reads itself. Repeated after a cut only if that is `allowed`; what changes
 // something and is then refused may have been done all the same, and ends as reply_lost (C5).
+//
+// `timed`: it changes what a later request may change again, as resize does, so no copy of it may take effect behind
+// the answer (B72). Each copy says until when it may, and an answer counts that was given later than that of all copies
+// whose connection ended before it; else it is asked again.
 class question final : public call {
 public:
-  enum class repeat { allowed, refused };
+  enum class repeat { allowed, refused, timed };
 
   question(channel& to, script::command what, repeat how, time_point give_up_at);
   // Something that only reads, in bytes.
@@ -38,6 +42,9 @@ public:
   duration round_trip() const { return round_trip_; }
 
 private:
+  void ask(time_point now);
+  // Whether a copy may still take effect behind this answer, or had none; it is asked again then.
+  bool is_too_early(time_point now, const resp::value& reply);
   // By a copy whose connection ended. Who only wants to read has nothing to be unsure of.
   bool may_have_been_done() const { return is_cut_ && command_ && !script::only_reads(*command_); }
 
@@ -49,6 +56,8 @@ private:
   time_point ask_at_{};
   bool is_asked_ = false;
   bool is_cut_ = false;
+  server_time not_after_{};   // Of the copy that is asked, where they are timed.
+  server_time left_until_{};  // Of those whose connection ended.
   int attempts_ = 0;
   int refusals_ = 0;
   errc last_news_ = errc::server_silent;

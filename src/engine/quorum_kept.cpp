@@ -71,6 +71,7 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       shares_(of.size()),
       pause_{pause_of(lease_->ttl)},
       broken_(of.size()),
+      had_(of.size(), lease_->token),
       expired_(of.size()),
       given_again_(of.size()) {
   for (std::size_t i = 0; i < of.size(); ++i) repairs_.push_back(std::make_unique<repair>(*this, i));
@@ -163,6 +164,7 @@ void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
 
 void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
   until_.drop(static_cast<int>(node));
+  had_[node] = shares_[node]->grant;
   if (reason == errc::lease_broken) broken_[node] = shares_[node]->grant;
   if (reason == errc::lease_expired) expired_[node] = shares_[node]->grant;
   shares_[node].reset();
@@ -282,7 +284,7 @@ void quorum_keeper::repair::send(time_point now) {
   const fencing_token below{lease.token.value() - 1};
   wire.send(now,
             script::vote(lease.keys, lease.owner, lease.ttl, not_after, how.max_ttl, whole_->label_, below, lease.token,
-                         how.prefix, how.record, whole_->part_, script::standing::keeper),
+                         how.prefix, how.record, whole_->part_, script::standing::keeper, whole_->had_[index_]),
             *this);
 }
 
@@ -339,7 +341,7 @@ void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::
   for (std::size_t i = 0; i < shares_.size(); ++i) open += counts(i) ? 1 : 0;
   const auto one = std::make_shared<wish>(*this, std::move(whose), open, static_cast<std::size_t>(needed_));
   one->asked.resize(shares_.size());
-  wishes_.push_back(one);
+  wishes_.reserve(wishes_.size() + 1);  // It is there when all is asked, or without memory nothing is left of it.
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (!counts(i)) continue;
     one->asked[i] = std::make_shared<share_wish>([to = std::weak_ptr{one}](errc how) {
@@ -350,6 +352,7 @@ void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::
   // Who is renewed by hand is to outlive a server, too.
   is_renewed_by_hand_ = true;
   if (mode_ != renewal::automatic) mend(now);
+  wishes_.push_back(one);
 }
 
 void quorum_keeper::kept::cancel(const renewal_wish& whose) {

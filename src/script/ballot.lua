@@ -67,9 +67,16 @@ end
 -- A vote that somebody broke is not given again to whoever holds the lock with the others: an operator breaks one
 -- server after another, and is told "broken" when a majority is (P13d). The mark of a spent owner id would not do,
 -- because the next one's leave takes it. The record names the token that the vote had here: the lease's, or one above
--- it when it was given again.
-local function was_broken(note)
-  return note and sub(note, 1, 3) == 'v1|' and sub(note, 4, 19) >= proposal
+-- it when it was given again. `token`: what it was, where several hold at once, of whom another one may be the broken.
+local function was_broken(note, token)
+  if not note or sub(note, 1, 3) ~= 'v1|' then
+    return false
+  end
+  local broken = sub(note, 4, 19)
+  if token then
+    return broken == token
+  end
+  return broken >= proposal
 end
 
 -- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script/command.hpp"
 
+#include "base/assert.hpp"
 #include "resp/writer.hpp"
 #include "script/field.hpp"
 
@@ -124,7 +125,12 @@ command downgrade(const lock_keys& keys, const owner_id& owner, fencing_token to
 }
 
 command resize(const lock_keys& keys, int size) {
-  return with_line(id::resize, id::resize, keys, {kind_field({'p', 0, size})});
+  return with_line(id::resize, id::resize, keys, {kind_field({'p', 0, size}), time_field({})});
+}
+
+void set_not_after(command& what, server_time not_after) {
+  HOLDFAST_ASSERT(what.script == id::resize);
+  what.args[1] = time_field(not_after);
 }
 
 command inspect(const lock_keys& keys) {
@@ -155,7 +161,7 @@ command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_sta
 
 command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
              std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
-             std::string_view prefix, const quorum_record& record, const part& what, standing who) {
+             std::string_view prefix, const quorum_record& record, const part& what, standing who, fencing_token had) {
   command out{id::vote,
               {keys.holder, keys.fence(), quorum_key(prefix), keys.wanted()},
               {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label),
@@ -167,7 +173,10 @@ command vote(const lock_keys& keys, const owner_id& owner, std::chrono::millisec
     for (auto& one : {std::string{what.mode}, std::to_string(what.permits), kind_field(what)}) out.args.push_back(one);
   }
   out.args.emplace_back(1, static_cast<char>(who));
-  if (who == standing::keeper) out.keys.push_back(keys.broken());
+  if (who == standing::keeper) {
+    out.keys.push_back(keys.broken());
+    if (keys.is_counted) out.args.push_back(token_field(had));
+  }
   return out;
 }
 

@@ -124,7 +124,10 @@ TEST(command, counted_kinds_say_how_much_of_what) {
   entry.what = {'w', most_permits, most_permits};
   EXPECT_EQ(wait(shared_keys, somebody, entry, me, {}, 60s).args.back(), "w1000000");
   EXPECT_EQ(look(shared_keys, somebody, {'p', 2, 3}, me, {}, 60s).args.back(), "s3");
-  EXPECT_EQ(resize(shared_keys, 5).args, (strings{"s5"}));
+  auto change = resize(shared_keys, 5);
+  EXPECT_EQ(change.args, (strings{"s5", "0"}));
+  set_not_after(change, server_time{1'795'212'800'000'042us});
+  EXPECT_EQ(change.args, (strings{"s5", "1795212800000042"}));
   EXPECT_EQ(downgrade(shared_keys, somebody, fencing_token{7}).args, (strings{somebody_hex, "0000000000000007"}));
 }
 
@@ -132,6 +135,9 @@ TEST(command, a_vote_of_a_counted_kind_says_how_much_of_what_and_where_it_stands
   const quorum_record servers{.servers = "a:1"};
   const auto c = vote(shared_keys, somebody, 10s, {}, 60s, "ann", {}, fencing_token{7}, "hf:", servers, {'p', 2, 3},
                       standing::first_in_line);
+  const auto again = vote(shared_keys, somebody, 10s, {}, 60s, "ann", {}, fencing_token{7}, "hf:", servers, {'p', 2, 3},
+                          standing::keeper, fencing_token{9});
+  EXPECT_EQ(strings(again.args.end() - 2, again.args.end()), (strings{"k", "0000000000000009"}));
   EXPECT_EQ(c.script, id::vote_counted);
   EXPECT_EQ(c.keys, (strings{"hf:{x}", "hf:{x}:fence", "hf:{x}:line", "hf:{x}:waiters", "hf:{x}:holders", "hf:quorum",
                              "hf:{x}:wanted"}));

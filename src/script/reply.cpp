@@ -200,7 +200,8 @@ std::optional<change_reply> parse_change(const resp::value& reply) {
   const auto a = answer::of(reply);
   if (!a) return std::nullopt;
   if (is_done(*a)) return change_reply{a->now};
-  if (a->what == code::wrong_kind && a->has(1) && a->text(0)) return change_reply{a->now, *a->text(0)};
+  if (a->what == code::late && a->has(0)) return change_reply{a->now, true};
+  if (a->what == code::wrong_kind && a->has(1) && a->text(0)) return change_reply{a->now, false, *a->text(0)};
   return std::nullopt;
 }
 

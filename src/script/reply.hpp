@@ -155,6 +155,7 @@ std::optional<inspect_reply> parse_inspect(const resp::value&);
 // Of resize.
 struct change_reply {
   server_time now;
+  bool was_late = false;     // This copy had no effect.
   std::string wrong_kind{};  // Not empty: it was not done, because a key holds this type, or is of this kind.
 };
 std::optional<change_reply> parse_change(const resp::value&);

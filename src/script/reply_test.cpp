@@ -201,6 +201,9 @@ TEST(acquire_reply, another_size_is_named) {
 
 TEST(change_reply, each_answer) {
   EXPECT_TRUE(parse_change(now_digits).value().wrong_kind.empty());
+  EXPECT_FALSE(parse_change(now_digits).value().was_late);
+  EXPECT_TRUE(parse_change(coded(code::late)).value().was_late);
+  EXPECT_FALSE(parse_change(coded(code::late, {"x"s})));
   EXPECT_EQ(parse_change(coded(code::wrong_kind, {"lock"s})).value().wrong_kind, "lock");
   EXPECT_FALSE(parse_change(coded(code::bad_argument, {"size"s})));
 }

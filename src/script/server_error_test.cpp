@@ -107,6 +107,15 @@ INSTANTIATE_TEST_SUITE_P(
 
 // By reading 6.2's source, not captured: it wraps what a script raised.
 INSTANTIATE_TEST_SUITE_P(
+    given_back_by_a_script_of_6_2, server_error,
+    testing::Values(seen{"@user_script: 132: -OOM command not allowed when used memory > 'maxmemory'.",
+                         errc::out_of_memory, keep},
+                    seen{"@user_script: 132: -READONLY You can't write against a read only replica.",
+                         errc::not_a_primary, reaction::reconnect},
+                    seen{"@user_script: 132: The user executing the script can't run this command or subcommand",
+                         errc::no_permission, give_up}));
+
+INSTANTIATE_TEST_SUITE_P(
     in_a_script_of_6_2, server_error,
     testing::Values(
         seen{

@@ -14,6 +14,7 @@
 -- ARGV[10] permits: how much of the room it takes; of a reader 1, of a writer all
 -- ARGV[11] KIND, as in counted.lua: what the caller takes the name for
 -- ARGV[12] standing: `h` it is first in line, `k` it holds a lease and has lost this vote, `-` it is neither
+-- ARGV[13] with `k`: the token that the vote had here
 --
 -- Returns  as vote.lua, and
 --          {2, now, value, pttl}  busy: no room, or whoever is first in line wants it; value and remaining ms are those
@@ -69,7 +70,7 @@ local held = held_token(owner)
 if held then
   return {1, now, held, math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)}
 end
-if standing == 'k' and was_broken(call('MGET', KEYS[8])[1]) then
+if standing == 'k' and was_broken(call('MGET', KEYS[8])[1], ARGV[13]) then
   return {6, now}
 end
 if last and sub(last, 18, 49) == owner then

@@ -45,6 +45,19 @@ TEST_F(a_semaphore, counts_weights) {
   EXPECT_EQ(two.release(), release_outcome::released);
 }
 
+// The copy whose connection ended comes behind the answer to its repeat, and behind a later resize.
+TEST_F(a_semaphore, is_resized_by_no_copy_that_comes_late_B72) {
+  fault_proxy proxy{server_.socket()};
+  auto away = make_client_at(proxy.uri());
+  semaphore theirs{away, "x", 3};
+  theirs.acquire().release();
+  proxy.set_existing(direction::to_server, {.delay = 3s});
+  theirs.resize(10);
+  semaphore{locks_, "x", 10}.resize(3);
+  let_pass(3500ms);
+  EXPECT_TRUE(three_.try_acquire());
+}
+
 // It was given up while nobody could be reached, and for longer than its ttl. Others of its process wait there, so that
 // the place would live as long as they do, and its three permits come before all that others want (P2).
 TEST_F(a_semaphore, that_was_given_up_while_its_server_was_away_keeps_no_place_P2) {

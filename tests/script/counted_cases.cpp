@@ -46,8 +46,8 @@ step leave_part(const std::string& who, shape expected = now()) {
 step downgrade(const std::string& who, const std::string& token, shape expected = now()) {
   return run(id::downgrade, keys, {who, token}, std::move(expected));
 }
-step resize(const std::string& kind, shape expected = now()) {
-  return run(id::resize, keys, {kind}, std::move(expected));
+step resize(const std::string& kind, shape expected = now(), const std::string& not_after = "0") {
+  return run(id::resize, keys, {kind, not_after}, std::move(expected));
 }
 step break_one(const std::string& token, const std::string& mode, shape expected = now()) {
   auto all = keys;
@@ -154,6 +154,11 @@ std::vector<script_case> semaphore_cases() {
        {wait("<A>", granted("ta")), wait("<B>", granted("tb")), wait("<C>", granted("tc")), resize("s1"), holding(3),
         release_part("<A>", "<ta>"), release_part("<B>", "<tb>"), wait("<D>", busy, as_try({.kind = "s1"})),
         release_part("<C>", "<tc>"), wait("<D>", granted(), {.kind = "s1"})}},
+      // What each of them holds was lost with the hash.
+      {"resize_lets_nobody_in_while_it_is_not_known_who_holds_what",
+       {listen(ear), wait("<A>", granted("ta"), {.ttl = "150", .window = "100"}),
+        wait("<B>", queued(0), {.permits = "3"}), send({"DEL", holders}, number(1)), resize("s5"), is_absent(holders),
+        waiting(1), until_gone(holder), look("<B>", granted(), "s5"), taken("3")}},
       {"resize_tells_who_waits_for_more_than_there_is",
        {listen(ear), wait("<A>", granted(), {.permits = "3"}), wait("<B>", queued(0), {.permits = "3"}), resize("s2"),
         hears({shape::kind::anything}), look("<B>", other_size(2)), is_absent(line)}},
@@ -180,9 +185,12 @@ std::vector<script_case> semaphore_cases() {
                   {shape::kind::anything},
                   number(1, 10000),
                   list({number(1)})}))}},
-      {"resize_checks_its_argument",
-       {resize("s0", bad("size")), resize("s1000001", bad("size")), resize("w3", bad("size")), resize("", bad("size")),
-        is_absent(fence)}},
+      {"resize_that_comes_late_has_no_effect_B72",
+       {resize("s3", list({number(3), now()}), "<now-1000000>"), is_absent(fence), resize("s3", now(), "<now+1000000>"),
+        resize("s5", list({number(3), now()}), "<now-1000000>"), wait("<A>", granted())}},
+      {"resize_checks_its_arguments",
+       {resize("s3", bad("not_after"), "1"), resize("s0", bad("size")), resize("s1000001", bad("size")),
+        resize("w3", bad("size")), resize("", bad("size")), is_absent(fence)}},
       {"a_dead_holder_s_place_comes_back_while_others_renew_B7",
        {wait("<A>", granted("ta"), {.ttl = "150", .window = "100"}), wait("<B>", granted("tb")),
         wait("<C>", granted("tc")), send({"SET", "hf:{t}", "1", "PX", "200"}), renew_part("<B>", "<tb>", now()),

@@ -50,11 +50,13 @@ step vote(const std::string& who, shape expected, const ballot& b = {}) {
   auto all = keys;
   all.push_back(quorum);
   all.push_back(wanted);
-  if (b.standing == "k") all.push_back(broken);
-  return run(id::vote_counted, all,
-             {who, b.ttl, b.not_after, "60000", "ann", b.min_fence, b.proposal, b.record, b.mode, b.permits, b.kind,
-              b.standing},
-             std::move(expected));
+  std::vector<std::string> args{who,        b.ttl,    b.not_after, "60000",   "ann",  b.min_fence,
+                                b.proposal, b.record, b.mode,      b.permits, b.kind, b.standing};
+  if (b.standing == "k") {
+    all.push_back(broken);
+    args.push_back(b.proposal);  // The token that it had.
+  }
+  return run(id::vote_counted, all, std::move(args), std::move(expected));
 }
 step raise(const std::string& who, const std::string& token, shape expected = now(), const std::string& kind = "s2") {
   return run(id::raise_counted, {holder, fence, holders}, {who, token, kind}, std::move(expected));
@@ -218,6 +220,12 @@ std::vector<script_case> standing_cases() {
        {vote("<A>", now("ta")), break_part("<ta>"), vote("<B>", now()),
         vote("<A>", list({number(6), now()}), as(proposing("<ta>"), "k")),
         vote("<C>", granted("<ta+60000000>"), as(proposing("<ta+60000000>"), "k"))}},
+      // Of several who hold at once the record may name another one, and a younger.
+      {"what_somebody_broke_of_another_is_given_again_P13d",
+       {vote("<A>", now("ta"), reader), vote("<B>", now("tb"), reader), break_part("<tb>"),
+        send({"ZREM", holder, "<A>"}, number(1)), send({"HDEL", holders, "<A>"}, number(1)),
+        vote("<A>", now(), as(proposing("<ta>", reader), "k")),
+        vote("<B>", list({number(6), now()}), as(proposing("<tb>", reader), "k"))}},
       {"who_finds_no_room_and_is_not_first_wants_nothing",
        {vote("<A>", now(), writer), vote("<B>", busy, reader), vote("<B>", busy, as(reader, "k")), is_absent(wanted)}},
   };
