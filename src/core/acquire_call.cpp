@@ -24,8 +24,14 @@ constexpr duration pass_again = 25ms;  // LOADING and its like, at first.
 constexpr duration longest_pause = 1s;
 constexpr int refusals_before_giving_up = 3;
 constexpr int lates_before_giving_up = 3;
-constexpr int looks_missed_before_giving_up = place_lives / heartbeat;
+constexpr int unwritten_before_giving_up = (place_lives - heartbeat) / 1s;  // From the first look that was refused.
 constexpr int grants_too_late_before_giving_up = 3;
+
+// The second of this instant, never 0. Those that are less than some minutes apart can be told apart.
+constexpr int seconds_told_apart = 255;
+std::uint8_t second_of(time_point at) {
+  return static_cast<std::uint8_t>(1 + at.time_since_epoch() / 1s % seconds_told_apart);
+}
 
 }  // namespace
 
@@ -145,7 +151,7 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
   // With the time that replicas took, which a leave does not wait for: the next one will take as long.
   if (!std::holds_alternative<was_left>(answer)) round_trip_ = now - sent_at;
   if (!std::holds_alternative<was_late>(answer)) lates_ = 0;
-  if (!std::holds_alternative<was_refused>(answer)) unwritten_ = passing_ = 0;
+  if (!std::holds_alternative<was_refused>(answer)) unwritten_since_ = passing_ = 0;
   if (usable(ttl_, drift_) - (now - sent_at) >= least_useful(ttl_)) too_late_ = 0;  // It was not the way's doing.
   std::visit([&](const auto& what) { hear(now, sent_at, what); }, answer);
 }
@@ -345,7 +351,10 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_spent&
 
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refused& what) {
   if (what.keeps_place && place_ == place::in_line) {
-    if (deadline_ != never || ++unwritten_ < looks_missed_before_giving_up) {
+    // By time: who was cut off, or hears a hint, looks more often.
+    if (unwritten_since_ == 0) unwritten_since_ = second_of(now);
+    const int unwritten_for = (second_of(now) - unwritten_since_ + seconds_told_apart) % seconds_told_apart;
+    if (deadline_ != never || unwritten_for < unwritten_before_giving_up) {
       last_news_ = what.code;
       return beat_at(now, next_beat(now, heartbeat));
     }

@@ -140,7 +140,7 @@ struct acquire_settings {
 // who is in line looks for the heartbeat, and at the end of it.
 //
 // Refused in line because the server takes no writes: that look was missed, the next one is the heartbeat's. The third
-// in a row ends it, for then the place is gone; a bounded wait lasts.
+// of those in a row ends it, for then the place is gone; a bounded wait lasts.
 //
 // Past the deadline: an unanswered request makes it unknown (reply_lost); else the last news decides: busy is
 // timed_out, no connection is the connection's error.
@@ -274,9 +274,9 @@ private:
   // Each ends it when it is three, or goes no further.
   std::uint8_t refusals_ = 0;
   std::uint8_t lates_ = 0;
-  std::uint8_t unwritten_ = 0;  // Looks in a row to a server that takes no writes.
-  std::uint8_t passing_ = 0;    // Refusals in a row of those that pass.
-  std::uint8_t too_late_ = 0;   // Grants of which little was left when they came, and no answer in between was quicker.
+  std::uint8_t unwritten_since_ = 0;  // Of looks in a row to a server that takes no writes, the first one's second.
+  std::uint8_t passing_ = 0;          // Refusals in a row of those that pass.
+  std::uint8_t too_late_ = 0;  // Grants of which little was left when they came, and no answer in between was quicker.
   std::uint8_t unreplicated_ = 0;
   int attempts_ = 0;
   errc giving_back_for_{};

@@ -234,6 +234,28 @@ TEST(acquire_call_line, a_server_that_takes_no_writes_is_a_look_missed_and_three
   EXPECT_EQ(c.left_behind(), owners{me});
 }
 
+// Whose connections end and come back looks each time, and its place lives through that.
+TEST(acquire_call_line, looks_that_a_reconnect_makes_end_it_no_sooner_where_no_writes_are_taken_H31) {
+  const was_refused no_writes{errc::server_refused, false, true};
+  course c{waits_for_ever()};
+  c.queues(0ms);
+  const auto began = c.now;
+  for (int i = 0; i < 5; ++i) {
+    c.call.on_connected(c.now);
+    c.looks();
+    c.hears(no_writes);
+    ASSERT_FALSE(c.call.is_over()) << i;
+    c.now += 10ms;
+  }
+  while (!c.call.is_over() && c.now < began + 20s) {
+    c.now = c.sleeps();
+    c.looks();
+    c.hears(no_writes);
+  }
+  EXPECT_EQ(c.failure(), errc::server_refused);
+  EXPECT_GE(c.now, began + 9s);
+}
+
 TEST(acquire_call_line, a_bounded_wait_lasts_when_no_writes_are_taken_and_says_so_at_its_end_H31) {
   auto bounded = waits_for_ever();
   bounded.wait = 60s;
