@@ -25,6 +25,21 @@ using line = net::asked_line<engine::sentinel_view_talk>;
 
 // ---- one of them ----
 
+// What helps with one that says nothing of the primary.
+std::string fix_of(errc why, const std::string& primary) {
+  switch (why) {
+    case errc::no_permission:
+      return "let the sentinels' user ask, on it: ACL SETUSER USER +sentinel|master (locks work without)";
+    case errc::wrong_password:
+    case errc::no_password:
+      return "HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD, or client_options, must be what it takes";
+    case errc::wrong_server:
+      return fmt::format("is that a sentinel of '{}'? Its port is 26379, if not another", primary);
+    case errc::tls_failed: return "the same certificates, and TLS or none, must do for it as for the others";
+    default: return "start it: with half of them gone nobody is named the primary, and no lock is granted";
+  }
+}
+
 void judge_view(const std::string& primary, const seen_by_sentinel& one, const std::optional<std::string>& named,
                 findings& out) {
   const auto& view = one.view;
@@ -34,8 +49,8 @@ void judge_view(const std::string& primary, const seen_by_sentinel& one, const s
     return;
   }
   if (!view.failure.empty()) {
-    out.push_back({severity::warning, "E25", fmt::format("sentinel {}: {}", one.who, view.failure),
-                   "start it: with half of them gone nobody is named the primary, and no lock is granted"});
+    out.push_back(
+        {severity::warning, "E25", fmt::format("sentinel {}: {}", one.who, view.failure), fix_of(view.code, primary)});
     return;
   }
   const auto sees = net::text_of(net::tcp_address{view.host, view.port});

@@ -51,6 +51,19 @@ TEST(sentinel_report, names_who_does_not_answer_and_why) {
               ElementsAre("sentinel s2:26379: Connection refused"));
 }
 
+TEST(sentinel_report, advises_nobody_to_start_what_runs) {
+  const auto fix = [](errc why) {
+    const auto said = judge_sentinels("mymaster", {{"s1:26379", {.failure = "what it said", .code = why}}});
+    return said.empty() ? std::string{} : said[0].fix;
+  };
+  EXPECT_THAT(fix(errc::no_permission), HasSubstr("+sentinel|master"));
+  EXPECT_THAT(fix(errc::wrong_password), HasSubstr("HOLDFAST_SENTINEL_PASSWORD"));
+  EXPECT_THAT(fix(errc::no_password), HasSubstr("HOLDFAST_SENTINEL_PASSWORD"));
+  EXPECT_THAT(fix(errc::wrong_server), HasSubstr("is that a sentinel"));
+  EXPECT_THAT(fix(errc::tls_failed), HasSubstr("TLS"));
+  EXPECT_THAT(fix(errc::cannot_connect), HasSubstr("start it"));
+}
+
 TEST(sentinel_report, names_who_does_not_know_the_primary) {
   EXPECT_THAT(said_of({well, well, {.failure = "it knows no primary 'mymaster'", .is_unknown = true}}),
               ElementsAre("sentinel s3:26379 knows no primary 'mymaster'"));

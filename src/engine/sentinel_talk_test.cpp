@@ -120,7 +120,7 @@ TEST_F(a_sentinel_talk, says_why_there_is_no_connection) {
 // H27: what is no answer of a sentinel names nobody, and does not hang the question.
 TEST_F(a_sentinel_talk, takes_nonsense_for_no_answer_H27) {
   for (const auto* bytes : {"+OK\r\n", "*0\r\n", "*1\r\n$1\r\na\r\n", "*2\r\n$0\r\n\r\n$0\r\n\r\n",
-                            "*2\r\n:1\r\n:2\r\n", ":7\r\n", "?what\r\n"}) {
+                            "*2\r\n:1\r\n:2\r\n", ":7\r\n", "?what\r\n", "-\r\n"}) {
     sentinel_talk talk{{}, "mymaster"};
     std::string out;
     talk.ask(out);

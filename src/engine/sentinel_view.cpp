@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sentinel_view.hpp"
 
+#include "script/server_error.hpp"
+
 #include <array>
 #include <charconv>
 #include <utility>
@@ -35,6 +37,7 @@ sentinel_view sentinel_view_talk::read(const resp::value& reply) const {
   if (const auto* error = reply.as_error()) {
     view.is_unknown = error->text.starts_with("ERR No such master");
     view.failure = view.is_unknown ? "it knows no primary '" + primary_ + "'" : error->text;
+    view.code = script::classify(error->text).code;
     return view;
   }
   const auto* parts = reply.as_array();

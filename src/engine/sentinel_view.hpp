@@ -17,6 +17,7 @@ struct sentinel_view {
   std::string host{};  // Of the primary. Empty: it sees none.
   std::string port{};
   std::string failure{};    // Why it sees none.
+  errc code{};              // The same, where that is known.
   bool is_unknown = false;  // It is well, and does not know the name.
   bool is_down = false;     // It takes the primary for dead.
   int others = 0;           // Sentinels of the same primary.
@@ -28,7 +29,7 @@ class sentinel_view_talk {
 public:
   using answer_type = sentinel_view;
   static bool is_well(const sentinel_view& of) { return of.failure.empty() || of.is_unknown; }
-  static sentinel_view failed(const connection_failure& why) { return {.failure = why.text}; }
+  static sentinel_view failed(const connection_failure& why) { return {.failure = why.text, .code = why.code}; }
 
   sentinel_view_talk(credentials who, std::string primary) : line_{std::move(who)}, primary_{std::move(primary)} {}
 

@@ -52,6 +52,12 @@ TEST_F(a_sentinel_view, says_when_the_primary_is_taken_for_dead) {
   EXPECT_TRUE(heard_of({"ip", "10.0.0.1", "port", "6379", "flags", "s_down,o_down,master"}).is_down);
 }
 
+TEST_F(a_sentinel_view, tells_who_is_denied_from_who_is_away) {
+  EXPECT_EQ(heard("-NOPERM this user has no permissions to run the 'sentinel|master' command\r\n").code,
+            errc::no_permission);
+  EXPECT_EQ(sentinel_view_talk::failed({errc::tls_failed, "no TLS there", false, false}).code, errc::tls_failed);
+}
+
 TEST_F(a_sentinel_view, of_an_unknown_name_is_no_trouble_of_the_connection) {
   const auto view = heard("-ERR No such master with that name\r\n");
   EXPECT_TRUE(view.is_unknown);

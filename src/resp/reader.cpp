@@ -48,6 +48,13 @@ struct builder {
   }
 };
 
+// A server that does not know a command repeats what came with it, and behind HELLO and AUTH that is the password.
+std::string words_of(std::string text) {
+  const auto arguments = text.find(", with args beginning with");
+  if (arguments != std::string::npos) text.resize(arguments);
+  return text.empty() ? "an error without words" : text;
+}
+
 builder& of(const redisReadTask* task) { return *static_cast<builder*>(task->privdata); }
 
 // No exception may pass through hiredis's C frames.
@@ -64,7 +71,7 @@ void* create_string(const redisReadTask* task, char* text, std::size_t size) {
   return guarded(task, [&](builder& b) -> void* {
     std::string copy{text, size};
     if (task->type == REDIS_REPLY_STATUS) return b.take(status{std::move(copy)});
-    if (task->type == REDIS_REPLY_ERROR) return b.take(server_error{std::move(copy)});
+    if (task->type == REDIS_REPLY_ERROR) return b.take(server_error{words_of(std::move(copy))});
     // The whole bulk is buffered with the two bytes behind it, which hiredis skips unseen.
     if (text[size] != '\r' || text[size + 1] != '\n') return b.refuse("a bulk string that does not end where it says");
     return b.take(std::move(copy));

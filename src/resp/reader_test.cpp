@@ -65,6 +65,17 @@ value only(value element) {
   return one;
 }
 
+// Behind HELLO and AUTH that is the password.
+TEST(reader, forgets_what_a_server_repeats_of_a_request_that_it_does_not_know) {
+  const auto got =
+      read_all("-ERR unknown command `HELLO`, with args beginning with: `2`, `AUTH`, `me`, `canary`, \r\n");
+  EXPECT_EQ(got.values, (std::vector<value>{server_error{"ERR unknown command `HELLO`"}}));
+}
+
+TEST(reader, has_words_for_an_error_that_has_none) {
+  EXPECT_EQ(read_all("-\r\n").values, (std::vector<value>{server_error{"an error without words"}}));
+}
+
 TEST(reader, reads_arrays_in_arrays) {
   const auto got = read_all("*3\r\n*2\r\n:1\r\n*0\r\n$1\r\nx\r\n*1\r\n*1\r\n$-1\r\n:7\r\n");
   EXPECT_EQ(got.values,

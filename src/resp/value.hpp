@@ -17,7 +17,7 @@ struct status {  // "+OK"
   std::string text;
   friend bool operator==(const status&, const status&) = default;
 };
-struct server_error {  // "-ERR ..."
+struct server_error {  // "-ERR ...", never empty, and without what a request said that it did not know
   std::string text;
   friend bool operator==(const server_error&, const server_error&) = default;
 };

@@ -36,6 +36,18 @@ TEST(access, with_a_wrong_password_is_told_so_without_showing_it) {
   EXPECT_EQ(failure->detail().endpoint.find("barley"), std::string::npos);
 }
 
+// What a server does not know it repeats, and behind HELLO comes the password (B98).
+TEST(access, to_a_server_that_does_not_know_hello_shows_no_password) {
+  redis_server server{{.password = "opensesame", .config = {"rename-command HELLO \"\""}}};
+  client locks{server.unix_uri(), as("", "opensesame")};
+  const auto failure = error_of([&] { (void)locks.try_acquire("x"); });
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code(), errc::wrong_server);
+  EXPECT_NE(failure->detail().server_text.find("HELLO"), std::string::npos);
+  EXPECT_EQ(failure->detail().server_text.find("opensesame"), std::string::npos);
+  EXPECT_EQ(std::string{failure->what()}.find("opensesame"), std::string::npos);
+}
+
 TEST(access, with_the_password_of_the_environment_works) {
   redis_server server{{.password = "opensesame"}};
   ::setenv("REDISCLI_AUTH", "opensesame", 1);
