@@ -121,9 +121,9 @@ struct client_options {
   std::chrono::milliseconds max_ttl = std::chrono::seconds{60};
 
   // When the server restarted or was promoted a moment ago it may have forgotten locks whose holders live. Then nothing
-  // is granted for max_ttl (the largest of all clients) after that: a try ends with errc::quarantined, others wait in
-  // line; leases that survived are renewed. A server that was started for the first time waits likewise, because it
-  // cannot know that it is the first: see client::declare_nothing_forgotten. Needs +info.
+  // is granted for max_ttl (the largest that the server has heard of) after that: a try ends with errc::quarantined,
+  // others wait in line; leases that survived are renewed. A server that was started for the first time waits likewise,
+  // because it cannot know that it is the first: see client::declare_nothing_forgotten. Needs +info.
   // Off is for a server that cannot lose a write (appendfsync always, no replica that is ever promoted), or for locks
   // that only save work.
   quarantine_mode quarantine = quarantine_mode::on;

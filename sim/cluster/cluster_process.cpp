@@ -86,7 +86,7 @@ void process::name(const engine::slot_map& map, time_point asked_at) {
     for (std::size_t slot = 0; slot < engine::slot_count && !serves; ++slot) serves = is_its(slot);
     // What it says counts no more.
     if (!serves) one->named().name_nobody();
-    if (!serves || is_its(slot_of_tag(one->epoch_tag()))) continue;
+    if (!serves) continue;
     int tag = 0;
     while (!is_its(slot_of_tag(tag))) ++tag;
     one->epoch_tag() = tag;

@@ -223,9 +223,8 @@ void cluster_nodes::take(const engine::slot_map& map) {
     covered_ = map.covered();
     why_one_is_missing_ = std::move(why_one_is_missing);
     for (const auto& one : members_) {
-      const auto is_its = [&](std::size_t slot) { return serves_[slot] == one.get(); };
-      const auto tagged = static_cast<std::size_t>(script::slot_of(std::to_string(*one->epoch_tag)));
-      if (one->slots > 0 && !is_its(tagged)) *one->epoch_tag = tag_in(is_its);
+      // The smallest, also where the one that it had would do: all who know this map go by one key.
+      if (one->slots > 0) *one->epoch_tag = tag_in([&](std::size_t slot) { return serves_[slot] == one.get(); });
     }
   }
   // What it says counts no more, and its connections end.

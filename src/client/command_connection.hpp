@@ -60,8 +60,8 @@ public:
   // Runs a call without a thread that waits for it. When it is over it is handed to on_async_end's receiver, once, by
   // whichever thread noticed, without our mutex.
   void start(const std::shared_ptr<async_call>& what);
-  // The same with one that was under way elsewhere. Where somebody stands still with our mutex it waits for nobody
-  // (P32): whoever drives takes it up. Throws without memory.
+  // The same with one that was under way elsewhere. It waits for nobody, who may stand still with our mutex (P32):
+  // whoever drives takes it up. Throws without memory.
   void take_up(std::shared_ptr<async_call> what);
   // One that says is_cancelled(); nothing, if it is over. Where somebody has our mutex whoever drives does it: a stop
   // callback waits for nobody, because the loss of other leases may wait for that (C4, P32).

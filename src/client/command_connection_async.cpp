@@ -25,8 +25,8 @@ void command_connection::take_up(std::shared_ptr<async_call> what) {
     arrived_.push_back(std::move(what));
     has_arrived_ = true;
   }
-  if (connection::lock held{line_.mutex(), std::try_to_lock}; held.owns_lock()) return start_arrived(held);
-  // Who drives may be about to stop: one of them comes round.
+  // Not here, also where nobody has our mutex: to begin it our mutex is let go and taken again. Who drives may be about
+  // to stop: one of them comes round.
   wake_leader_.set();
   wake_deputy_();
 }

@@ -309,7 +309,7 @@ void channel::send_unasked(time_point now, script::command what, unsigned char t
 
 void channel::mind_quarantine(time_point now, script::command& what, hope what_for) {
   const bool is_due = what_for == hope::grant ? epoch_.must_ask(now) : epoch_.must_ask_again();
-  if (is_due && script::may_grant(what)) ask_epoch(now);
+  if ((is_due && script::may_grant(what)) || epoch_.has_another_number()) ask_epoch(now);
   if (epoch_.is_quarantine(now)) script::keep_quarantine(what);
 }
 

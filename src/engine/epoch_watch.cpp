@@ -25,6 +25,7 @@ void epoch_watch::ask(std::string& out, time_point now) {
   const auto tag = settings_.tag ? std::optional<int>{*settings_.tag} : std::nullopt;
   script::append(out, script::epoch(settings_.prefix, settings_.hold, start, tag), script::call::by_text);
   asked_at_ = now;
+  asked_tag_ = tag.value_or(0);
   ++unanswered_;
 }
 

@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+
 namespace holdfast::engine {
 
 namespace {
@@ -19,15 +22,18 @@ using channel_testing::somebody;
 using testing::ElementsAre;
 using worth = epoch_watch::worth;
 
-channel::settings watching(bool may_be_unknown = false) {
+using number = std::shared_ptr<std::atomic<int>>;
+
+channel::settings watching(bool may_be_unknown = false, const number& tag = nullptr) {
   channel::settings s;
-  s.epoch = {.prefix = "hf:", .hold = 60'602ms, .may_be_unknown = may_be_unknown, .is_first_run = {}};
+  s.epoch = {.prefix = "hf:", .hold = 60'602ms, .may_be_unknown = may_be_unknown, .tag = tag, .is_first_run = {}};
   return s;
 }
 
 class epoch_test : public testing::Test {
 protected:
-  explicit epoch_test(bool may_be_unknown = false) : wire{watching(may_be_unknown), rng, listens} {}
+  explicit epoch_test(bool may_be_unknown = false, const number& tag = nullptr)
+      : wire{watching(may_be_unknown, tag), rng, listens} {}
 
   // The greeting, with this answer about the epoch.
   void greet(const std::string& epoch) {
@@ -130,6 +136,36 @@ TEST_F(epoch_test, a_release_asks_nothing) {
   server.pass(1min);
   release();
   EXPECT_THAT(server.take_names(), ElementsAre("release"));
+}
+
+// A node of a cluster, of whose slots those of 2 and of 3 are.
+class epoch_of_a_node : public epoch_test {
+protected:
+  epoch_of_a_node() : epoch_of_a_node{std::make_shared<std::atomic<int>>(3)} {}
+  void renew() { wire.send(server.now, script::renew(keys, somebody, fencing_token{7}, 10s), who); }
+
+private:
+  explicit epoch_of_a_node(const number& its) : epoch_test{false, its}, tag{its} {}
+
+protected:
+  const number tag;
+};
+
+// Who only renews says under the new number, too, how long its leases may live on: who starts later knows no other.
+TEST_F(epoch_of_a_node, that_has_another_number_is_asked_again_by_who_only_renews_P18) {
+  greet(nothing());
+  renew();
+  EXPECT_THAT(server.take_names(), ElementsAre("renew"));
+  *tag = 2;
+  renew();
+  renew();
+  const auto said = server.take();
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(named(said[0]), "epoch by text");
+  EXPECT_THAT(said[0], testing::Contains("hf:epoch:{2}"));
+  EXPECT_THAT(said[0], testing::Contains("60602"));
+  EXPECT_EQ(named(said[1]), "renew");
+  EXPECT_EQ(named(said[2]), "renew");
 }
 
 TEST_F(epoch_test, a_heartbeat_asks_nothing_and_what_it_is_granted_must_be_confirmed) {

@@ -219,7 +219,7 @@ private:
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
   std::deque<ghost> ghosts_;                           // The latest of them.
-  std::unordered_map<std::string, time_point> moved_;  // Holder keys that came from another server: when.
+  std::unordered_map<std::string, time_point> moved_;  // Owner ids that came from another server: when.
   time_point forget_moved_at_{};
   std::uint64_t last_number_ = 0;
   channel channel_;

@@ -59,14 +59,14 @@ void keeper::adopt(time_point now, departing what) noexcept {
     return;
   }
   const held_lease* key = what.several.front().get();
-  // By key, because it may be handed on in the process meanwhile. Many come at once, so the old ones are not looked for
-  // each time.
+  // By owner id, which who is handed it in the process has, too, and who is granted the same lock later has not. Many
+  // come at once, so the old ones are not looked for each time.
   const duration most = channel_.longest_moving_takes();
   if (now >= forget_moved_at_) {
     std::erase_if(moved_, [&](const auto& one) { return one.second + most <= now; });
     forget_moved_at_ = now + most;
   }
-  for (const auto& lease : what.several) moved_[lease->keys.holder] = now;
+  for (const auto& lease : what.several) moved_[std::string{lease->owner.hex()}] = now;
   auto kept = std::make_unique<renewing>(*this, std::move(what.several), what.renewed_from, *what.plan);
   kept->take_over(now, std::move(what.wishes));
   schedule(*kept, now);
@@ -74,7 +74,7 @@ void keeper::adopt(time_point now, departing what) noexcept {
 }
 
 time_point keeper::renewals_from(const held_lease& lease, time_point now) const {
-  const auto moved = moved_.find(lease.keys.holder);
+  const auto moved = moved_.find(std::string{lease.owner.hex()});
   const time_point it_counts = moved == moved_.end() ? time_point{} : moved->second + channel_.moving_takes(now);
   return std::max(channel_.renewals_from(now), it_counts);
 }

@@ -451,6 +451,44 @@ TEST_F(named, a_keeper_that_moves_waits_for_the_grants_of_clients_with_a_larger_
   EXPECT_GT(ends(*lease, server), deadline);
 }
 
+TEST_F(a_named_keeper_that_moves, says_of_a_wish_that_was_too_early_that_it_was_answered_P22) {
+  moves_after(3s);
+  const auto wish = std::make_shared<noted_wish>();
+  ASSERT_TRUE(keeps.renew_now(server.now, *lease, counts_from - 1ms, wish));
+  while (!wish->end && server.now < deadline) {
+    keeps.on_wake(server.now);
+    if (!server.take_names().empty()) server.say(stamp(server.clock));
+    server.pass(std::max<duration>(keeps.wake_at() - server.now, 1ms));
+  }
+  EXPECT_EQ(wish->end, errc::no_primary);
+}
+
+// To another node of a cluster, which has been named for long. What is granted there later was never at the one before.
+TEST_F(a_named_keeper, extends_what_was_granted_where_an_earlier_lease_had_moved_to) {
+  using keeper_testing::ttl;
+  const auto deadline = core::deadline_of(server.now, ttl, keeper_testing::drift);
+  const auto lease_of = [&](const owner_id& whose) {
+    return std::make_shared<held_lease>(keeper_testing::keys_of(0), whose, keeper_testing::token, ttl, deadline);
+  };
+  keeper before{{}, keeper_testing::drift, rng, listens};
+  const auto first = lease_of(keeper_testing::somebody);
+  before.keep(first, server.now, deadline, renewal::none);
+  name(server);
+  for (auto& one : before.take_away(server.now, [](const auto&) { return true; }))
+    keeps.adopt(server.now, std::move(one));
+  ASSERT_TRUE(keeps.let_go(*first));
+  const auto next = lease_of(owner_id{rng.bytes16()});
+  keeps.keep(next, server.now, deadline, renewal::automatic);
+  const auto wish = std::make_shared<noted_wish>();
+  ASSERT_TRUE(keeps.renew_now(server.now, *next, server.now + 1s, wish));
+  server.pass(1ms);
+  keeps.on_wake(server.now);
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("renew"));
+  server.say(stamp(server.clock));
+  EXPECT_GT(ends(*next), deadline);
+}
+
 // To another node of a cluster, which has been named for long. And there to another thread of the process.
 TEST_F(a_named_keeper, extends_nothing_of_what_came_from_another_node_and_is_handed_on_P22) {
   using keeper_testing::ttl;

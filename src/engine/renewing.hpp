@@ -58,9 +58,9 @@ public:
   }
 
   void add(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
+    of().schedule(*this, now);  // First: without memory nothing is left of the wish.
     wishes_.push_back({std::move(whose), now, give_up_at});
     plan_.ask(now);
-    of().schedule(*this, now);
   }
 
   void verify(time_point now) {
@@ -204,6 +204,11 @@ private:
     const time_point counts_from = of().renewals_from(*one.lease, now);
     if (sent_at < counts_from) {
       plan_.on_early(counts_from);
+      for (auto& w : wishes_) {
+        if (!w.is_sent) continue;
+        w.refusal = errc::no_primary;
+        w.whose->on_refusal("it is renewed there, which counts only a while after the move");
+      }
       return run(now);
     }
     one.renewed_from = std::max(one.renewed_from, sent_at);

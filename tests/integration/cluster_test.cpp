@@ -420,6 +420,18 @@ TEST_F(on_a_cluster, a_quarantine_is_that_of_the_node_of_the_name) {
   EXPECT_TRUE(locks.try_acquire(names[2], brief));
 }
 
+// A slot with a smaller number comes to a node: who was there before and who comes later go by one key.
+TEST_F(on_a_cluster, all_clients_know_a_node_s_epoch_by_one_number_P18) {
+  const auto node = primaries()[0];
+  const auto name = a_name_on_each()[0];
+  auto before = make();
+  (void)before.acquire(name, brief).release();
+  ASSERT_EQ(move("2").address, node.address);
+  ask(node, {"FLUSHALL"});
+  make().declare_nothing_forgotten();
+  EXPECT_TRUE(eventually([&] { return before.try_acquire(name, brief).has_value(); }));
+}
+
 // One that cannot be told must not keep those behind it in their quarantine.
 TEST_F(on_a_cluster, each_primary_is_told_that_nothing_was_forgotten_whichever_cannot_be) {
   const auto names = a_name_on_each();
