@@ -54,6 +54,7 @@ public:
 
 private:
   friend class recursive_mutex;
+  void require_ours() const;
   bool lock_within(std::chrono::milliseconds wait);
   // False when the turn of another thread of ours is not over within that (no value: however long), or when `got` was
   // lost before it was.

@@ -103,6 +103,7 @@ public:
 private:
   friend struct detail::acquire_target;
 
+  void require_ours() const;
   bool lock_within(std::chrono::milliseconds wait, bool shared);
   void keep(lease held);
   void give_back() noexcept;
@@ -112,6 +113,7 @@ private:
   acquire_options options_;
   std::mutex guard_{};
   std::map<std::thread::id, lease> held_{};  // By the façade.
+  unsigned long generation_;                 // Of the process that made it.
 };
 
 }  // namespace v0

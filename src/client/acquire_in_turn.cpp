@@ -61,10 +61,14 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   const time_point until = rules.wait ? started_at + *rules.wait : never;
   std::string key = wanted.keys.holder;  // From the turn on nothing may fail before `ours` is there.
   auto turn = line_.enter(key, wish, until, options.cancel);
-  if (turn.what == local_line::turn::given) {
+  while (turn.what == local_line::turn::given) {
     auto given = handle_of(turn.given);
-    report_end(name, acquire_result::acquired, started_at, 0);
-    return given;
+    if (core::hand_over_chain::is_worth_taking(boottime_now(), turn.given->deadline.at(), rules.ttl)) {
+      report_end(name, acquire_result::acquired, started_at, 0);
+      return given;
+    }
+    given = {};  // We stood still meanwhile, and who gets little or nothing of a lease has not got the lock (B82).
+    turn = line_.enter(key, wish, until, options.cancel, local_line::place::again);
   }
   if (turn.what != local_line::turn::ask) fail_behind_others(what, turn, started_at);
 

@@ -42,7 +42,8 @@ std::vector<std::shared_ptr<node>> client_state::servers(std::optional<error>& w
   const std::chrono::milliseconds brief{300};
   for (const bool is_last : {false, true}) {
     if (cluster_->is_known()) break;
-    const auto keys = script::keys_of(name_of("holdfast"), options_.prefix);
+    std::error_code ec;
+    const auto keys = script::keys_of(*lock_name::parse("holdfast", naming::holdfast, ec), options_.prefix);
     const began then{boottime_now(), node_->commands()->so_far().attempts};
     engine::question call{node_->commands()->channel(), script::inspect(keys), engine::question::repeat::allowed,
                           then.at + (is_last ? options_.timeout : std::min(brief, options_.timeout))};

@@ -115,10 +115,9 @@ client_state::client_state(const settings& from)
       conclude_{[callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); }},
       cluster_{nodes_for(from, drift_, reporter_, conclude_)},
       node_{node_of(from, drift_, sentinels_, cluster_, reporter_, conclude_)},
-      quorum_{from.server.quorum.empty()
-                  ? nullptr
-                  : std::make_unique<quorum>(from, channel_settings(from, nullptr), keeper_settings(from, nullptr),
-                                             drift_, callbacks_, reporter_)},
+      quorum_{from.server.quorum.empty() ? nullptr
+                                         : std::make_unique<quorum>(from, channel_settings(from, nullptr),
+                                                                    keeper_settings(from, nullptr), drift_, reporter_)},
       line_{{from.options.hand_overs, from.options.hand_over_span},
             from.options.timeout,
             [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {

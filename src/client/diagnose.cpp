@@ -117,7 +117,7 @@ void judge_quarantine(client_state& state, diagnosis& result) {
 }
 
 void judge_clock(client_state& state, diagnosis& result) {
-  const auto keys = state.keys_of(state.name_of(probe));
+  const auto keys = state.keys_of(state.name_of(probe_of(state)));
   const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
   const auto parsed = script::parse_inspect(reply);
   if (!parsed) return;

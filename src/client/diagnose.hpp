@@ -10,7 +10,11 @@ namespace detail {
 
 // The name that is tried. One for all who ask: its fence stays for a week, and a probe may ask every minute. Those who
 // ask at once try one after the other.
-constexpr auto probe = "holdfast-doctor";
+inline std::string_view probe_of(const client_state& state) {
+  constexpr std::string_view usual = "holdfast-doctor";
+  const bool is_refused = state.options().names == naming::plain && usual.starts_with(state.options().prefix);
+  return is_refused ? "doctor-of-holdfast" : usual;
+}
 
 diagnosis diagnose(client_state&);
 // Takes a lock, renews it, lets another one wait for it and gives it back.

@@ -26,6 +26,7 @@ void errand_threads::run(std::function<void()> what) {
 }
 
 void errand_threads::on_end(threads::iterator me) noexcept {
+  join_ended();  // Else their stacks are kept until another errand comes.
   {
     const std::lock_guard held{mutex_};
     if (me->joinable()) ended_.splice(ended_.end(), running_, me);  // Else nobody waits for us any more.

@@ -3,13 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <latch>
 #include <memory>
 #include <new>
+#include <thread>
 
 namespace {
 
@@ -43,6 +48,29 @@ TEST(errand_threads, one_that_waits_for_another_keeps_it_from_nothing) {
   }
   threads->close(true);
   EXPECT_EQ(done, 20);
+}
+
+std::size_t mappings() {
+  std::ifstream all{"/proc/self/maps"};
+  return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>{all}, {}, '\n'));
+}
+
+// A stack is given back when its thread is joined, and the next errand may come in hours.
+TEST(errand_threads, give_their_stacks_back_without_another_errand) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "a sanitizer has mappings of its own for each thread";
+#endif
+  const auto threads = std::make_shared<errand_threads>();
+  constexpr std::size_t many = 100;
+  const auto before = mappings();
+  std::latch all_are_here{many};
+  for (std::size_t i = 0; i < many; ++i) threads->run([&] { all_are_here.arrive_and_wait(); });
+  all_are_here.wait();
+  // Some stay with the system for the next threads.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  while (mappings() > before + many && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_LE(mappings(), before + many);
+  threads->close(true);
 }
 
 TEST(errand_threads, may_be_closed_and_forgotten_by_an_errand) {

@@ -23,14 +23,14 @@ void local_line::forget_if_idle(const std::string& key) {
 }
 
 local_line::outcome local_line::enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
-                                      const std::stop_token& cancel) {
+                                      const std::stop_token& cancel, place where) {
   const auto own = std::make_shared<waiter>();
   waiter& me = *own;
   me.wish = wish;
   const stop_watch stop{cancel, me.news};
   std::unique_lock held{mutex_};
   core::hand_over_queue& q = queues_[key];
-  q.join(own);
+  where == place::again ? q.join_again(own) : q.join(own);
   const auto leave_with = [&](turn what) {
     const errc heard = q.heard_by(me);
     q.leave(own);

@@ -48,8 +48,10 @@ public:
     time_point silent_since = never;  // What whoever asked before met, if that was a silent server.
   };
   // `until`: when its wait is over; `never` for no bound. Who is told to ask says `got` or `failed` afterwards.
+  // `again`: it was given a lease too late, and does not lose its turn by that.
+  enum class place { behind_all, again };
   outcome enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
-                const std::stop_token& cancel);
+                const std::stop_token& cancel, place where = place::behind_all);
 
   // The server granted `record`, with so many tokens more.
   void got(const std::shared_ptr<lease_record>& record, int block, time_point granted_at,

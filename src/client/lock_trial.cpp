@@ -121,7 +121,7 @@ private:
 };
 
 void wait_until_it_stands(client_state& state, const next_in_line& who) {
-  const auto keys = state.keys_of(state.name_of(probe));
+  const auto keys = state.keys_of(state.name_of(probe_of(state)));
   const time_point until = boottime_now() + 1s;
   while (!who.is_over() && boottime_now() < until) {
     const auto seen = script::parse_inspect(state.ask(keys, script::inspect(keys), engine::question::repeat::allowed));
@@ -143,7 +143,7 @@ bool give_back(lease& held, diagnosis& result) {
 enum class turn { told, found, none };
 
 turn hand_on(client_state& state, lease& held, const acquire_options& what, diagnosis& result) {
-  auto wanted = state.plan(probe, what, client_state::patience::as_told);
+  auto wanted = state.plan(probe_of(state), what, client_state::patience::as_told);
   auto& at = *state.node_for(wanted.what.keys)->commands();
   next_in_line next{state, std::move(wanted), at};
   wait_until_it_stands(state, next);
@@ -157,7 +157,7 @@ void try_the_line(client_state& state, lease held, const acquire_options& what, 
   try {
     for (int i = 0; i < 3; ++i) {
       if (hand_on(state, held, what, result) != turn::found) return;
-      auto again = state.acquire(probe, what, client_state::patience::once);
+      auto again = state.acquire(probe_of(state), what, client_state::patience::once);
       if (!again) return;  // Another one tries it now.
       held = std::move(*again);
     }
@@ -197,9 +197,9 @@ void try_a_lock(client_state& state, diagnosis& result) {
   }
   what.ttl = std::min(what.ttl, state.options().max_ttl);
   try {
-    auto held = state.acquire(probe, what, client_state::patience::once);
+    auto held = state.acquire(probe_of(state), what, client_state::patience::once);
     what.wait = 3s;  // Another one has it, tries it, and is done soon; or died a moment ago.
-    if (!held) held = state.acquire(probe, what, client_state::patience::as_told);
+    if (!held) held = state.acquire(probe_of(state), what, client_state::patience::as_told);
     if (held) try_on(state, std::move(*held), what, result);
   } catch (const error& e) {
     const auto is_said = [&](std::string_view code) {

@@ -26,6 +26,11 @@ mutex::~mutex() {
 // The lease comes first, so that it can be handed on from thread to thread of this process; its holder's turn after it.
 // Only when the lease was lost under a thread that still works is there a wait between the two, in which this one may
 // be lost as well: who comes in has the lock.
+// Not the client's: a child may have put another one in its place, and who is inside is what the parent knew (P33).
+void mutex::require_ours() const {
+  if (generation_ != detail::process_generation()) throw error{errc::used_after_fork};
+}
+
 bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
   const net::uncancelled until_done;
   std::unique_lock held{guard_};
@@ -45,13 +50,14 @@ bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
 }
 
 void mutex::lock() {
+  require_ours();
   while (!enter(locks_.acquire(name_, options_), std::nullopt)) {
   }
 }
 
 // In a forked child the guard may be locked by a thread that is not there (P33), so whose we are is asked first.
 bool mutex::try_lock() {
-  locks_.state_->require_ours();
+  require_ours();
   {
     const std::lock_guard held{guard_};
     if (is_taken_) return false;
@@ -61,6 +67,7 @@ bool mutex::try_lock() {
 }
 
 bool mutex::lock_within(std::chrono::milliseconds wait) {
+  require_ours();
   if (wait <= std::chrono::milliseconds{0}) return try_lock();
   const time_point until = net::boottime_now() + wait;
   acquire_options bounded = options_;
@@ -75,7 +82,7 @@ bool mutex::lock_within(std::chrono::milliseconds wait) {
 }
 
 void mutex::unlock() noexcept {
-  if (locks_.state_ && !locks_.state_->is_ours()) return;  // There is nothing to give back, and no way to say so.
+  if (generation_ != detail::process_generation()) return;  // There is nothing to give back, and no way to say so.
   lease ending;
   {
     const std::lock_guard held{guard_};

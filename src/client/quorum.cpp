@@ -55,19 +55,18 @@ settings single_server(const settings& of_quorum, std::size_t node) {
 
 namespace {
 
-std::shared_ptr<reporter> reporter_of(const settings& from, std::size_t node,
-                                      const std::shared_ptr<callback_thread>& callbacks) {
+std::shared_ptr<reporter> reporter_of(const settings& from, std::size_t node, const reporter& of_all) {
   const std::string scheme = from.server.quorum[node].uses_tls ? "rediss://" : "redis://";
-  return std::make_shared<reporter>(callbacks, scheme + names_of(from)[node], from.options.log, from.options.observe);
+  return std::make_shared<reporter>(of_all, scheme + names_of(from)[node]);
 }
 
 std::vector<vote_connections::server> servers_of(const settings& from, const engine::channel::settings& how,
-                                                 const std::shared_ptr<callback_thread>& callbacks,
+                                                 const reporter& of_all,
                                                  const std::shared_ptr<quorum_keeper_thread>& keeper) {
   const auto names = names_of(from);
   std::vector<vote_connections::server> out;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto tell = reporter_of(from, i, callbacks);
+    const auto tell = reporter_of(from, i, of_all);
     out.push_back({names[i],
                    from.server.quorum[i],
                    how,
@@ -81,14 +80,12 @@ std::vector<vote_connections::server> servers_of(const settings& from, const eng
 }
 
 std::shared_ptr<quorum_keeper_thread> keeper_for(const settings& from, const engine::channel::settings& how,
-                                                 core::clock_drift drift,
-                                                 const std::shared_ptr<callback_thread>& callbacks,
-                                                 const std::shared_ptr<reporter>& tell) {
+                                                 core::clock_drift drift, const std::shared_ptr<reporter>& tell) {
   engine::quorum_keeper::settings s{{}, drift, from.options.prefix, record_of(from), from.options.max_ttl};
   quorum_keeper_thread::listeners of_nodes;
   for (std::size_t i = 0; i < from.server.quorum.size(); ++i) {
     s.nodes.push_back(how);
-    of_nodes.push_back(reporter_of(from, i, callbacks));
+    of_nodes.push_back(reporter_of(from, i, *tell));
   }
   return std::make_shared<quorum_keeper_thread>(from.server.quorum, std::move(s), net::system_random(),
                                                 std::move(of_nodes), tell);
@@ -97,14 +94,13 @@ std::shared_ptr<quorum_keeper_thread> keeper_for(const settings& from, const eng
 }  // namespace
 
 quorum::quorum(const settings& from, const engine::channel::settings& commands, const engine::channel::settings& keeper,
-               core::clock_drift drift, const std::shared_ptr<callback_thread>& callbacks,
-               const std::shared_ptr<reporter>& tell)
+               core::clock_drift drift, const std::shared_ptr<reporter>& tell)
     : from_{from},
       drift_{drift},
       record_{record_of(from)},
       names_{names_of(from)},
-      keeper_{keeper_for(from, keeper, drift, callbacks, tell)},
-      votes_{servers_of(from, commands, callbacks, keeper_), net::system_random()},
+      keeper_{keeper_for(from, keeper, drift, tell)},
+      votes_{servers_of(from, commands, *tell, keeper_), net::system_random()},
       clients_(from.server.quorum.size()),
       turns_(from.server.quorum.size()) {}
 

@@ -61,8 +61,7 @@ class quorum {
 public:
   // `commands`, `keeper`: what a channel to each of the servers is told. `tell`: who hears of leases.
   quorum(const settings& from, const engine::channel::settings& commands, const engine::channel::settings& keeper,
-         core::clock_drift drift, const std::shared_ptr<callback_thread>& callbacks,
-         const std::shared_ptr<reporter>& tell);
+         core::clock_drift drift, const std::shared_ptr<reporter>& tell);
   ~quorum();
   quorum(const quorum&) = delete;
   quorum& operator=(const quorum&) = delete;

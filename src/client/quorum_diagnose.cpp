@@ -73,7 +73,7 @@ void diagnose_alone(client_state& one, std::size_t node, roll_call& out) {
 
 roll_call call_all(client_state& state) {
   auto& of = *state.of_quorum();
-  const auto what = script::inspect(state.keys_of(state.name_of(probe)));
+  const auto what = script::inspect(state.keys_of(state.name_of(probe_of(state))));
   const duration most = state.options().timeout;
   // Who is far away is not to be called down: all the time is for the last one, too.
   engine::quorum_question call{of.votes().all(), {what}, most, net::boottime_now() + most};

@@ -27,7 +27,7 @@ bool recursive_mutex::try_lock() { return count_if_ours() || first(inner_.try_lo
 bool recursive_mutex::count_if_ours() {
   if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) return false;
   // A child's only thread has the id of the one that forked it.
-  if (const auto& state = inner_.locks_.state_) state->require_ours();
+  inner_.require_ours();
   if (depth_ == std::numeric_limits<unsigned>::max()) {
     throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again), "recursive_mutex"};
   }

@@ -189,6 +189,11 @@ client_state::records client_state::join(const records& several) {
     joined.push_back(std::make_shared<lease_record>(*one, ends, lost, at_risk));
     to_keep.push_back(joined.back());
   }
+  if (!cluster_ && !quorum_) {  // They are renewed as one, and none beyond the first that may not be.
+    time_point last = never;
+    for (const auto& one : joined) last = std::min(last, one->last);
+    for (const auto& one : joined) one->last = last;
+  }
   if (const auto gone = cluster_ ? keep_each(several, joined) : keep_as_one(several, std::move(to_keep), deadline)) {
     error_detail detail;
     detail.subject = "'" + several[*gone]->name + "'";

@@ -80,6 +80,9 @@ class reporter final : public engine::keeper_listener {
 public:
   reporter(std::shared_ptr<callback_thread> callbacks, std::string endpoint, log_sink log,
            std::shared_ptr<observer> observe);
+  // To the same sink and observer, of another endpoint.
+  reporter(const reporter& as, std::string endpoint)
+      : callbacks_{as.callbacks_}, endpoint_{std::move(endpoint)}, log_{as.log_}, observe_{as.observe_} {}
 
   callback_thread& callbacks() { return *callbacks_; }
   const std::string& endpoint() const { return endpoint_; }

@@ -2,6 +2,7 @@
 #include <holdfast/shared_mutex.hpp>
 
 #include "client/client_state.hpp"
+#include "client/fork_guard.hpp"
 #include "client/part.hpp"
 #include "client/with_code.hpp"
 #include "script/command.hpp"
@@ -18,7 +19,7 @@ using detail::with_code;
 using detail::writing;
 
 shared_mutex::shared_mutex(client& locks, std::string_view name, acquire_options options)
-    : locks_{locks}, name_{name}, options_{std::move(options)} {
+    : locks_{locks}, name_{name}, options_{std::move(options)}, generation_{detail::process_generation()} {
   options_.permits = 1;
   options_.wait.reset();
   options_.cancel = {};
@@ -77,6 +78,11 @@ void shared_mutex::downgrade(lease& held, std::error_code& ec) {
 
 // ---- the façade ----
 
+// As mutex's.
+void shared_mutex::require_ours() const {
+  if (generation_ != detail::process_generation()) throw error{errc::used_after_fork};
+}
+
 void shared_mutex::keep(lease held) {
   const std::lock_guard alone{guard_};
   held_.insert_or_assign(std::this_thread::get_id(), std::move(held));
@@ -85,7 +91,7 @@ void shared_mutex::keep(lease held) {
 void shared_mutex::give_back() noexcept {
   // A forked child's: there is nothing to give back, and no way to say so. Asked before the guard, which a thread that
   // is not there may have locked (P33).
-  if (locks_.state_ && !locks_.state_->is_ours()) return;
+  if (generation_ != detail::process_generation()) return;
   try {
     lease ending;
     {
@@ -101,24 +107,35 @@ void shared_mutex::give_back() noexcept {
   }
 }
 
-void shared_mutex::lock() { keep(acquire(options_)); }
-void shared_mutex::lock_shared() { keep(acquire_shared(options_)); }
+void shared_mutex::lock() {
+  require_ours();
+  keep(acquire(options_));
+}
+
+void shared_mutex::lock_shared() {
+  require_ours();
+  keep(acquire_shared(options_));
+}
+
 void shared_mutex::unlock() noexcept { give_back(); }
 void shared_mutex::unlock_shared() noexcept { give_back(); }
 
 bool shared_mutex::try_lock() {
+  require_ours();
   auto got = try_acquire(options_);
   if (got) keep(std::move(*got));
   return got.has_value();
 }
 
 bool shared_mutex::try_lock_shared() {
+  require_ours();
   auto got = try_acquire_shared(options_);
   if (got) keep(std::move(*got));
   return got.has_value();
 }
 
 bool shared_mutex::lock_within(std::chrono::milliseconds wait, bool shared) {
+  require_ours();
   if (wait <= std::chrono::milliseconds{0}) return shared ? try_lock_shared() : try_lock();
   acquire_options bounded = options_;
   bounded.wait = wait;
@@ -132,7 +149,7 @@ bool shared_mutex::lock_within(std::chrono::milliseconds wait, bool shared) {
 }
 
 void shared_mutex::unlock_and_lock_shared() {
-  locks_.state_->require_ours();
+  require_ours();
   lease* ours = nullptr;
   {
     const std::lock_guard alone{guard_};

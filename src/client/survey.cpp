@@ -86,7 +86,9 @@ lock_info info_of(std::string name, const script::inspect_reply& reply) {
   info.token = reply.held->token;
   info.ttl = reply.held->ttl;
   info.remaining = std::max(milliseconds{0}, reply.remaining);
-  if (!info.foreign) info.held_for = duration_cast<milliseconds>(reply.now - reply.held->granted_at);
+  if (!info.foreign) {
+    info.held_for = std::max(milliseconds{0}, duration_cast<milliseconds>(reply.now - reply.held->granted_at));
+  }
   info.breaking = reply.breaking;
   return info;
 }

@@ -4,6 +4,9 @@
 #include "client/uri_text.hpp"
 #include "script/quorum_record.hpp"
 
+// Compiled here, once, and in a namespace of our own: beside somebody's own Boost.URL a static library of ours would be
+// a second definition of each of its functions (docs/decisions/0025-fmt-is-compiled-once.md).
+#define urls holdfast_urls
 #include <boost/url/encode.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/rfc/pchars.hpp>

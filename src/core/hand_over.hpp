@@ -53,9 +53,13 @@ public:
   // `deadline`: the giver's. Who would have little of the ttl left, wants another ttl or another longest hold,
   // demands a token above the next one, or has another label (the server shows the giver's), asks the server instead.
   bool can_pass(time_point now, time_point deadline, const hand_over_wish& to) const {
-    return left_ > 0 && now < ends_at_ && deadline - now >= least_useful(first_.ttl) && to.ttl == first_.ttl &&
+    return left_ > 0 && now < ends_at_ && is_worth_taking(now, deadline, first_.ttl) && to.ttl == first_.ttl &&
            to.renews == first_.renews && to.max_hold == first_.max_hold &&
            to.min_fence.value() <= base_.value() + passed_ && to.owner == first_.owner;
+  }
+  // Whether who is handed it, and comes to it now, has enough of it left: he may have stood still meanwhile (P14b).
+  static bool is_worth_taking(time_point now, time_point deadline, std::chrono::milliseconds ttl) {
+    return deadline - now >= least_useful(ttl);
   }
   fencing_token pass() {
     --left_;

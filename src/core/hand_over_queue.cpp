@@ -35,6 +35,11 @@ void hand_over_queue::join(waiter_ptr who) {
   waiting_.push_back(std::move(who));
 }
 
+void hand_over_queue::join_again(waiter_ptr who) {
+  who->heard = errc::timed_out;  // One of us had it.
+  waiting_.push_front(std::move(who));
+}
+
 errc hand_over_queue::heard_by(const waiter& who) const {
   const errc news = news_;
   return news == errc::server_silent ? who.heard : news;

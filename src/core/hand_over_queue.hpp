@@ -45,6 +45,8 @@ public:
   using waiter_ptr = std::shared_ptr<waiter>;
 
   void join(waiter_ptr who);
+  // It was handed the lease and came too late for it: it is the first again.
+  void join_again(waiter_ptr who);
   // What its time went to, if it is over now.
   errc heard_by(const waiter& who) const;
   // Where whoever asks writes down what the server says, until `got` or `failed`. By any thread, at any time.

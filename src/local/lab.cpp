@@ -108,7 +108,7 @@ void drop_keys(const lab_place& place, const lab_member& member) {
   const auto home = place.home_of(member);
   const auto no_server = when_free(home, [&] { return server_lock::try_take(home); });
   std::error_code ec;
-  for (const char* name : {"/dump.rdb", "/appendonlydir"}) {
+  for (const char* name : {"/dump.rdb", "/appendonlydir", "/appendonly.aof"}) {  // The last one of Redis 6.2.
     std::filesystem::remove_all(home + name, ec);
     if (ec) fail(home + name, "It cannot be removed.", ec.message());
   }

@@ -105,8 +105,10 @@ class Status(CommandTest):
         self.assertEqual(self.finish("run", self.lock, "--", self.path("data")).status, 126)
 
     def test_is_69_without_a_server(self):
-        gone = self.finish("run", self.lock, "--", "true", HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")
+        ran = self.path("ran")
+        gone = self.finish("run", self.lock, "--", "touch", ran, HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")
         self.assertEqual(gone.status, 69)
+        self.assertFalse(os.path.exists(ran), "it ran without the lock (H67)")
         self.assertIn("error[E01]: cannot reach redis+unix://", gone.err)
         self.assertIn("\n  fix: ", gone.err)
 

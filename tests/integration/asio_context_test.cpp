@@ -150,6 +150,31 @@ TEST_F(asynchronous_context, ends_the_handlers_of_waits_that_end_meanwhile) {
   EXPECT_EQ(ended_here, others);
 }
 
+// A strand that has ended destroys the handlers that it is given, so it must not end before we do.
+TEST_F(asynchronous_context, ends_the_handlers_of_a_strand_that_is_younger_than_its_first_operation) {
+  constexpr int others = 10;
+  auto held = locks_.acquire("x");
+  std::stop_source stop;
+  const auto here = std::this_thread::get_id();
+  std::atomic<int> ended_here = 0;
+  {
+    asio::io_context ending;
+    async_acquire(locks_, "z", {}, asio::bind_executor(ending, [](error_code, const lease&) {}));
+    const auto strand = asio::make_strand(ending);
+    asio::post(strand, [last = at_end([&] {
+                          stop.request_stop();
+                          async_acquire(locks_, "y", {}, asio::use_future).get();  // It is told behind them.
+                        })] {});
+    for (int i = 0; i < others; ++i) {
+      auto end = at_end([&] { ended_here += std::this_thread::get_id() == here; });
+      async_acquire(locks_, "x", {.cancel = stop.get_token()},
+                    asio::bind_executor(strand, [last = std::move(end)](error_code, const lease&) { ADD_FAILURE(); }));
+    }
+    ASSERT_TRUE(waits_for(others));
+  }
+  EXPECT_EQ(ended_here, others);
+}
+
 // Its end takes as long as the waits do.
 TEST_F(asynchronous_context, may_end_while_waits_end) {
   auto held = locks_.acquire("x");

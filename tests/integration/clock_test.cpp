@@ -107,6 +107,29 @@ TEST_F(server_clock, stepping_back_does_not_keep_a_dead_lock_for_hours) {
   EXPECT_TRUE(got.valid());
 }
 
+TEST_F(server_clock, stepping_back_makes_no_hold_begin_in_the_future) {
+  auto locks = make_client();
+  const auto held = locks.acquire("x", {.ttl = 30s});
+  clock_.set(-10s);
+  EXPECT_EQ(locks.inspect("x").held_for, 0ms);
+}
+
+// No lease depends on it, but such a clock will be stepped (R16).
+TEST_F(server_clock, that_is_far_from_ours_is_found_by_the_doctor_R16) {
+  const auto said = [&] {
+    std::string all;
+    for (const auto& one : make_client().diagnose().findings) {
+      if (one.code == "E09") all += one.what;
+    }
+    return all;
+  };
+  EXPECT_THAT(said(), IsEmpty());
+  clock_.set(10s);
+  EXPECT_THAT(said(), HasSubstr("s ahead of this machine's"));
+  clock_.set(-10s);
+  EXPECT_THAT(said(), HasSubstr("s behind this machine's"));
+}
+
 // C2: tokens do not go back with the clock while the counter lives.
 TEST_F(server_clock, stepping_back_does_not_make_tokens_smaller) {
   auto locks = make_client();

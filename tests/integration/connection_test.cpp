@@ -339,6 +339,23 @@ TEST_F(connection, wait_cancelled_at_any_instant_leaves_nothing) {
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); }, 3s));
 }
 
+TEST(a_client, that_finds_no_descriptor_to_look_at_its_certificates_cannot_connect) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "the sanitizer's run-time needs descriptors of its own";
+#endif
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const int next = ::dup(0);
+  ::close(next);
+  const rlimit few{static_cast<rlim_t>(next), usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto e = error_of([&] { client{"rediss://127.0.0.1:1?cacert=/etc/passwd"}; });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::cannot_connect);
+  EXPECT_NE(e->detail().server_text.find("Too many open files"), std::string::npos) << e->what();
+}
+
 TEST(a_client, that_finds_too_few_descriptors_cannot_connect_and_says_why) {
 #ifdef HOLDFAST_SANITIZED
   GTEST_SKIP() << "the sanitizer's run-time needs descriptors of its own";

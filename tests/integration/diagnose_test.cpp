@@ -57,6 +57,15 @@ TEST_F(diagnosis_of_server, that_lacks_nothing_is_good) {
   EXPECT_THAT(found_without("+@all"), ElementsAre(is(severity::ok, "", "taken, renewed, waited for and released", "")));
 }
 
+// A plain key must not begin with our prefix, and the name that is tried is one.
+TEST_F(diagnosis_of_server, tries_a_name_that_is_none_of_our_own_keys) {
+  client_options how;
+  how.names = naming::plain;
+  how.prefix = "holdfast-";
+  make_client(how).declare_nothing_forgotten();
+  EXPECT_THAT(found_by(make_client(how)), ElementsAre(Field("level", &finding::level, severity::ok)));
+}
+
 TEST_F(diagnosis_of_server, that_cannot_renew_a_lock_is_an_error) {
   EXPECT_THAT(found_without("-pexpire"), Contains(is(severity::error, "E04", "renewing a lock fails", "docs/acl.md")));
 }

@@ -259,6 +259,19 @@ TEST_F(recursive, locking_again_changes_neither_token_nor_lease_and_asks_nobody_
   EXPECT_EQ(server_("GET", "hf:{x}").text, value);
 }
 
+TEST_F(recursive, is_renewed_while_it_is_held_more_than_once_B5) {
+  recursive_mutex brief{locks_, "y", {.ttl = 300ms}};
+  for (int i = 0; i < 3; ++i) brief.lock();
+  const auto token = brief.token();
+  for (int i = 0; i < 2; ++i) brief.unlock();
+  let_pass(1500ms);
+  EXPECT_TRUE(brief.valid());
+  EXPECT_EQ(brief.token(), token);
+  EXPECT_FALSE(make_client().try_acquire("y"));
+  brief.unlock();
+  EXPECT_TRUE(make_client().try_acquire("y"));
+}
+
 TEST_F(recursive, waits_for_ever_when_told_so) { expect_waits_for_ever(m_); }
 
 TEST_F(recursive, each_first_lock_is_a_new_grant) {

@@ -4,6 +4,10 @@
 #include "integration/hand_over_fixture.hpp"
 #include "support/fault_proxy.hpp"
 
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -226,6 +230,46 @@ TEST_F(hand_over, meets_a_demand_for_a_token) {
   first.release();
   giver.join();
   receiver.join();
+}
+
+std::atomic<bool> stands_still{false};
+void stand_still(int /*signal*/) {
+  stands_still = true;
+  timespec left{1, 500'000'000};
+  while (::nanosleep(&left, &left) != 0) {
+  }
+}
+
+TEST_F(hand_over, is_not_taken_by_who_comes_too_late_for_it_P14b_B82) {
+#ifdef HOLDFAST_SANITIZED
+  GTEST_SKIP() << "a sanitizer's run-time runs handlers when it likes";
+#endif
+  struct sigaction standing = {};
+  standing.sa_handler = stand_still;
+  struct sigaction before = {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &standing, &before), 0);
+  auto locks = make(16, 1s);
+  const acquire_options how{.ttl = 1s, .renew = renewal::none};
+  auto first = locks.acquire("x", how);
+  std::string given;
+  std::string taken;
+  auto giver = behind(locks, how, [&](lease& held) {
+    given = owner_id();
+    held.release();
+  });
+  bool is_valid = false;
+  auto receiver = behind(locks, how, [&](lease& held) {
+    taken = owner_id();
+    is_valid = held.valid();
+  });
+  ::pthread_kill(receiver.native_handle(), SIGUSR1);
+  ASSERT_TRUE(eventually([&] { return stands_still.load(); }));
+  first.release();
+  giver.join();
+  receiver.join();
+  EXPECT_TRUE(is_valid);
+  EXPECT_NE(taken, given);
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST_F(hand_over, leaves_one_entry_in_the_line_however_many_threads_wait) {

@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -59,6 +62,23 @@ TEST(lab, restarted_node_has_forgotten_when_told_so) {
   const auto node = lab.nodes()[0];
   EXPECT_EQ(ask(node, {"SET", "x", "1"}), "OK");
   lab.kill(node);
+  lab.restart(node, lab_data::dropped);
+  EXPECT_EQ(ask(node, {"PING"}), "PONG");
+  EXPECT_EQ(ask(node, {"GET", "x"}), "");
+}
+
+// Redis 6.2 has its append-only file there, and a later one takes it over where it has none of its own.
+TEST(lab, restarted_node_has_forgotten_an_old_append_only_file_too) {
+  lab_topology lab{lab_kind::single, {.persistent = true}};
+  const auto node = lab.nodes()[0];
+  lab.kill(node);
+  std::filesystem::path home;
+  for (const auto& one : std::filesystem::recursive_directory_iterator{lab.directory()}) {
+    if (one.path().filename() == "appendonlydir") home = one.path().parent_path();
+  }
+  ASSERT_FALSE(home.empty());
+  std::filesystem::remove_all(home / "appendonlydir");
+  std::ofstream{home / "appendonly.aof"} << "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$1\r\n1\r\n";
   lab.restart(node, lab_data::dropped);
   EXPECT_EQ(ask(node, {"PING"}), "PONG");
   EXPECT_EQ(ask(node, {"GET", "x"}), "");

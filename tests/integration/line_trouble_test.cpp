@@ -234,6 +234,26 @@ TEST_F(line_trouble, server_restart_with_waiters_loses_nobody) {
   for (auto& one : all) EXPECT_TRUE(one.get());
 }
 
+// Else whoever waits is as good as deaf, and found by its looks alone.
+TEST_F(line_trouble, subscription_is_there_again_after_each_restart_B21) {
+  auto locks = make_client();
+  std::stop_source gives_up;
+  auto in_the_way = make_client().acquire("x", {.ttl = 60s});
+  std::jthread waiter{[&] {
+    std::error_code ec;
+    (void)locks.acquire("x", {.cancel = gives_up.get_token()}, ec);
+  }};
+  const auto hears = [&] { return server_("PUBSUB", "CHANNELS", "hf:wake:*").items.size() == 1; };
+  ASSERT_TRUE(eventually(hears));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(server_("SAVE"), "OK");
+    server_.kill();
+    server_.restart_undoubted();
+    EXPECT_TRUE(eventually(hears, 20s)) << "restart " << i;
+  }
+  gives_up.request_stop();
+}
+
 // P5, B27: whoever cancels or times out at any instant leaves nothing in line, and nobody is kept waiting by it.
 TEST_F(line_trouble, cancelled_at_any_instant_leaves_no_ghost_P5_B27) {
   auto locks = make_client();

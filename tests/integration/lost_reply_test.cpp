@@ -101,6 +101,19 @@ TEST_F(lost_reply, of_a_release_cut_at_every_byte_is_released) {
   }
 }
 
+// Of several at once: all are given back, whichever answers were lost (B44).
+TEST_F(lost_reply, of_the_release_of_a_set_cut_at_every_third_byte_gives_all_back_B44) {
+  auto locks = warm_client(5s);
+  const auto of_one = reply_size_of_acquire(locks);
+  for (std::size_t k = 0; k < 3 * of_one; k += 3) {
+    auto held = locks.acquire_all({"a", "b", "c"}, {.wait = 3s, .renew = renewal::none});
+    proxy_.set_existing(direction::to_client, {.pass_only = k, .at_the_end = fault::then::fin});
+    EXPECT_EQ(held.release(), release_outcome::released) << "at byte " << k;
+    for (const auto* key : {"hf:{a}", "hf:{b}", "hf:{c}"}) EXPECT_FALSE(exists(key)) << key << " at byte " << k;
+    proxy_.heal();
+  }
+}
+
 TEST_F(lost_reply, of_a_release_without_any_way_back_is_unknown) {
   auto locks = warm_client(150ms);
   for (const std::size_t k : {0u, 1u, 5u, 22u}) {

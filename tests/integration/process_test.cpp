@@ -171,6 +171,12 @@ TEST_F(process, killed_at_any_instant_leaves_nothing_for_ever_H51_B41) {
     return false;
   };
   EXPECT_TRUE(eventually([&] { return !is_locked(); }, 5200ms));
+  // And no half of an entry is in the way of whoever comes (B35).
+  auto locks = make_client();
+  for (int i = 0; i < rounds; ++i) {
+    std::error_code ec;
+    EXPECT_TRUE(locks.acquire("x" + std::to_string(i), {.wait = 8s}, ec)) << i << ": " << ec.message();
+  }
 }
 
 // H46, P33: the child's handles refuse and leak; the parent does not notice.
@@ -201,6 +207,40 @@ TEST_F(process, forked_child_is_refused_and_harms_nothing) {
   let_pass(3500ms);
   EXPECT_TRUE(held.valid()) << "still renewed";
   EXPECT_EQ(held.release(), release_outcome::released);
+}
+
+// A client of its own makes none of them its own: it would count what its parent has locked.
+TEST_F(process, forked_child_s_mutexes_refuse_with_a_client_of_its_own_too_P33) {
+  auto locks = make_client();
+  mutex m{locks, "m"};
+  shared_mutex rw{locks, "rw"};
+  recursive_mutex again{locks, "again"};
+  again.lock();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(5);
+    locks = make_client();
+    int wrong = 0;
+    if (code_of([&] { again.lock(); }) != errc::used_after_fork) wrong |= 1;
+    if (code_of([&] { (void)again.try_lock(); }) != errc::used_after_fork) wrong |= 2;
+    if (code_of([&] { (void)again.try_lock_for(1s); }) != errc::used_after_fork) wrong |= 4;
+    if (code_of([&] { m.lock(); }) != errc::used_after_fork) wrong |= 8;
+    if (code_of([&] { (void)m.try_lock(); }) != errc::used_after_fork) wrong |= 16;
+    if (code_of([&] { rw.lock_shared(); }) != errc::used_after_fork) wrong |= 32;
+    if (code_of([&] { (void)rw.try_lock(); }) != errc::used_after_fork) wrong |= 64;
+    again.unlock();
+    m.unlock();
+    rw.unlock();
+    mutex mine{locks, "mine"};
+    mine.lock();
+    mine.unlock();
+    ::_exit(wrong);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "a signal is 14: it waited";
+  EXPECT_TRUE(again.valid());
+  again.unlock();
 }
 
 // Its parent's other threads lock and unlock in the moment of the fork, and are not in the child.

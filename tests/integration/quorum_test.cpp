@@ -163,6 +163,27 @@ TEST_F(with_quorum, a_try_that_fails_leaves_nothing_behind_B53_B55) {
   EXPECT_TRUE(two.valid());
 }
 
+// As of one server: a sink with a state of its own has one (P29).
+TEST_F(with_quorum, tells_all_servers_news_to_one_log_sink_P29) {
+  std::mutex mutex;
+  std::vector<int> numbers;
+  auto how = options(10s);
+  how.log = [&, n = 0](const log_record&) mutable {
+    const std::lock_guard guard{mutex};
+    numbers.push_back(n++);
+  };
+  client locks{lab_.uri(), how};
+  how = {};
+  auto held = locks.acquire("x", {.ttl = ttl});
+  have_all_votes(held);
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard guard{mutex};
+    return numbers.size() >= 4;
+  }));
+  const std::lock_guard guard{mutex};
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], static_cast<int>(i));
+}
+
 // The incumbent's extend_lock() has no branch for it, and says "extended".
 TEST_F(with_quorum, a_key_of_another_is_never_extended_B53) {
   auto locks = make();

@@ -50,6 +50,29 @@ TEST_F(with_quorum, a_lease_lives_on_while_one_server_is_silent) {
   lab_.resume(node(0));
 }
 
+// Each server has its own connection and its own renewals: one that is silent delays those of no other (H44).
+TEST_F(with_five, a_thousand_leases_live_on_while_one_server_is_silent_H44) {
+  struct least_margin : observer {
+    void on_renewed(const std::string&, std::chrono::microseconds margin) override {
+      auto had = least.load();
+      while (margin < had && !least.compare_exchange_weak(had, margin)) {
+      }
+    }
+    std::atomic<std::chrono::microseconds> least{std::chrono::hours{1}};
+  };
+  auto how = options(10s);
+  const auto seen = std::make_shared<least_margin>();
+  how.observe = seen;
+  client locks{lab_.uri(), how};
+  std::vector<lease> all;
+  for (int i = 0; i < scaled(1000); ++i) all.push_back(locks.acquire("x" + std::to_string(i), {.ttl = 6s}));
+  lab_.pause(node(0));
+  let_pass(12s);
+  for (const auto& one : all) EXPECT_TRUE(one.valid());
+  EXPECT_GT(seen->least.load(), 2s) << "renewed a third of the ttl before its end, at the latest";
+  lab_.resume(node(0));
+}
+
 // Without a restart the server does not know that it forgot, and so has no quarantine.
 TEST_F(with_five, a_vote_that_is_lost_is_given_again_and_then_counts_R18_B57) {
   auto locks = make();

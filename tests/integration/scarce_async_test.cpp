@@ -53,5 +53,36 @@ TEST_F(scarce_async, memory_for_an_acquire_throws_or_completes_and_never_both) {
   EXPECT_GT(failures, 10) << "or this tests nothing";
 }
 
+// What is left of one that was thrown something would be told of the lease's end.
+TEST_F(scarce_async, memory_for_a_renewal_throws_or_completes_and_never_both) {
+  auto locks = make_client();
+  int failures = 0;
+  for (bool is_enough = false; !is_enough; ++failures) {
+    ASSERT_LT(failures, 5000) << "it never has enough";
+    auto held = locks.acquire("x", {.wait = 15s});
+    int ends = 0;
+    auto handler = bound([&](error_code) { ++ends; });
+    bool is_thrown = false;
+    allocations_left = failures;
+    try {
+      async_renew(held, std::move(handler));
+      is_enough = allocations_left > 0;
+    } catch (const std::bad_alloc&) {
+      is_thrown = true;
+    }
+    allocations_left = -1;
+    (void)held.release();
+    io.restart();
+    io.run_for(20s);
+    ASSERT_TRUE(io.stopped()) << "begun, and never over, with " << failures << " allocations";
+    // It posts what it tells, if at all, before another call of that client is over.
+    (void)locks.try_acquire("y");
+    io.restart();
+    io.poll();
+    EXPECT_EQ(ends, is_thrown ? 0 : 1) << failures << " allocations";
+  }
+  EXPECT_GT(failures, 3) << "or this tests nothing";
+}
+
 }  // namespace
 }  // namespace holdfast::test

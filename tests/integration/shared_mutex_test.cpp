@@ -160,6 +160,20 @@ TEST_F(a_shared_mutex, is_what_std_asks_for) {
   rw_.unlock();
 }
 
+// By the same thread twice: the second lock takes the first one's place, and nothing of that is renewed.
+TEST_F(a_shared_mutex, that_is_read_twice_by_one_thread_is_free_after_one_unlock_B8) {
+  shared_mutex brief{locks_, "y", {.ttl = 900ms}};
+  brief.lock_shared();
+  brief.lock_shared();
+  brief.unlock_shared();
+  ASSERT_TRUE(eventually([&] { return !exists("hf:{y}"); }));
+  let_pass(20ms);
+  const auto before = server_.info("total_commands_processed");
+  let_pass(700ms);  // Two renewals of a lease that is held.
+  EXPECT_LE(server_.info("total_commands_processed") - before, 1);
+  brief.unlock_shared();
+}
+
 // The 7.
 TEST_F(a_shared_mutex, of_thirty_processes_with_kills_keeps_writers_alone_and_in_their_turn) {
   const scratch_directory scratch;

@@ -17,6 +17,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/require.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/system_executor.hpp>
 
 #include <condition_variable>
@@ -66,20 +67,33 @@ class asio_operations {
 public:
   using place = std::list<entry>::iterator;
 
-  // Nothing, if the context is gone, or going: then nobody else abandons it.
+  // Nothing, if the context is gone, or going: then nobody else abandons it. No memory is asked for, or given back,
+  // under the mutex: a thread of ours waits for it, with the losses of other leases behind it (C4, P32).
   std::optional<place> add(std::weak_ptr<asio_operation> what) {
+    std::list<entry> one;
+    one.emplace_back(std::move(what));
+    const auto where = one.begin();
     const std::lock_guard held{mutex_};
     if (is_shut_) return std::nullopt;
-    return all_.emplace(all_.end(), std::move(what));
+    all_.splice(all_.end(), one);
+    return where;
+  }
+
+  // One that never began, or whose handler was destroyed.
+  void forget(place where) noexcept {
+    std::list<entry> one;
+    const std::lock_guard held{mutex_};
+    if (!is_shut_) one.splice(one.end(), all_, where);
   }
 
   // Takes one out and runs `post`, during which the context stays. Nothing, if the context is gone, or going.
   template <class Post>
   void take_out(place where, const Post& post) {
+    std::list<entry> one;
     {
       const std::lock_guard held{mutex_};
       if (is_shut_) return;
-      all_.erase(where);
+      one.splice(one.end(), all_, where);
       ++posting_;
     }
     const at_end leaving{*this};
@@ -153,7 +167,11 @@ inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_con
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
-    return operations_in(boost::asio::query(where, boost::asio::execution::context));
+    boost::asio::execution_context& context = boost::asio::query(where, boost::asio::execution::context);
+    // Services end in the reverse order of their beginning, and strands must not end before ours: one that has ended
+    // destroys what it is given, a handler say, and that on a thread of ours.
+    if (!boost::asio::has_service<asio_service>(context)) (void)boost::asio::make_strand(where);
+    return operations_in(context);
   } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
     return operations_in(where.context());
   } else {
@@ -187,14 +205,21 @@ public:
       : handler_{std::in_place, std::forward<From>(handler)},
         work_{boost::asio::get_associated_executor(*handler_)},
         of_{operations_of(work_->get_executor())} {}
+  ~asio_handler() override {
+    if (of_) of_->forget(place_);
+  }
+  asio_handler(const asio_handler&) = delete;
+  asio_handler& operator=(const asio_handler&) = delete;
 
   // Abandoned already, if the context goes away.
   template <class Made = asio_handler, class From>
   static std::shared_ptr<Made> make(From&& handler) {
     auto made = std::make_shared<Made>(std::forward<From>(handler));
-    if (!made->of_) return made;
-    if (const auto place = made->of_->add(made)) {
+    auto of = std::exchange(made->of_, nullptr);
+    if (!of) return made;
+    if (const auto place = of->add(made)) {
       made->place_ = *place;
+      made->of_ = std::move(of);
     } else {
       made->abandon();
     }
@@ -229,7 +254,8 @@ public:
       Handler handler = *std::exchange(handler_, std::nullopt);
       post_to(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
     };
-    of_ ? of_->take_out(place_, post) : post();
+    const auto of = std::exchange(of_, nullptr);
+    of ? of->take_out(place_, post) : post();
   }
 
   void abandon() override {
@@ -241,7 +267,7 @@ public:
 private:
   std::optional<Handler> handler_;
   std::optional<boost::asio::executor_work_guard<executor>> work_;
-  std::shared_ptr<asio_operations> of_;
+  std::shared_ptr<asio_operations> of_;  // Null: it is not among them.
   asio_operations::place place_{};
   cancel_handle cancel_{};
 };
