@@ -135,7 +135,7 @@ sentences for_unknown(errc cause, const pieces& p, const fault_context& context)
 
 // The command that is missing, if the server named it: "... to run the 'evalsha' command".
 std::string way_out_of_denial(const pieces& p) {
-  constexpr const char* rule = "docs/acl.md has the one ACL rule that locks need";
+  constexpr const char* rule = "`holdfast help acl` has the one ACL rule that locks need";
   constexpr std::string_view before = "to run the '";
   const auto at = p.words.find(before);
   if (at == p.words.npos || !p.subject.starts_with("user '")) return rule;

@@ -223,10 +223,10 @@ TEST(E04, names_the_command_that_is_missing) {
     return describe(holdfast::error{errc::no_permission, {.server_text = words, .subject = "user 'worker'"}}).fix;
   };
   EXPECT_EQ(fix("NOPERM this user has no permissions to run the 'script|load' command"),
-            "ACL SETUSER worker +script|load; docs/acl.md has the one ACL rule that locks need");
+            "ACL SETUSER worker +script|load; `holdfast help acl` has the one ACL rule that locks need");
   for (const auto* words : {"NOPERM this user has no permissions to access one of the keys used as arguments",
                             "NOPERM to run the 'x; rm' command", "NOPERM to run the 'x", "NOPERM to run the '"})
-    EXPECT_EQ(fix(words), "docs/acl.md has the one ACL rule that locks need") << words;
+    EXPECT_EQ(fix(words), "`holdfast help acl` has the one ACL rule that locks need") << words;
 }
 
 // Not everything that keeps us from connecting is the network's.

@@ -53,7 +53,7 @@ std::string about_command(const command_row& which) {
 std::string overview() {
   std::string out = "holdfast: flock for your whole fleet.\n\nCommands:\n";
   for (const auto& row : command_table()) out += fmt::format("  {:<38} {}\n", row.usage, row.text);
-  out += "\nTopics:\n  exit";
+  out += "\nTopics:\n  exit, acl";
   for (const auto& topic : help_topics()) out += fmt::format(", {}", topic.name);
   out += ", and every error code: E01 to E25\n";
   return out;
@@ -68,7 +68,8 @@ int help_command(std::string_view asked) {
   };
   if (asked.empty()) return done(overview());
   if (asked == "exit") return done(exit_lines());
-  std::vector<std::string_view> known{"exit"};
+  if (asked == "acl") return done(about_acl());
+  std::vector<std::string_view> known{"exit", "acl"};
   for (const auto& row : command_table()) {
     if (asked == row.name) return done(about_command(row));
     known.push_back(row.name);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "help_topics.hpp"
 
+#include "acl_rule.hpp"
 #include "subcommands.hpp"
+
+#include <fmt/format.h>
 
 #include <array>
 
@@ -105,8 +108,8 @@ constexpr std::array codes{
               "the database number does not exist there.\nUse the same /N on every client, normally none: locks in "
               "different databases do not see each other. Exit status 78.\n"},
     help_text{"E04",
-              "the server's ACL denies a command, a key or a channel.\ndocs/acl.md has the rule that locks need. Exit "
-              "status 77.\n"},
+              "the server's ACL denies a command, a key or a channel.\n`holdfast help acl` has the rule that locks "
+              "need. Exit status 77.\n"},
     help_text{"E05",
               "the server may throw locks away: its maxmemory-policy is not noeviction.\nCONFIG SET maxmemory-policy "
               "noeviction, or give locks a server of their own. `holdfast doctor` finds this.\n"},
@@ -187,6 +190,25 @@ constexpr std::array codes{
 };
 
 }  // namespace
+
+std::string about_acl() {
+  return fmt::format(
+      R"(The ACL rule that locks need, for redis-cli as it stands (a shell wants quotes).
+Put your own name and password into it; what that user may do so far is taken away.
+
+{}
+
+What some need besides, also by ACL SETUSER:
+  {}   holdfast ls; it shows the names of all keys, other people's too: for operators, not for programs
+  {}   --replicas
+  {}
+          redis+cluster://, on every node; Redis 6.2 knows the first two alone
+With another --prefix, say b: it is ~b:* and &b:* in place of ~hf:* and &hf:*.
+With --plain the lock's key is NAME itself: ~NAME besides, and ~hf:* stays.
+docs/acl.md says what each word is for.
+)",
+      acl_rule, acl_of_listing, acl_of_replicas, acl_of_cluster);
+}
 
 const char* about_lab() {
   return R"(Kinds:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 namespace holdfast::cli {
 
@@ -13,6 +14,9 @@ struct help_text {
 
 std::span<const help_text> help_topics();
 std::span<const help_text> error_codes();  // "E01" and so on; docs/errors.md has the same in full.
+
+// `holdfast help acl`: the rule, from acl_rule.hpp.
+std::string about_acl();
 
 // For `holdfast help lab`: which kinds there are.
 const char* about_lab();

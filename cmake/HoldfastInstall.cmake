@@ -79,11 +79,12 @@ cmake_path(APPEND pc_includedir "\${prefix}" "${CMAKE_INSTALL_INCLUDEDIR}")
 configure_file(${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in ${PROJECT_BINARY_DIR}/holdfast.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# With the texts that the licences of what is compiled in want beside a binary. Inside another project
-# CMAKE_INSTALL_DOCDIR is that project's own, with its LICENSE.
+# With the texts that the licences of what is compiled in want beside a binary, and the pages that messages and headers
+# name: as docs/acl.md, and with all that these lead to in docs. Inside another project CMAKE_INSTALL_DOCDIR is that
+# project's own, with its LICENSE.
 set(docdir ${CMAKE_INSTALL_DOCDIR})
 if(NOT PROJECT_IS_TOP_LEVEL)
   set(docdir ${CMAKE_INSTALL_DATAROOTDIR}/doc/holdfast)
 endif()
 install(FILES LICENSE DESTINATION ${docdir} COMPONENT runtime)
-install(DIRECTORY LICENSES DESTINATION ${docdir} COMPONENT runtime)
+install(DIRECTORY LICENSES docs DESTINATION ${docdir} COMPONENT runtime)

@@ -112,7 +112,7 @@ void judge_quarantine(client_state& state, diagnosis& result) {
   } catch (const error& e) {
     result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
                                "whether the server has forgotten locks cannot be seen: " + std::string{e.what()},
-                               e.code() == outcome::denied ? "give the user the rule of docs/acl.md" : ""});
+                               e.code() == outcome::denied ? way_out_of_denial : ""});
   }
 }
 

@@ -16,6 +16,9 @@ inline std::string_view probe_of(const client_state& state) {
   return is_refused ? "doctor-of-holdfast" : usual;
 }
 
+// Who has the library alone has the page, and no command.
+constexpr auto way_out_of_denial = "give the user the rule of `holdfast help acl` (docs/acl.md)";
+
 diagnosis diagnose(client_state&);
 // Takes a lock, renews it, lets another one wait for it and gives it back.
 void try_a_lock(client_state&, diagnosis& result);

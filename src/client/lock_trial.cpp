@@ -36,7 +36,7 @@ way_out way_out_of(const error& e) {
   const auto has = [&](std::string_view part) { return words.find(part) != std::string::npos; };
   if (e.code() == errc::no_password || e.code() == errc::wrong_password)
     return {"E02", "user and password are those of all of them"};
-  if (e.code() == outcome::denied) return {"E04", "give the user the rule of docs/acl.md"};
+  if (e.code() == outcome::denied) return {"E04", way_out_of_denial};
   if (e.code().category() != error_category()) return {};
   switch (static_cast<errc>(e.code().value())) {
     case errc::not_replicated:
@@ -161,9 +161,9 @@ void try_the_line(client_state& state, lease held, const acquire_options& what, 
       if (!again) return;  // Another one tries it now.
       held = std::move(*again);
     }
-    result.findings.push_back({severity::warning, "E04",
-                               "who waits is not told of his turn: each hand-off takes up to half a second",
-                               "allow +subscribe, +publish and the channels &PREFIX*: docs/acl.md"});
+    result.findings.push_back(
+        {severity::warning, "E04", "who waits is not told of his turn: each hand-off takes up to half a second",
+         "allow +subscribe, +publish and the channels &PREFIX*: `holdfast help acl` (docs/acl.md)"});
   } catch (const error& e) {
     report("waiting in line for a lock fails", e, result);
   }

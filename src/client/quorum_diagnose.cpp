@@ -125,7 +125,7 @@ finding one_is_silent(const roll_call& of, const std::string& name, std::size_t 
   if (of.codes[node] == errc{}) return missing("start it", "is down");
   switch (of.codes[node]) {
     case errc::no_permission: {
-      auto out = missing("give the user the rule of docs/acl.md");
+      auto out = missing(way_out_of_denial);
       out.code = "E04";
       return out;
     }

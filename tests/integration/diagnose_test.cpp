@@ -67,12 +67,14 @@ TEST_F(diagnosis_of_server, tries_a_name_that_is_none_of_our_own_keys) {
 }
 
 TEST_F(diagnosis_of_server, that_cannot_renew_a_lock_is_an_error) {
-  EXPECT_THAT(found_without("-pexpire"), Contains(is(severity::error, "E04", "renewing a lock fails", "docs/acl.md")));
+  EXPECT_THAT(found_without("-pexpire"),
+              Contains(is(severity::error, "E04", "renewing a lock fails", "`holdfast help acl`")));
 }
 
 TEST_F(diagnosis_of_server, where_nobody_can_wait_is_an_error) {
   for (const auto* rule : {"-zadd", "-hset", "-zscore"})
-    EXPECT_THAT(found_without(rule), ElementsAre(is(severity::error, "E04", "waiting in line", "docs/acl.md"))) << rule;
+    EXPECT_THAT(found_without(rule), ElementsAre(is(severity::error, "E04", "waiting in line", "`holdfast help acl`")))
+        << rule;
 }
 
 TEST_F(diagnosis_of_server, that_does_not_say_whose_turn_it_is_is_a_warning) {
@@ -82,7 +84,8 @@ TEST_F(diagnosis_of_server, that_does_not_say_whose_turn_it_is_is_a_warning) {
 }
 
 TEST_F(diagnosis_of_server, that_cannot_release_a_lock_is_an_error) {
-  EXPECT_THAT(found_without("-del"), ElementsAre(is(severity::error, "E04", "could not be released", "docs/acl.md")));
+  EXPECT_THAT(found_without("-del"),
+              ElementsAre(is(severity::error, "E04", "could not be released", "`holdfast help acl`")));
 }
 
 // Who died a moment ago has it for a while, and that all is well would be a guess.
@@ -164,7 +167,8 @@ TEST_F(diagnosis_of_quorum, does_not_say_to_start_who_is_there) {
 TEST_F(diagnosis_of_quorum, of_which_one_denies_a_command_is_a_warning) {
   for (const auto* denied : {"-ping", "-info"}) {
     ask(0, {"ACL", "SETUSER", "default", "+@all", denied});
-    EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E04", node(0).address + ": ", "docs/acl.md"))) << denied;
+    EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E04", node(0).address + ": ", "`holdfast help acl`")))
+        << denied;
   }
 }
 

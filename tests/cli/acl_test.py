@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""interface.md 5.3, E04: who is denied something is sent to a rule, and with that rule everything works."""
+
+import json
+import re
+import unittest
+
+from fixture import CommandTest, Connection
+
+WELL = "taken, renewed, waited for and released"
+
+
+class Rule(CommandTest):
+    """Of `holdfast help acl`, as it is printed."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["HOLDFAST_URI"] = f"redis+unix://app-lock:SECRET@{self.server.socket}"
+        shown = self.finish("help", "acl")
+        self.assertEqual((shown.status, shown.err), (0, ""))
+        self.help = shown.out
+        self.rule = re.search(r"^ACL SETUSER app-lock .*$", self.help, re.M)[0].split()
+        self.permit(*self.rule[3:])
+
+    def permit(self, *words):
+        self.server.ask("ACL", "SETUSER", "app-lock", *words)
+
+    def besides(self, purpose):
+        """What the help says somebody needs more: its words, which stand before the purpose."""
+        return re.search(rf"^  (\+.*?)\s+{purpose}", self.help, re.M)[1].split()
+
+    def succeeds(self, *words):
+        done = self.finish(*words)
+        self.assertEqual(done.status, 0, done.err)
+        return done.out
+
+    def is_denied(self, *words):
+        done = self.finish(*words)
+        self.assertEqual(done.status, 77, done.err)
+        self.assertRegex(done.err, r"error\[E04\]: .*\n(  why: .*\n)?  fix: .*`holdfast help acl` has the one ACL rule")
+
+    def test_is_enough_for_every_kind_of_lock_and_for_who_looks(self):
+        for options in ((), ("-s",), ("-l", "2")):
+            with self.subTest(options=options):
+                name = self.lock + "".join(options)
+                self.succeeds("run", *options, name, "true")
+                self.succeeds("show", name)
+                self.succeeds("check", name)
+        self.succeeds("resize", self.lock + "-l2", "3")
+        self.assertIn(WELL, self.succeeds("doctor"))
+        holder = self.hold()
+        self.succeeds("break", "--token", str(holder.token), self.lock)
+
+    def test_names_what_a_listing_and_replicas_need_besides(self):
+        self.is_denied("ls")
+        self.permit(*self.besides("holdfast ls"))
+        self.succeeds("ls")
+        self.is_denied("run", "--replicas", "1", self.lock, "true")
+        self.permit(*self.besides("--replicas"))
+        few = self.finish("run", "-n", "--replicas", "1", self.lock, "true")
+        self.assertIn("error[E24]", few.err)  # It has none, and is asked.
+
+    def test_names_what_a_cluster_needs_besides(self):
+        made = self.finish("lab", "cluster", "--json", TMPDIR=self.directory)
+        self.assertEqual(made.status, 0, made.err)
+        lab = json.loads(made.out)
+        self.addCleanup(self.finish, "lab", "stop", lab["directory"])
+        uri = lab["uri"].replace("://", "://app-lock:SECRET@")
+
+        def permit(*words):
+            for node in lab["nodes"]:
+                host, port = node["address"].rsplit(":", 1)
+                connection = Connection((host, int(port)))
+                self.addCleanup(connection.close)
+                connection.ask(*words)
+
+        permit(*self.rule)
+        self.is_denied("run", "--uri", uri, self.lock, "true")
+        permit("ACL", "SETUSER", "app-lock", *self.besides("redis\\+cluster://"))
+        self.succeeds("run", "--uri", uri, self.lock, "true")
+        self.assertNotIn("holdfast help acl", self.succeeds("doctor", "--uri", uri))  # Who waits is told, too.
+
+    def test_needs_the_prefix_where_that_is_another(self):
+        self.is_denied("run", "--prefix", "b:", self.lock, "true")
+        self.assertIn("~b:* and &b:* in place of ~hf:* and &hf:*", self.help)
+        self.permit("resetkeys", "resetchannels", "~b:*", "&b:*")
+        self.server.declare_nothing_forgotten("b:")
+        self.succeeds("run", "--prefix", "b:", self.lock, "true")
+        self.assertIn(WELL, self.succeeds("doctor", "--prefix", "b:"))
+        self.is_denied("run", self.lock, "true")
+
+    def test_needs_the_name_where_that_is_plain(self):
+        self.is_denied("run", "--plain", self.lock, "true")
+        self.assertIn("~NAME besides, and ~hf:* stays", self.help)
+        self.permit("~" + self.lock)
+        self.succeeds("run", "--plain", self.lock, "true")
+
+
+if __name__ == "__main__":
+    unittest.main()
