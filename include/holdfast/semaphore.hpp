@@ -53,8 +53,8 @@ public:
   // More of them go to the line at once. With fewer, whoever holds some keeps them, so for a while more may be out
   // than there are; nobody is let in before enough have come back. Who waits for more than there now are gets
   // errc::other_size at its next look (5 s). Waits for the answer, behind which no copy of the request takes effect any
-  // more: after a cut that is a second later. Throws holdfast::error; after errc::reply_lost the size may be either. On a
-  // quorum it is errc::invalid_option. Not to be called at the same time as other calls on the same object.
+  // more: after a cut that is a second later. Throws holdfast::error; after errc::reply_lost the size may be either. On
+  // a quorum it is errc::invalid_option. Not to be called at the same time as other calls on the same object.
   void resize(int size);
   void resize(int size, std::error_code& ec);
 

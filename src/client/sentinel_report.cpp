@@ -35,6 +35,7 @@ std::string fix_of(errc why, const std::string& primary) {
       return "HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD, or client_options, must be what it takes";
     case errc::wrong_server:
       return fmt::format("is that a sentinel of '{}'? Its port is 26379, if not another", primary);
+    case errc::server_refused: return "do what it says: its protected mode, say, or too many clients";
     case errc::tls_failed: return "the same certificates, and TLS or none, must do for it as for the others";
     default: return "start it: with half of them gone nobody is named the primary, and no lock is granted";
   }

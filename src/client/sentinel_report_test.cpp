@@ -61,6 +61,7 @@ TEST(sentinel_report, advises_nobody_to_start_what_runs) {
   EXPECT_THAT(fix(errc::no_password), HasSubstr("HOLDFAST_SENTINEL_PASSWORD"));
   EXPECT_THAT(fix(errc::wrong_server), HasSubstr("is that a sentinel"));
   EXPECT_THAT(fix(errc::tls_failed), HasSubstr("TLS"));
+  EXPECT_THAT(fix(errc::server_refused), HasSubstr("do what it says"));
   EXPECT_THAT(fix(errc::cannot_connect), HasSubstr("start it"));
 }
 

@@ -275,6 +275,32 @@ TEST_F(timed_test, that_came_late_is_asked_again) {
   EXPECT_TRUE(call.reply());
 }
 
+// Or each copy would be late for as long as nobody else has an answer (P11).
+TEST_F(timed_test, that_came_late_knows_the_servers_clock_by_that) {
+  server.clock += 5s;
+  server.say(late());
+  step_after(25ms);
+  asked();
+  EXPECT_EQ(not_after, now_and(1s));
+}
+
+// Whoever reads the answer is another thread, perhaps, and this one sleeps.
+TEST_F(timed_test, that_is_to_be_asked_again_says_so) {
+  struct counting final : call_listener {
+    void on_news(engine::call& /*of*/) override { ++news; }
+    int news = 0;
+  } heard;
+  call.set_listener(&heard);
+  server.cut();
+  server.connect();
+  asked();
+  const int before = heard.news;
+  server.say(stamp(server.clock));
+  EXPECT_EQ(heard.news, before + 1);
+  EXPECT_EQ(call.wake_at(), server.now + 1s);
+  call.set_listener(nullptr);
+}
+
 TEST_F(timed_test, is_unknown_where_its_time_is_over_before_that_C5) {
   step_after(3'500ms);
   server.cut();

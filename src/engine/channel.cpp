@@ -328,6 +328,7 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
   // What passes is asked again with the next request; nothing counts until then.
   const auto* error = reply.as_error();
   if (error && script::classify(error->text).what == script::reaction::try_again) return;
+  if (epoch_.may_be_unknown()) return;  // What is held is renewed, whatever the server says of that.
   fail(now, no_epoch(reply, run_id(), is_in_cluster()));
 }
 

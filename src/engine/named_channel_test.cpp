@@ -345,7 +345,9 @@ TEST_F(a_named_keeper, renews_for_no_longer_than_its_server_was_named_P22) {
 
 struct noted_wish final : renewal_wish {
   void on_end(errc how) noexcept override { end = how; }
+  void on_refusal(const std::string& text) noexcept override { said = text; }
   std::optional<errc> end{};
+  std::string said{};
 };
 
 TEST_F(a_named_keeper, whose_server_writes_nothing_any_more_says_that_there_is_no_primary) {
@@ -460,7 +462,8 @@ TEST_F(a_named_keeper_that_moves, says_of_a_wish_that_was_too_early_that_it_was_
     if (!server.take_names().empty()) server.say(stamp(server.clock));
     server.pass(std::max<duration>(keeps.wake_at() - server.now, 1ms));
   }
-  EXPECT_EQ(wish->end, errc::no_primary);
+  EXPECT_EQ(wish->end, errc::reply_lost);
+  EXPECT_THAT(wish->said, testing::HasSubstr("renewed there"));
 }
 
 // To another node of a cluster, which has been named for long. What is granted there later was never at the one before.

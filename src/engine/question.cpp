@@ -43,9 +43,12 @@ void question::ask(time_point now) {
   command_ ? to().send(now, *command_, *this) : to().send_raw(now, encoded_, *this);
 }
 
-bool question::is_too_early(time_point now, const resp::value& reply) {
+bool question::is_too_early(time_point now, time_point sent_at, const resp::value& reply) {
   const auto said = script::parse_change(reply);
-  if (!said || (!said->was_late && said->now > left_until_)) return false;
+  if (!said) return false;
+  to().observe_clock(said->now, sent_at, now);  // What comes late knew another time.
+  if (said->was_late) last_news_ = errc::clock_stepped;
+  if (!said->was_late && said->now > left_until_) return false;
   const auto left = std::max(server_time::duration{0}, left_until_ - said->now);
   ask_at_ = now + std::max<duration>(left, std::chrono::milliseconds{25});
   return true;
@@ -62,7 +65,7 @@ void question::on_reply(time_point now, time_point sent_at, const resp::value& r
     last_news_ = what.code;
     return tell_news();
   }
-  if (how_ == repeat::timed && is_too_early(now, reply)) return;
+  if (how_ == repeat::timed && is_too_early(now, sent_at, reply)) return tell_news();
   // To a later copy: of the first one it says nothing.
   if (error && may_have_been_done()) {
     failure_ = errc::reply_lost;

@@ -44,7 +44,7 @@ public:
 private:
   void ask(time_point now);
   // Whether a copy may still take effect behind this answer, or had none; it is asked again then.
-  bool is_too_early(time_point now, const resp::value& reply);
+  bool is_too_early(time_point now, time_point sent_at, const resp::value& reply);
   // By a copy whose connection ended. Who only wants to read has nothing to be unsure of.
   bool may_have_been_done() const { return is_cut_ && command_ && !script::only_reads(*command_); }
 

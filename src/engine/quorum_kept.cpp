@@ -361,7 +361,10 @@ void quorum_keeper::kept::cancel(const renewal_wish& whose) {
   (*found)->cancel([&](std::size_t node, const renewal_wish& part) {
     if (shares_[node]) of_->servers_[node]->flow.cancel(*shares_[node], part);
   });
-  tell_wishes();
+  // It alone: what others are told is look()'s, which knows whether the lease stands.
+  const auto one = *found;
+  wishes_.erase(found);
+  one->tell();
 }
 
 void quorum_keeper::kept::tell_wishes() {

@@ -205,8 +205,8 @@ private:
     if (sent_at < counts_from) {
       plan_.on_early(counts_from);
       for (auto& w : wishes_) {
-        if (!w.is_sent) continue;
-        w.refusal = errc::no_primary;
+        if (!w.is_sent || w.asked_at > sent_at) continue;
+        w.refusal = errc::reply_lost;  // It is done there, and of no use yet.
         w.whose->on_refusal("it is renewed there, which counts only a while after the move");
       }
       return run(now);

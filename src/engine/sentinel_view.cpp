@@ -26,7 +26,8 @@ void sentinel_view_talk::ask(std::string& out) {
 std::optional<sentinel_view> sentinel_view_talk::on_bytes(std::string_view bytes) {
   const auto heard = line_.on_bytes(bytes);
   if (!heard) return std::nullopt;
-  auto view = heard->reply ? read(*heard->reply) : sentinel_view{.failure = heard->nonsense};
+  auto view =
+      heard->reply ? read(*heard->reply) : sentinel_view{.failure = heard->nonsense, .code = errc::wrong_server};
   view.identity = line_.identity();
   return view;
 }
@@ -51,7 +52,9 @@ sentinel_view sentinel_view_talk::read(const resp::value& reply) const {
     if (*name == "num-other-sentinels") view.others = number(*value);
     if (*name == "quorum") view.quorum = number(*value);
   }
-  if (view.host.empty() || view.port.empty()) view = {.failure = "its answer is none that a sentinel gives"};
+  if (view.host.empty() || view.port.empty()) {
+    view = {.failure = "its answer is none that a sentinel gives", .code = errc::wrong_server};
+  }
   return view;
 }
 

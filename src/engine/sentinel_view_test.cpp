@@ -72,6 +72,7 @@ TEST_F(a_sentinel_view, of_another_server_says_why_there_is_none) {
     talk_.begin();
     const auto view = heard(nonsense);
     EXPECT_THAT(view.failure, HasSubstr("none that a sentinel gives")) << nonsense;
+    EXPECT_EQ(view.code, errc::wrong_server) << nonsense;
     EXPECT_FALSE(sentinel_view_talk::is_well(view));
   }
 }

@@ -19,8 +19,8 @@
 -- More permits go to those first in line, in the same step (B34). With fewer, whoever holds some keeps them: nobody is
 -- let in until so many have come back that it is below its size. Whoever waits for more than there now can ever be is
 -- told so by its next look. A copy that comes late must not undo a later resize: the asker takes no answer before
--- `not_after` of each earlier copy has passed (engine/question.hpp). The size stands in the fence and lives as long. The
--- server's clock decides.
+-- `not_after` of each earlier copy has passed (engine/question.hpp). The size stands in the fence and lives as long.
+-- The server's clock decides.
 local call, pcall, sub = redis.call, redis.pcall, string.sub
 
 local time = call('TIME')

@@ -159,15 +159,17 @@ TEST_F(asynchronous_context, ends_the_handlers_of_a_strand_that_is_younger_than_
   std::atomic<int> ended_here = 0;
   {
     asio::io_context ending;
-    async_acquire(locks_, "z", {}, asio::bind_executor(ending, [](error_code, const lease&) {}));
+    const asio::io_context::strand old_one{ending};
+    async_acquire(locks_, "z", {}, asio::bind_executor(old_one, [](error_code, const lease&) {}));
     const auto strand = asio::make_strand(ending);
     asio::post(strand, [last = at_end([&] {
                           stop.request_stop();
                           async_acquire(locks_, "y", {}, asio::use_future).get();  // It is told behind them.
                         })] {});
+    const acquire_options how{.cancel = stop.get_token()};
     for (int i = 0; i < others; ++i) {
       auto end = at_end([&] { ended_here += std::this_thread::get_id() == here; });
-      async_acquire(locks_, "x", {.cancel = stop.get_token()},
+      async_acquire(locks_, "x", how,
                     asio::bind_executor(strand, [last = std::move(end)](error_code, const lease&) { ADD_FAILURE(); }));
     }
     ASSERT_TRUE(waits_for(others));

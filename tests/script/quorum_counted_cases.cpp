@@ -226,6 +226,9 @@ std::vector<script_case> standing_cases() {
         send({"ZREM", holder, "<A>"}, number(1)), send({"HDEL", holders, "<A>"}, number(1)),
         vote("<A>", now(), as(proposing("<ta>", reader), "k")),
         vote("<B>", list({number(6), now()}), as(proposing("<tb>", reader), "k"))}},
+      {"what_somebody_broke_under_a_token_that_was_not_heard_of_is_not_given_again_P13d",
+       {vote("<A>", now("ta")), vote("<B>", granted("<ta+60000000>"), proposing("<ta+60000000>")),
+        break_part("<ta+60000000>"), vote("<B>", list({number(6), now()}), as(proposing("<ta>"), "k"))}},
       {"who_finds_no_room_and_is_not_first_wants_nothing",
        {vote("<A>", now(), writer), vote("<B>", busy, reader), vote("<B>", busy, as(reader, "k")), is_absent(wanted)}},
   };

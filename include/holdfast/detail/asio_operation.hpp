@@ -163,17 +163,22 @@ inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_con
   return boost::asio::use_service<asio_service>(context).operations();
 }
 
+// Services end in the reverse order of their beginning, and strands must not end before ours: one that has ended
+// destroys what it is given, a handler say, and that on a thread of ours.
+template <class Executor>
+std::shared_ptr<asio_operations> operations_beside_strands(const Executor& where,
+                                                           boost::asio::execution_context& context) {
+  if (!boost::asio::has_service<asio_service>(context)) (void)boost::asio::make_strand(where);
+  return operations_in(context);
+}
+
 // Null for an executor that does not tell its context (any_completion_executor): that one must outlive its operations.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
-    boost::asio::execution_context& context = boost::asio::query(where, boost::asio::execution::context);
-    // Services end in the reverse order of their beginning, and strands must not end before ours: one that has ended
-    // destroys what it is given, a handler say, and that on a thread of ours.
-    if (!boost::asio::has_service<asio_service>(context)) (void)boost::asio::make_strand(where);
-    return operations_in(context);
+    return operations_beside_strands(where, boost::asio::query(where, boost::asio::execution::context));
   } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
-    return operations_in(where.context());
+    return operations_beside_strands(where, where.context());
   } else {
     return nullptr;
   }
@@ -219,10 +224,10 @@ public:
     if (!of) return made;
     if (const auto place = of->add(made)) {
       made->place_ = *place;
-      made->of_ = std::move(of);
     } else {
       made->abandon();
     }
+    made->of_ = std::move(of);  // Also of an abandoned one, which is not to be completed.
     return made;
   }
 
