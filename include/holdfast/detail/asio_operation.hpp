@@ -143,7 +143,12 @@ public:
   using key_type = asio_service;
   inline static boost::asio::execution_context::id id{};
 
-  explicit asio_service(boost::asio::execution_context& of) : service{of} {}
+  // Services end in the reverse order of their beginning, and strands must not end before ours: one that has ended
+  // destroys what it is given, a handler say, and that on a thread of ours. (make_strand would do without the name of a
+  // detail, but not without memory.)
+  explicit asio_service(boost::asio::execution_context& of) : service{of} {
+    boost::asio::use_service<boost::asio::detail::strand_executor_service>(of);
+  }
   // Asio tells those services of the end that there were when it began: not one that was made for an operation that
   // some handler's destructor began.
   // NOLINTNEXTLINE(bugprone-exception-escape): of a handler's destructor, say; Asio would not survive it either.
@@ -163,22 +168,13 @@ inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_con
   return boost::asio::use_service<asio_service>(context).operations();
 }
 
-// Services end in the reverse order of their beginning, and strands must not end before ours: one that has ended
-// destroys what it is given, a handler say, and that on a thread of ours.
-template <class Executor>
-std::shared_ptr<asio_operations> operations_beside_strands(const Executor& where,
-                                                           boost::asio::execution_context& context) {
-  if (!boost::asio::has_service<asio_service>(context)) (void)boost::asio::make_strand(where);
-  return operations_in(context);
-}
-
 // Null for an executor that does not tell its context (any_completion_executor): that one must outlive its operations.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
-    return operations_beside_strands(where, boost::asio::query(where, boost::asio::execution::context));
+    return operations_in(boost::asio::query(where, boost::asio::execution::context));
   } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
-    return operations_beside_strands(where, where.context());
+    return operations_in(where.context());
   } else {
     return nullptr;
   }
