@@ -34,7 +34,7 @@ engine::connection_failure connection::silent_handshake() const {
 }
 
 void connection::flush(lock& held) {
-  while (!is_writing_ && is_open_ && !wants_write_ &&
+  while (!is_writing_ && is_open_ && !is_write_over_ && !wants_write_ &&
          (is_cut_short_ || !outgoing_.empty() || !channel_->output().empty())) {
     if (outgoing_.empty()) {
       std::swap(outgoing_, channel_->output());
@@ -54,8 +54,12 @@ void connection::flush(lock& held) {
     }
     end_writing(held);
     is_cut_short_ = wants_write_ = result == net::link::written::some;
-    // A failed write is found out by the reader, which also knows what the server said before.
-    if (result == net::link::written::failed) return outgoing_.clear();
+    // A failed write is found out by the reader, which also knows what the server said before. Nothing goes out behind
+    // it, also where the connection lives (ENOBUFS): its answer would be taken for that of what is missing.
+    if (result == net::link::written::failed) {
+      is_write_over_ = true;
+      return outgoing_.clear();
+    }
     if (outgoing_.empty()) empty(outgoing_);
   }
 }
@@ -71,7 +75,7 @@ void connection::close_link(lock& held) {
   while (is_writing_) written_.wait(held);
   link_.close();
   outgoing_.clear();
-  is_cut_short_ = wants_write_ = false;
+  is_cut_short_ = wants_write_ = is_write_over_ = false;
 }
 
 void connection::prepare(lock& held) {

@@ -64,8 +64,9 @@ private:
   // had no memory to read or to write all of something.
   bool is_open_ = false;
   bool is_writing_ = false;
-  bool wants_write_ = false;   // Until poll says that there is room.
-  bool is_cut_short_ = false;  // The link has taken a part: under TLS it has the rest, and outgoing_ is empty.
+  bool wants_write_ = false;    // Until poll says that there is room.
+  bool is_write_over_ = false;  // One failed: nothing goes out any more.
+  bool is_cut_short_ = false;   // The link has taken a part: under TLS it has the rest, and outgoing_ is empty.
   time_point heard_at_{};
   std::string outgoing_{};  // The writer's.
   std::string incoming_{};  // The driver's.

@@ -13,10 +13,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
+
+#ifndef HOLDFAST_SANITIZED
+namespace {
+
+// Whether the next bytes that this thread sends find no room, as in a cgroup at its limit, on a connection that lives.
+thread_local bool finds_no_room = false;
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] ssize_t send(int fd, const void* bytes, size_t count, int flags) {
+  if (std::exchange(finds_no_room, false)) {
+    errno = ENOBUFS;
+    return -1;
+  }
+  return ::sendto(fd, bytes, count, flags, nullptr, 0);
+}
+#endif
 
 namespace holdfast {
 inline namespace v0 {
@@ -51,7 +70,12 @@ public:
   }
   void collect() {
     connection::lock held{mutex_};
-    line_.collect(held, POLLIN);
+    line_.collect(held, POLLIN | POLLOUT);
+  }
+  void say(const std::string& what) {
+    connection::lock held{mutex_};
+    channel_.output() += what;
+    line_.flush(held);
   }
 
   // Nobody drives it until its time is over and what it waits for has happened. False: not within ten seconds.
@@ -149,6 +173,28 @@ TEST_F(connection_to_a_mute, goes_on_from_a_peer_that_was_reached_while_nobody_l
     EXPECT_EQ(one.failures(), std::vector<std::string>{});
   }
 }
+
+#ifndef HOLDFAST_SANITIZED
+// The answer to the next request would be taken for that to what was thrown away (C1).
+TEST_F(connection_to_a_mute, writes_nothing_behind_a_write_that_failed_C1) {
+  to_a_mute one{"127.0.0.1", port_, false, 60s};
+  one.prepare();
+  finds_no_room = true;
+  one.say("");
+  for (int i = 0; finds_no_room && i < 1000; ++i) {  // Until it is open.
+    ::poll(nullptr, 0, 1);
+    one.collect();
+    one.say("");
+  }
+  ASSERT_FALSE(finds_no_room) << "or this tests nothing";
+  one.say("PING\r\n");
+  const int peer = test::accept_from(listener_);
+  ASSERT_GE(peer, 0);
+  char byte = 0;
+  EXPECT_EQ(::recv(peer, &byte, 1, MSG_DONTWAIT), -1);
+  ::close(peer);
+}
+#endif
 
 // What is whose silence has not changed.
 TEST_F(connection_to_a_mute, ends_when_its_time_is_over) {

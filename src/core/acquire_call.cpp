@@ -65,13 +65,16 @@ acquire_call::acquire_call(const acquire_settings& settings, time_point now, bas
 acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told) {
   // It was to be asked, and we were not there to do it (stopped, suspended): that is our silence, not the server's.
   // What it has been asked before and has not answered is its own.
-  if (can_send && !is_asked_ && !is_unanswered_ && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
+  if (!is_asked_ && !is_unanswered_) {
+    if (can_send && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
+    if (!can_send && now > sleeps_until_) silent_since_ += now - sleeps_until_;  // Its connection ended meanwhile.
+  }
   const time_point at_last = std::min(deadline_, silence_ends_at());
   if (!end_ && now >= at_last) finish_at_deadline(now);
   if (end_) return finish{};
 
-  if (is_asked_ || !can_send) return sleep_until{at_last};
-  if (now < ask_at_) return sleep_until{std::min(ask_at_, at_last)};
+  if (is_asked_ || !can_send) return rest(at_last);
+  if (now < ask_at_) return rest(std::min(ask_at_, at_last));
   if (is_giving_back()) {
     is_asked_ = true;
     return give_back{owner_};
@@ -81,12 +84,18 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
   // An entry names our channel only after the server said that we hear it, so that nothing is said to nobody (P1, P6).
   const time_point hearing_ends = std::min(wait_for_hearing_until_, last_ask());
   if (place_ == place::entering && wants_hints() && told == hearing::pending && now < hearing_ends) {
-    return sleep_until{std::min(hearing_ends, at_last)};
+    return rest(std::min(hearing_ends, at_last));
   }
   is_asked_ = true;
+  sleeps_until_ = never;
   was_quarantine_ = now < quarantined_until_;
   ++attempts_;
   return request(now);
+}
+
+acquire_action acquire_call::rest(time_point until) {
+  sleeps_until_ = until;
+  return sleep_until{until};
 }
 
 acquire_action acquire_call::request(time_point now) {

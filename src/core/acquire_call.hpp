@@ -217,6 +217,7 @@ private:
   enum class place : unsigned char { outside, entering, in_line };
 
   acquire_action request(time_point now);
+  acquire_action rest(time_point until);
   duration patience() const;
   time_point silence_ends_at() const;
   void finish_at_deadline(time_point now);
@@ -256,6 +257,7 @@ private:
   time_point silent_since_;   // The last sign of life of the server.
   time_point silent_before_;  // Where whoever asked for us has heard nothing, and we have not yet: since when.
   time_point ask_at_;
+  time_point sleeps_until_ = never;  // What it said last; never: something else.
   owner_id owner_;
   place place_ = place::outside;
   bool only_once_;

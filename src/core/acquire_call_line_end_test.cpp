@@ -20,6 +20,33 @@ using course_testing::waits;
 using course_testing::waits_for_ever;
 using course_testing::with_alternative;
 
+// And finds that its connection has ended meanwhile.
+TEST(acquire_call_line, who_was_stopped_for_a_minute_without_a_connection_looks_when_there_is_one_H47) {
+  course c{waits_for_ever()};
+  c.queues();
+  c.sleeps();
+  c.now += 60s;
+  c.sleeps(false);
+  ASSERT_FALSE(c.call.is_over());
+  c.now += 1s;
+  c.looks();
+  c.hears(was_queued{c.server_now(), 42, 0ms});
+  EXPECT_FALSE(c.call.is_over());
+}
+
+TEST(acquire_call_line, who_finds_nobody_for_as_long_as_its_place_lives_is_over) {
+  course c{waits_for_ever()};
+  c.queues();
+  const auto began = c.now;
+  while (!c.call.is_over() && c.now < began + 60s) {
+    c.now += 1ms;  // It comes a little late each time.
+    const auto what = c.call.on_wake(c.now, false);
+    if (const auto* sleep = std::get_if<sleep_until>(&what)) c.now = std::max(c.now, sleep->at);
+  }
+  EXPECT_LE(c.now, began + 21s);
+  EXPECT_EQ(c.failure(), errc::server_silent);
+}
+
 TEST(acquire_call_line, the_end_of_the_wait_is_timed_out_and_it_leaves_B27) {
   course c{waits(2s)};
   const auto me = c.queues();

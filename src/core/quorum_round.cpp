@@ -134,8 +134,9 @@ quorum_round::decision quorum_round::decide(time_point now) {
     return d;
   }
   const int enough = how_.needed;
+  had_enough_votes_ = had_enough_votes_ || count(state::voted) >= enough;
   if (deadline() - now < least_useful(how_.ttl)) {
-    outcome_ = count(state::voted) >= enough ? result::refused : result::unreachable;
+    outcome_ = count(state::voted) >= enough ? result::refused : lost_to(now).value_or(result::unreachable);
     d.is_over = true;
     return d;
   }

@@ -88,8 +88,8 @@ public:
   };
   // Only when is_over.
   result outcome() const { return *outcome_; }
-  // Did as many as are needed vote, if not under one token?
-  bool had_enough_votes() const { return is_second_phase_ || outcome_ == result::won; }
+  // Did as many as are needed vote, if not under one token, or too late?
+  bool had_enough_votes() const { return had_enough_votes_; }
   time_point deadline() const { return deadline_of(started_at_, how_.ttl, how_.drift); }
   // Has this node the round's token for us? Only of a round that was won: then as many as are needed.
   bool has_vote_of(int node) const;
@@ -120,6 +120,7 @@ private:
   std::vector<vote> votes_;
   fencing_token token_{};
   bool is_second_phase_ = false;
+  bool had_enough_votes_ = false;  // At some time.
   time_point phase_began_at_;
   std::optional<result> outcome_{};
 };

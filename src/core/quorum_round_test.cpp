@@ -47,6 +47,20 @@ TEST(quorum_round, does_not_wait_for_the_silent_when_it_is_won_B56) {
   EXPECT_TRUE(of_three.decide(t0).is_over);
 }
 
+// Who stood still while they answered is too late for it, and has heard them.
+TEST(quorum_round, that_is_read_too_late_was_answered_all_the_same) {
+  auto of_votes = round_of(3);
+  for (int node = 0; node < 3; ++node) of_votes.on_vote(node, proposed);
+  EXPECT_TRUE(of_votes.decide(of_votes.deadline() + 1s).is_over);
+  EXPECT_EQ(of_votes.outcome(), result::refused);
+  EXPECT_TRUE(of_votes.had_enough_votes());
+  auto of_busy = round_of(3);
+  for (int node = 0; node < 3; ++node) of_busy.on_refusal(node, refusal::busy);
+  EXPECT_TRUE(of_busy.decide(of_busy.deadline() + 1s).is_over);
+  EXPECT_EQ(of_busy.outcome(), result::busy);
+  EXPECT_FALSE(of_busy.had_enough_votes());
+}
+
 // B61: all nodes acquired, and what the slow one used up is missing.
 TEST(quorum_round, counts_the_deadline_from_before_the_first_request_B61) {
   auto of_one = round_of(1);

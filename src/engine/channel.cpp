@@ -213,6 +213,12 @@ void channel::on_closed(time_point now, connection_failure failure) {
   if (settings_.redirected) settings_.redirected();
   output_.clear();
   owes_wait_ = false;
+  // Where there was no memory for what WAIT had confirmed, it is in the middle of that.
+  came_at_ = never;
+  if (confirmed_.what != confirmation::word::not_needed) {
+    confirmed_ = {};
+    confirmed_.what = confirmation::word::not_asked;
+  }
   // A ready connection that ends is made again at once; one that could not be made, after a pause, and so is the second
   // in a row that greeted well and then answered nothing.
   const bool is_worth_it = was_ready && useless_in_a_row_ < 2;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <string>
 
 namespace holdfast::engine {
@@ -141,6 +142,22 @@ TEST_F(durable_channel_test, a_cut_between_the_answer_and_wait_is_a_cut) {
   EXPECT_EQ(channel::open_requests(a), 0);
   begin();
   EXPECT_THAT(a.own, ElementsAre("cut"));
+}
+
+// Who is told what was confirmed may have no memory for it.
+TEST_F(durable_channel_test, what_was_confirmed_ends_with_its_connection_H12) {
+  begin();
+  recorder a;
+  a.then = [] { throw std::bad_alloc{}; };
+  acquire(a);
+  server.take();
+  server.say(stamp(server.clock));
+  EXPECT_THROW(server.say(integer(2)), std::bad_alloc);
+  server.cut();
+  EXPECT_EQ(wire.confirmed().what, word::not_asked);
+  server.pass(1min);
+  connect();
+  EXPECT_EQ(wire.server_now(server.now), server.clock);
 }
 
 TEST_F(durable_channel_test, a_lost_script_is_sent_by_text_with_a_wait_of_its_own_H28) {

@@ -97,6 +97,19 @@ TEST_F(durable_keeper_test, replicas_that_stay_away_lose_it_at_its_old_deadline_
   EXPECT_EQ(std::count(listens.news.begin(), listens.news.end(), "lost lease_expired"), 1);
 }
 
+// What is said of the first says nothing of the second, which is under way.
+TEST_F(durable_keeper_test, a_wish_is_not_told_of_an_earlier_copy_while_a_later_one_is_under_way_C5) {
+  const auto lease = renewing();
+  const auto told = std::make_shared<noted_wish>();
+  EXPECT_TRUE(keeps.renew_now(server.now, *lease, server.now + 100ms, told));
+  wake();
+  ASSERT_THAT(server.take_names(), ElementsAre("renew", "WAIT"));
+  server.say(done() + integer(1));
+  EXPECT_FALSE(told->end);
+  server.say(done() + integer(2));
+  EXPECT_EQ(told->end, errc{});
+}
+
 TEST_F(durable_keeper_test, a_lease_is_kept_for_as_long_as_the_replicas_have_it) {
   const auto lease = held();
   drive_until(server.now + 1h, true, [&](const request& r) { return r[0] == "WAIT" ? integer(2) : done(); });

@@ -308,6 +308,16 @@ TEST_F(quorum_keeper_wish, ends_with_the_lease_and_its_reason) {
   EXPECT_THAT(listens.take(), ElementsAre("lost lease_gone"));
 }
 
+TEST_F(quorum_keeper_wish, is_unknown_where_enough_may_have_renewed_it_C5) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto told = wish(*lease);
+  say(0, refusal("NOPERM no permissions"));
+  renewed(1);
+  EXPECT_FALSE(told->end);
+  wake_after(5s);
+  EXPECT_EQ(told->end, errc::reply_lost);
+}
+
 // Its third server's vote, of the round and not heard of there, came to count when the wish was under way.
 TEST_F(quorum_keeper_wish, that_fails_with_a_vote_does_not_call_a_lease_taken_that_stands_B53_C5) {
   const auto lease = held({0, 1}, renewal::none);

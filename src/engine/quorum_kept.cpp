@@ -43,11 +43,15 @@ void quorum_keeper::wish::on_one(errc how) noexcept {
   --open_;
   if (how == errc{}) {
     --needed_;
+  } else if (std::error_code{how} == outcome::unknown) {
+    ++unknown_;
   } else if (first_failure_ == errc{} || is_end_of_a_vote(first_failure_)) {
     first_failure_ = how;
   }
-  if (needed_ > 0 && open_ >= needed_) return;
-  end_ = needed_ == 0 ? errc{} : first_failure_;
+  if (needed_ > 0 && open_ + unknown_ >= needed_ && open_ > 0) return;
+  // As many as are needed may have renewed it: whoever was heard to fail says nothing of that (C5).
+  const bool may_be_done = unknown_ + open_ >= needed_ && unknown_ > 0;
+  end_ = needed_ == 0 ? errc{} : may_be_done || first_failure_ == errc{} ? errc::reply_lost : first_failure_;
   if (whole) whole->on_decided_wish();
 }
 

@@ -84,6 +84,7 @@ private:
   std::shared_ptr<renewal_wish> whose_;
   std::size_t open_;
   std::size_t needed_;
+  std::size_t unknown_ = 0;  // Of those that have ended; the server may have renewed it.
   bool may_be_sent_ = false;
   bool is_cancelled_ = false;
   errc first_failure_{};

@@ -155,10 +155,7 @@ private:
     if (const auto* error = reply.as_error()) {
       channel& from = of().channel_;
       const auto what = from.judge(error->text);
-      for (auto& one : wishes_) {
-        one.refusal = what.code;
-        one.whose->on_refusal(error->text);
-      }
+      refuse_wishes(to, what.code, error->text);
       const bool is_for_good =
           script::ends_a_call(what.what) || (what.what == script::reaction::elsewhere && !from.is_in_cluster());
       if (is_for_good) {
@@ -182,16 +179,22 @@ private:
     }
   }
 
+  // What is said of one request is not yet said of another one that is under way (C5).
+  void refuse_wishes(const part& by, errc code, const std::string& text) {
+    if (channel::open_requests(by) > 0) return;
+    for (auto& one : wishes_) {
+      one.refusal = code;
+      one.whose->on_refusal(text);
+    }
+  }
+
   // Too few replicas have it, or nobody knows: then the renewal did not happen, and is tried again. It is no loss, or a
   // hiccup of the replicas would free a lock in the middle of its work (P13b).
   bool is_replicated(part& one, time_point now) {
     const confirmation& said = of().channel_.confirmed();
     if (said.what == confirmation::word::not_needed || said.what == confirmation::word::enough) return true;
     const errc code = said.what == confirmation::word::refused ? said.code : errc::not_replicated;
-    for (auto& w : wishes_) {
-      w.refusal = code;
-      w.whose->on_refusal(said.text);
-    }
+    refuse_wishes(one, code, said.text);
     if (said.what == confirmation::word::refused && !said.passes) {
       end_wishes([](const wish& w) { return w.is_sent; }, [&](const wish&) { return code; });
     }
@@ -239,7 +242,7 @@ private:
   void fail(part& one, time_point now, errc reason) {
     // One cut fails all that was sent with it, and is one failure.
     if (!std::exchange(has_failed_, true)) plan_.on_failed(now, of().jitter_);
-    if (reason == errc::not_replicated) {
+    if (reason == errc::not_replicated && channel::open_requests(one) == 0) {
       // Who has no time for another answer is told while this one is the last: after the next sending it is unknown.
       const time_point next_answer_at = plan_.next_send_at() + of().channel_.wait_timeout();
       end_wishes([&](const wish& w) { return w.is_sent && next_answer_at >= w.give_up_at; },

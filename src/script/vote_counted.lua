@@ -68,6 +68,10 @@ if wrong then
 end
 local held = held_token(owner)
 if held then
+  -- It was given to the writer that is a reader now, and would be a writer's for as long as that one reads.
+  if standing == 'k' and mode == 'r' then
+    read_only(owner)
+  end
   return {1, now, held, math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)}
 end
 if standing == 'k' then

@@ -220,6 +220,10 @@ std::vector<script_case> standing_cases() {
        {vote("<A>", now("ta")), break_part("<ta>"), vote("<B>", now()),
         vote("<A>", list({number(6), now()}), as(proposing("<ta>"), "k")),
         vote("<C>", granted("<ta+60000000>"), as(proposing("<ta+60000000>"), "k"))}},
+      {"a_vote_that_a_reader_finds_as_the_writers_that_it_was_is_a_readers_H63",
+       {vote("<A>", now("ta"), writer), vote("<B>", busy, reader),
+        vote("<A>", list({number(1), now(), text("<ta>"), number(1, 10000)}), as(reader, "k")),
+        vote("<B>", now(), reader)}},
       // Of several who hold at once the record may name another one, and a younger.
       {"what_somebody_broke_of_another_is_given_again_P13d",
        {vote("<A>", now("ta"), reader), vote("<B>", now("tb"), reader), break_part("<tb>"),
