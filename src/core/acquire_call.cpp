@@ -67,7 +67,9 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
   // What it has been asked before and has not answered is its own.
   if (!is_asked_ && !is_unanswered_) {
     if (can_send && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
-    if (!can_send && now > sleeps_until_) silent_since_ += now - sleeps_until_;  // Its connection ended meanwhile.
+    if (!can_send && now > sleeps_until_) {  // Its connection ended meanwhile.
+      silent_since_ = std::max(silent_since_, std::min(now, silent_since_ + (now - sleeps_until_)));
+    }
   }
   const time_point at_last = std::min(deadline_, silence_ends_at());
   if (!end_ && now >= at_last) finish_at_deadline(now);

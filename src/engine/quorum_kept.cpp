@@ -283,6 +283,7 @@ void quorum_keeper::repair::send(time_point now) {
   vote.not_after_local = std::max(vote.not_after_local, now + patience);
   vote.asked_over = 0;
   is_open_ = true;
+  asked_as_ = whole_->part_.mode;
   ++asked_;
   // Not under a smaller token: whoever comes next must find ours or a larger one on any majority (C2).
   const fencing_token below{lease.token.value() - 1};
@@ -306,6 +307,8 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   // Its own keeper renews it, and from then on it counts (R18, B57). In quarantine it stays where it is, and is found
   // again when that is over.
   if (wire.worth_of_grant(sent_at) != epoch_watch::worth::counts) return;
+  // It may be a writer's still, and is found again by the reader that the lease is now.
+  if (whole_->is_narrowing_ || whole_->part_.mode != asked_as_) return;
   const auto& lease = *whole_->lease_;
   const core::clock_drift drift = whole_->of_->how_.drift;
   if (const auto* granted = std::get_if<script::granted>(&said->what)) {

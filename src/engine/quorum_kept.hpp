@@ -110,6 +110,7 @@ private:
   kept* whole_;
   std::size_t index_;
   bool is_open_ = false;
+  char asked_as_ = 'x';  // The mode.
   bool is_raising_ = false;
   int asked_ = 0;
   time_point asked_at_{};  // While it raises: when the vote was asked for, and how long it lasts.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace holdfast::engine {
 
 namespace {
@@ -171,6 +173,28 @@ TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place)
   EXPECT_EQ(said[0].at(22), "k") << "it goes before whoever is first in line";
 }
 
+// It was asked for before, and given behind that.
+TEST_F(quorum_mend_test, a_vote_that_was_given_to_the_writer_is_asked_for_by_the_reader_H63) {
+  const script::part writing{'w', script::most_permits, script::most_permits};
+  const script::part reading{'r', 1, script::most_permits};
+  auto shared = keys;
+  shared.is_counted = true;
+  const auto lease = held({0, 1}, renewal::automatic, shared, writing);
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(1ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote_counted"));
+  (void)keeps.begin_narrowing(*lease);
+  keeps.end_narrowing(*lease, reading);
+  wake();
+  say(2, granted(servers[2], token));
+  wake_after(500ms);
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(named(said[0]), "vote_counted");
+  EXPECT_THAT(said[0], Contains("r"));
+}
+
 // Its downgrade was refused by all: as a reader's the vote would let others read beside the writer.
 TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
   auto counted = keys;
@@ -193,6 +217,7 @@ TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
 TEST_F(quorum_mend_test, whoever_becomes_less_hears_the_token_of_each_vote) {
   const auto lease = mending();
   EXPECT_THAT(keeps.begin_narrowing(*lease), ElementsAre(token, token, fencing_token{}));
+  keeps.end_narrowing(*lease, std::nullopt);  // All have refused it.
   wake_after(1ms);
   const fencing_token its_own{token.value() + 5};
   say(2, granted(servers[2], its_own));

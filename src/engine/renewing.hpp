@@ -155,9 +155,9 @@ private:
     if (const auto* error = reply.as_error()) {
       channel& from = of().channel_;
       const auto what = from.judge(error->text);
-      refuse_wishes(to, what.code, error->text);
       const bool is_for_good =
           script::ends_a_call(what.what) || (what.what == script::reaction::elsewhere && !from.is_in_cluster());
+      if (is_for_good || channel::open_requests(to) == 0) refuse_wishes(what.code, error->text);
       if (is_for_good) {
         end_wishes([](const wish& one) { return one.is_sent; }, [&](const wish&) { return what.code; });
       }
@@ -179,9 +179,8 @@ private:
     }
   }
 
-  // What is said of one request is not yet said of another one that is under way (C5).
-  void refuse_wishes(const part& by, errc code, const std::string& text) {
-    if (channel::open_requests(by) > 0) return;
+  // What passes, and is said of one request, is not said of another one that is under way (C5).
+  void refuse_wishes(errc code, const std::string& text) {
     for (auto& one : wishes_) {
       one.refusal = code;
       one.whose->on_refusal(text);
@@ -194,8 +193,9 @@ private:
     const confirmation& said = of().channel_.confirmed();
     if (said.what == confirmation::word::not_needed || said.what == confirmation::word::enough) return true;
     const errc code = said.what == confirmation::word::refused ? said.code : errc::not_replicated;
-    refuse_wishes(one, code, said.text);
-    if (said.what == confirmation::word::refused && !said.passes) {
+    const bool is_for_good = said.what == confirmation::word::refused && !said.passes;
+    if (is_for_good || channel::open_requests(one) == 0) refuse_wishes(code, said.text);
+    if (is_for_good) {
       end_wishes([](const wish& w) { return w.is_sent; }, [&](const wish&) { return code; });
     }
     fail(one, now, code);  // May end our own life.
