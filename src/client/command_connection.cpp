@@ -6,6 +6,7 @@
 
 #include "net/clock.hpp"
 #include "net/uncancelled.hpp"
+#include "net/wait_for.hpp"
 
 #include <algorithm>
 #include <array>
@@ -169,7 +170,7 @@ void command_connection::wait_in_poll(connection::lock& held, time_point until) 
   std::array<pollfd, 3> fds{line_.poll_for(), pollfd{wake_leader_.get(), POLLIN, 0}, ear_line_.poll_for()};
   leader_wakes_at_ = until;
   held.unlock();
-  wait_for(fds.data(), fds.size(), until);
+  net::wait_for(fds, until);
   if (fds[1].revents) wake_leader_.clear();
   held.lock();
   leader_wakes_at_ = time_point{};

@@ -109,11 +109,11 @@ void connection::collect(lock& held, short happened) {
   if (happened == 0 || link_.is_closed()) return;
   if (!is_open_) {
     if (link_.is_open()) return;
-    const int before = link_.nearness();
+    const auto before = link_.steps();
     held.unlock();
     const auto progress = link_.advance();
     held.lock();
-    if (progress == net::link::progress::pending && link_.nearness() > before) channel_->on_nearer(boottime_now());
+    if (progress == net::link::progress::pending && link_.steps() != before) channel_->on_nearer(boottime_now());
     return note(progress);
   }
   if (happened & POLLOUT) wants_write_ = false;
@@ -148,19 +148,6 @@ void connection::take_in(lock& held, bool (net::link::*read)(std::string&)) try 
 
 void connection::collect_if_stale(lock& held) {
   if (is_open_ && boottime_now() - heard_at_ > stale_after) collect(held, POLLIN);
-}
-
-void wait_for(pollfd* fds, std::size_t count, time_point until) {
-  const duration left = until - boottime_now();
-  timespec timeout{};
-  if (left > duration{0}) {
-    const auto capped = std::min<duration>(left, std::chrono::hours{1});
-    timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(capped).count();
-    timeout.tv_nsec = (capped % 1s).count();
-  }
-  if (ppoll(fds, count, &timeout, nullptr) < 0) {
-    for (std::size_t i = 0; i < count; ++i) fds[i].revents = 0;
-  }
 }
 
 }  // namespace detail

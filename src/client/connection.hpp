@@ -72,10 +72,6 @@ private:
   std::string incoming_{};  // The driver's.
 };
 
-// Waits for `fds` until `until` on CLOCK_BOOTTIME as far as ppoll can: it does not count a suspend, so callers re-read
-// the clock. Interrupted is like woken.
-void wait_for(pollfd* fds, std::size_t count, time_point until);
-
 }  // namespace detail
 }  // namespace v0
 }  // namespace holdfast

@@ -3,6 +3,7 @@
 
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "net/wait_for.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,7 +54,7 @@ void deputy_thread::run() {
     std::array<pollfd, 4> fds{pollfd{wake_.get(), POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
                               lead ? lead->fds[0] : nothing, lead ? lead->fds[1] : nothing};
     timer_.set(std::min(lead ? lead->until : never, close_at));
-    wait_for(fds.data(), fds.size(), never);
+    net::wait_for(fds, never);
     if (fds[0].revents) wake_.clear();
     if (fds[1].revents) timer_.went_off();
     commands_->deputy_collect(fds[2], fds[3]);

@@ -3,6 +3,7 @@
 
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "net/wait_for.hpp"
 
 #include <algorithm>
 #include <array>
@@ -161,7 +162,7 @@ void keeper_thread::wait_and_collect(connection::lock& held) {
   held.unlock();
 
   timer_.set(until);
-  wait_for(fds.data(), fds.size(), never);
+  net::wait_for(fds, never);
   if (fds[1].revents) wake_.clear();
   if (fds[2].revents) timer_.went_off();
 

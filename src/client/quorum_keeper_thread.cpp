@@ -3,6 +3,7 @@
 
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "net/wait_for.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -151,7 +152,7 @@ void quorum_keeper_thread::wait_and_collect(connection::lock& held) {
   held.unlock();
 
   timer_.set(until);
-  wait_for(fds.data(), fds.size(), never);
+  net::wait_for(fds, never);
   if (fds[lines_.size()].revents) wake_.clear();
   if (fds.back().revents) timer_.went_off();
 

@@ -5,6 +5,7 @@
 #include "engine/sentinel_line.hpp"
 #include "net/asked_line.hpp"
 #include "net/clock.hpp"
+#include "net/wait_for.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -146,13 +147,11 @@ std::vector<seen_by_sentinel> ask_sentinels(const net::sentinel_set& whom) {
   }
   const time_point until = net::boottime_now() + net::answer_patience;
   const auto is_done = [](const auto& one) { return one->answer().has_value(); };
-  for (time_point now = net::boottime_now(); now < until && !std::all_of(lines.begin(), lines.end(), is_done);
-       now = net::boottime_now()) {
+  while (net::boottime_now() < until && !std::all_of(lines.begin(), lines.end(), is_done)) {
     std::vector<pollfd> fds;
     fds.reserve(lines.size());
     for (const auto& one : lines) fds.push_back(one->poll_for());
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
-    if (::poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) continue;
+    net::wait_for(fds, until);
     for (std::size_t i = 0; i < lines.size(); ++i) lines[i]->collect(fds[i].revents);
   }
   std::vector<seen_by_sentinel> out;

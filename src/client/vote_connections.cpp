@@ -4,6 +4,7 @@
 #include "client/fork_guard.hpp"
 #include "net/clock.hpp"
 #include "net/uncancelled.hpp"
+#include "net/wait_for.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -124,7 +125,7 @@ void vote_connections::lead_one_round(connection::lock& held) {
   fds.push_back({wake_leader_.get(), POLLIN, 0});
   leader_wakes_at_ = until;
   held.unlock();
-  wait_for(fds.data(), fds.size(), until);
+  net::wait_for(fds, until);
   if (fds.back().revents) wake_leader_.clear();
   held.lock();
   leader_wakes_at_ = time_point{};

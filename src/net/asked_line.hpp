@@ -32,7 +32,7 @@ public:
   // A question or a connection that is still on its way is left so: from afar either takes longer than a round.
   void ask() {
     const time_point now = boottime_now();
-    if (link_.is_open()) collect(POLLIN);  // It may have answered late, or have gone away.
+    collect(POLLIN);  // It may have answered late, or have gone away.
     answer_.reset();
     if (talk_.is_asked() && now - asked_at_ >= answer_patience) close();
     if (is_opening() && now - opened_at_ >= connection_patience) close();
@@ -45,9 +45,9 @@ public:
   void collect(short happened) {
     if (happened == 0 || link_.is_closed()) return;
     if (!link_.is_open()) {
-      const int before = link_.nearness();
+      const auto before = link_.steps();
       const auto progress = link_.advance();
-      if (link_.nearness() > before) opened_at_ = boottime_now();
+      if (link_.steps() != before) opened_at_ = boottime_now();
       return note(progress);
     }
     if (happened & POLLOUT) flush();

@@ -3,6 +3,7 @@
 
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "net/wait_for.hpp"
 
 #include <poll.h>
 
@@ -217,8 +218,7 @@ void cluster_watch::wait(time_point until) {
     whose.push_back(one.get());
   }
   fds.push_back({wake_.get(), POLLIN, 0});
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boottime_now()).count();
-  if (::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000))) <= 0) return;
+  wait_for(fds, until);
   if (fds.back().revents) wake_.clear();
   for (std::size_t i = 0; i < whose.size(); ++i) whose[i]->collect(fds[i].revents);
 }

@@ -85,9 +85,14 @@ link::progress link::fail_tls(std::string why) { return fail(errc::tls_failed, s
 
 link::progress link::open() {
   HOLDFAST_ASSERT(is_closed());
-  if (!resolver_ || !resolver_->is_good_for(where_, boottime_now())) resolver_ = std::make_unique<resolver>(where_);
+  if (!resolver_ || !resolver_->is_good_for(where_, boottime_now())) look_up();
   phase_ = phase::resolving;
   return advance();
+}
+
+void link::look_up() {
+  resolver_ = std::make_unique<resolver>(where_);
+  ++steps_;
 }
 
 link::progress link::advance() try {
@@ -109,6 +114,7 @@ link::progress link::advance() try {
 }
 
 link::progress link::on_resolved() {
+  if (resolver_->is_too_old(boottime_now())) look_up();  // Nobody was there to take it: all of us were stopped.
   auto answer = resolver_->take();
   if (!answer) return progress::pending;
   resolver_.reset();
@@ -130,6 +136,7 @@ link::progress link::connect_next() {
     return fail(errc::cannot_connect, system_text(attempts_.error()), false, is_refusal);
   }
   phase_ = phase::connecting;
+  ++steps_;
   return on_connected();
 }
 
@@ -167,7 +174,9 @@ link::progress link::on_connected() {
 link::progress link::shake_hands(std::string_view bytes) {
   std::string why;
   const bool is_done = tls_->shake_hands(bytes, why);
+  const auto unsent = wire_.size();
   tls_->take_wire(wire_);  // Also an alert that says why we refuse.
+  if (wire_.size() > unsent) ++steps_;
   const written sent = send_from(wire_);
   if (!why.empty()) return fail_tls(why);
   if (sent == written::failed) return fail_handshake(system_text(errno));

@@ -45,9 +45,9 @@ public:
   // Connected, but the TLS handshake is not through: a plain port says nothing at all to one (E13).
   bool is_shaking_hands() const { return phase_ == phase::shaking_hands; }
 
-  // While opening, more with each step that is done: name found, connected. Each step has its own time: a look-up's
-  // answer is good for one connection, so that time taken from that is lost with it.
-  int nearness() const { return static_cast<int>(phase_); }
+  // How many steps of opening were ever begun: a look-up, a connection to an address, each turn of a TLS handshake.
+  // Each has its own time: a look-up's answer is good for one connection, so that time taken from that is lost with it.
+  unsigned steps() const { return steps_; }
 
   // What to poll for. A closed link gives fd -1, which poll(2) passes over. `wants_write`: write() was refused.
   pollfd poll_for(bool wants_write) const;
@@ -79,6 +79,7 @@ private:
   progress fail(errc code, std::string text, bool is_final, bool is_refusal);
   progress fail_handshake(const std::string& text);
   progress fail_tls(std::string why);
+  void look_up();
   progress on_resolved();
   progress connect_next();
   progress on_connected();
@@ -89,6 +90,7 @@ private:
 
   endpoint where_;
   phase phase_ = phase::closed;
+  unsigned steps_ = 0;
   int fd_ = -1;
   bool handshake_wants_write_ = false;
   bool has_spoken_ = false;  // The peer, in plain words,

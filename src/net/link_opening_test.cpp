@@ -12,18 +12,30 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace {
 
 bool takes_the_peers_port = false;
+std::atomic<std::time_t> slept_for = 0;  // A suspend, in seconds.
 
 }  // namespace
+
+// The system's, but for a suspend that a test makes up.
+extern "C" int clock_gettime(clockid_t which, timespec* now) noexcept {
+  const auto result = static_cast<int>(::syscall(SYS_clock_gettime, which, now));
+  if (which == CLOCK_BOOTTIME) now->tv_sec += slept_for;
+  return result;
+}
 
 // The system's, and before that, if the test says so, our end is what the other end is to be: as it comes about by
 // chance, of some 30,000 ports, where the peer's is among those that the system gives.
@@ -86,6 +98,29 @@ TEST_F(opening_link, looks_up_anew_for_another_connection) {
     EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
     one.close();
     EXPECT_EQ(moves.asked(), times);
+  }
+}
+
+// The machine was suspended, or all of us stopped, and nobody took the answer: the server may have moved meanwhile, or
+// the name be there at last.
+TEST_F(opening_link, looks_up_anew_where_nobody_took_the_answer_for_long_H23) {
+  for (const bool had_an_address : {true, false}) {
+    made_up_name moves{"moves.test"};
+    if (had_an_address)
+      moves.has({"127.0.0.2"});
+    else
+      moves.fails_with(EAI_NONAME);
+    link one{at("moves.test")};
+    const auto first = one.open();
+    ASSERT_EQ(first, link::progress::pending);
+    const auto before = one.steps();
+    ASSERT_TRUE(is_looked_up(one));
+    slept_for += 6;
+    moves.has({"127.0.0.1"});
+    const auto again = one.advance();
+    EXPECT_GT(one.steps(), before) << "it has a time of its own";
+    EXPECT_EQ(went_on(one, again), link::progress::open) << one.failure().text;
+    EXPECT_EQ(moves.asked(), 2);
   }
 }
 
@@ -225,6 +260,19 @@ TEST_F(opening_link, tries_another_address_after_one_that_accepted_and_said_noth
       one.close();
       ::close(peer);
     }
+  }
+}
+
+// Nobody may come back for as long as one of them takes.
+TEST_F(opening_link, counts_each_address_that_it_tries_as_a_step) {
+  made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  for (const bool is_first_there : {true, false}) {
+    std::optional<accepting_address> first;
+    if (is_first_there) first.emplace("127.0.0.2", test::port_of(listener_));
+    link one{at("two.test")};
+    EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+    EXPECT_EQ(one.steps(), is_first_there ? 2U : 3U) << "one is the look-up";
   }
 }
 

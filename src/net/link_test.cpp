@@ -127,6 +127,31 @@ TEST(a_link_with_tls, that_cannot_open_its_files_for_now_is_tried_again) {
   ::close(listener);
 }
 
+// What the server says in answer has a time of its own; a part of what it said is no turn.
+TEST(a_link_with_tls, counts_each_turn_of_the_handshake_as_a_step) {
+  const auto& material = test::tls_material(test::certificate::good);
+  const test::scratch_directory place;
+  const int listener = test::listen_at(place / "s");
+  const tls_files files{.cacert = material + "/ca.pem", .cert = "", .key = ""};
+  link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
+  ASSERT_EQ(one.open(), link::progress::pending);
+  const int peer = test::accept_from(listener);
+  a_tls_server server{TLS1_2_VERSION};
+  std::string hello(64 * 1024, '\0');
+  hello.resize(static_cast<std::size_t>(std::max<ssize_t>(::recv(peer, hello.data(), hello.size(), 0), 0)));
+  const auto words = server.answer(hello);
+  const auto half = words.size() / 2;
+  const auto before = one.steps();
+  ASSERT_EQ(::send(peer, words.data(), half, 0), static_cast<ssize_t>(half));
+  EXPECT_EQ(one.advance(), link::progress::pending);
+  EXPECT_EQ(one.steps(), before);
+  ASSERT_EQ(::send(peer, words.data() + half, words.size() - half, 0), static_cast<ssize_t>(words.size() - half));
+  EXPECT_EQ(one.advance(), link::progress::pending) << one.failure().text;
+  EXPECT_EQ(one.steps(), before + 1);
+  ::close(peer);
+  ::close(listener);
+}
+
 // Up to TLS 1.2 the server has the last word of the handshake, and what it says next may be read with that. Protected
 // mode says why it refuses us, and closes.
 TEST(a_link_with_tls, hears_what_came_with_the_end_of_the_handshake) {

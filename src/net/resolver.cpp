@@ -210,10 +210,15 @@ std::optional<resolved> resolver::take() {
   return std::exchange(shared_->answer, std::nullopt);
 }
 
+bool resolver::is_too_old(time_point now) const {
+  const std::lock_guard lock{shared_->mutex};
+  return shared_->answer && now - shared_->answered_at > answer_lasts;
+}
+
 bool resolver::is_good_for(const endpoint& where, time_point now) const {
+  if (is_too_old(now)) return false;
   const std::lock_guard lock{shared_->mutex};
   if (shared_->answer && shared_->answer->addresses.empty()) return false;  // Perhaps it is better now.
-  if (shared_->answer && now - shared_->answered_at > answer_lasts) return false;
   if (shared_->term == 0) return true;
   if (const auto* named = std::get_if<named_address>(&where.where)) return (*named)->primary()->term() == shared_->term;
   const auto* node = std::get_if<cluster_node_address>(&where.where);

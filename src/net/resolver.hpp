@@ -54,6 +54,8 @@ public:
   // Is it worth more than a new look-up there? It is under way, or has come to addresses not long ago, and those who
   // name the primary name the same still.
   bool is_good_for(const endpoint& where, time_point now) const;
+  // Is it answered, and has been for so long that a new look-up may say something else?
+  bool is_too_old(time_point now) const;
   static constexpr std::chrono::seconds answer_lasts{5};
 
 private:

@@ -3,6 +3,7 @@
 
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "net/wait_for.hpp"
 
 #include <poll.h>
 
@@ -167,8 +168,7 @@ void sentinel_watch::wait(time_point until) {
   std::vector<pollfd> fds;
   for (const auto& one : lines_) fds.push_back(one->poll_for());
   fds.push_back({wake_.get(), POLLIN, 0});
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boottime_now()).count();
-  if (::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000))) <= 0) return;
+  wait_for(fds, until);
   if (fds.back().revents) wake_.clear();
   for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i]->collect(fds[i].revents);
 }
