@@ -47,9 +47,9 @@ public:
     std::atomic<errc>* news{};        // Where whoever asks writes down what it hears.
     time_point silent_since = never;  // What whoever asked before met, if that was a silent server.
   };
-  // `until`: when its wait is over; `never` for no bound. Who is told to ask says `got` or `failed` afterwards.
   // `again`: it was given a lease too late, and does not lose its turn by that.
   enum class place { behind_all, again };
+  // `until`: when its wait is over; `never` for no bound. Who is told to ask says `got` or `failed` afterwards.
   outcome enter(const std::string& key, const core::hand_over_wish& wish, time_point until,
                 const std::stop_token& cancel, place where = place::behind_all);
 

@@ -23,14 +23,14 @@ mutex::~mutex() {
   if (generation_ == detail::process_generation()) freed_.~condition_variable();
 }
 
-// The lease comes first, so that it can be handed on from thread to thread of this process; its holder's turn after it.
-// Only when the lease was lost under a thread that still works is there a wait between the two, in which this one may
-// be lost as well: who comes in has the lock.
 // Not the client's: a child may have put another one in its place, and who is inside is what the parent knew (P33).
 void mutex::require_ours() const {
   if (generation_ != detail::process_generation()) throw error{errc::used_after_fork};
 }
 
+// The lease comes first, so that it can be handed on from thread to thread of this process; its holder's turn after it.
+// Only when the lease was lost under a thread that still works is there a wait between the two, in which this one may
+// be lost as well: who comes in has the lock.
 bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
   const net::uncancelled until_done;
   std::unique_lock held{guard_};

@@ -100,12 +100,12 @@ void check_readable(const char* field, const std::string& path) {
   // As whoever reads it does, with the rights that the program has then. Neither access(2), which goes by those of its
   // starter, nor with AT_EACCESS, which a sandbox may refuse that knows no faccessat2.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  const int error = file < 0 ? errno : 0;
-  std::string why = error != 0 ? std::generic_category().message(error) : "";
-  if (error == EMFILE || error == ENFILE || error == ENOMEM) {  // That passes.
+  const int trouble = file < 0 ? errno : 0;
+  std::string why = trouble != 0 ? std::generic_category().message(trouble) : "";
+  if (trouble == EMFILE || trouble == ENFILE || trouble == ENOMEM) {  // That passes.
     error_detail detail;
     detail.server_text = fmt::format("{} '{}': {}", field, path, why);
-    throw holdfast::error{errc::cannot_connect, std::move(detail)};
+    throw error{errc::cannot_connect, std::move(detail)};
   }
   struct stat seen {};
   if (file >= 0 && ::fstat(file, &seen) == 0) {

@@ -12,6 +12,7 @@
 #include <boost/url/rfc/pchars.hpp>
 #include <boost/url/src.hpp>
 #include <boost/url/url_view.hpp>
+#undef urls
 
 #include <fmt/format.h>
 #include <sys/un.h>
@@ -24,7 +25,7 @@ namespace detail {
 
 namespace {
 
-namespace urls = boost::urls;
+namespace urls = boost::holdfast_urls;
 
 struct bad_part {
   std::string subject;

@@ -59,6 +59,18 @@ TEST_F(hand_over_in_queue, gives_the_lease_to_the_first_with_each_token_once_P14
   EXPECT_EQ(queue.next_token({owner, *next}, now, deadline), fencing_token{1003}) << "of the other nothing came";
 }
 
+TEST_F(hand_over_in_queue, puts_whoever_came_too_late_for_it_in_front_again_P14b) {
+  asks_and_gets(a);
+  const auto next = queue.next_token(granted, now, deadline);
+  ASSERT_EQ(queue.hand_on(*next), b);
+  EXPECT_TRUE(queue.ended({owner, *next})) << "it lets go what is too little";
+  queue.join_again(b);
+  EXPECT_EQ(queue.first(), b);
+  EXPECT_EQ(b->heard, errc::timed_out) << "it was somebody else's hold";
+  EXPECT_TRUE(queue.may_ask(*b, now));
+  EXPECT_FALSE(queue.may_ask(*c, now));
+}
+
 // The server lost its data, and another lease of this process has the token of the one that was lost.
 TEST_F(hand_over_in_queue, hands_on_no_other_lease_with_the_same_token_C2_seed_26203511) {
   asks_and_gets(a);

@@ -55,10 +55,10 @@ public:
   void ask(std::string& out, time_point now);
   // Before a request that may be granted something; before a heartbeat, which seldom is.
   bool must_ask(time_point now) const { return is_on() && (now - asked_at_ >= fresh || must_ask_again()); }
+  bool must_ask_again() const { return is_on() && !is_good_ && unanswered_ == 0; }
   // Its slots have moved, and its key has another number: who only renews says there, too, how long a lease of ours may
   // live on (P18).
   bool has_another_number() const { return is_on() && settings_.tag && *settings_.tag != asked_tag_; }
-  bool must_ask_again() const { return is_on() && !is_good_ && unanswered_ == 0; }
   // The answer to the question that was asked at `asked_at`. False: it says nothing.
   bool on_answer(time_point now, time_point asked_at, const resp::value& reply);
 

@@ -52,7 +52,8 @@ struct builder {
 std::string words_of(std::string text) {
   const auto arguments = text.find(", with args beginning with");
   if (arguments != std::string::npos) text.resize(arguments);
-  return text.empty() ? "an error without words" : text;
+  if (text.empty()) text = "an error without words";
+  return text;
 }
 
 builder& of(const redisReadTask* task) { return *static_cast<builder*>(task->privdata); }

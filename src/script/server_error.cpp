@@ -86,8 +86,8 @@ classified classify(std::string_view text) {
   for (const auto& r : words) {
     if (is_word_at(text, 0, r.text)) return {r.code, r.what};
   }
-  if (text.starts_with("@user_script"))
-    return in_a_script(text);  // Of 6.2, which a script gave back as its own answer.
+  // Of 6.2, where a script gave it back as its own answer.
+  if (text.starts_with("@user_script")) return in_a_script(text);
   constexpr std::string_view general = "ERR ";
   if (!text.starts_with(general)) return unknown;
   text.remove_prefix(general.size());
