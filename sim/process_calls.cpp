@@ -17,7 +17,7 @@ namespace {
 call_end end_of(errc code) {
   const std::error_code ec = code;
   if (ec == outcome::timed_out) return call_end::timed_out;
-  if (code == errc::cancelled || code == errc::cancelled_in_flight) return call_end::cancelled;
+  if (code == errc::cancelled) return call_end::cancelled;
   return ec == outcome::unknown ? call_end::unknown : call_end::not_applied;
 }
 
@@ -167,7 +167,7 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
   if (tell_.is_planted(canary_switch::validity_from_reply)) deadline = now() + core::usable(record.ttl, rho);
   auto lease = std::make_shared<kept_lease>(wanted.keys, owner, got.token, record.ttl, deadline);
   lease->was_in_line = call.acquire->was_in_line();
-  const time_point last = call.max_hold ? got.deadline - core::usable(record.ttl, rho) + *call.max_hold : never;
+  const time_point last = call.max_hold ? got.granted_at + *call.max_hold : never;
   if (!tell_.is_planted(canary_switch::leases_have_no_last_instant)) lease->last = last;
   if (got.was_repeated) {
     lease->copies_until = call.acquire->last_not_after();
@@ -226,7 +226,7 @@ void process::believe_message(time_point at, std::string_view owner, server_time
     return c.acquire && !c.acquire->is_over() && c.acquire->wants_hints();
   });
   if (found == calls_.end()) return;
-  const core::got_lease got{fencing_token{static_cast<std::uint64_t>(said_at.time_since_epoch().count())},
+  const core::got_lease got{fencing_token{static_cast<std::uint64_t>(said_at.time_since_epoch().count())}, at,
                             at + core::usable(found->record.ttl, rho), false};
   const auto lease = hold_of(*found, owner_of_hex(owner), got);
   tell_.on_hold(lease->seen);

@@ -124,8 +124,7 @@ void process::end_turn(const open_call& call, const lease_ptr& got, const core::
   const bool has_copies = got->copies_until != server_time{};
   int block = has_copies ? 0 : call.acquire->reserved();
   if (tell_.is_planted(canary_switch::hands_on_what_is_not_reserved)) block = what_.hand_overs.most;
-  queue.got({got->owner, got->token}, block, grant.deadline - core::usable(got->ttl, rho), *call.turn,
-            what_.hand_overs);
+  queue.got({got->owner, got->token}, block, grant.granted_at, *call.turn, what_.hand_overs);
   tell_first(queue);
 }
 

@@ -32,7 +32,8 @@ class client_state;
 // with the first call that needs them, and again after they broke. One more to each sentinel, by a thread of its own.
 // Of a cluster: all this to each primary, and a thread that asks them. Of a quorum: two to each server, with one keeper
 // thread for all; and beside it a client of one server, with what that has, for each server whose line is waited in,
-// and one for each once list, break_lock or diagnose is called. Every member is safe from any thread (docs/threads.md).
+// and one for each once list, break_lock, diagnose or declare_nothing_forgotten is called. Every member is safe from
+// any thread (docs/threads.md).
 //
 // Each call has an overload that throws holdfast::error and one that sets a std::error_code and never throws it;
 // std::bad_alloc aside. Unknown is an outcome of its own: see outcome::unknown. Where the system gives this process no

@@ -84,12 +84,13 @@ struct lock_info {
   int size = 0;          // Of a semaphore: its permits; 0 otherwise.
   int permits_held = 0;  // Of a semaphore: those that are taken.
 
-  // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect().
+  // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect(), and from
+  // list() of a quorum.
   std::chrono::milliseconds quarantine{0};
 
   // Of a quorum: each of its servers. It is held if a majority of them, of a semaphore as many as its holders need, has
   // the same holder, and may be if those that did not answer could make up the number; the fields above are what those
-  // say. Only from inspect().
+  // say. From inspect() and list().
   std::vector<node_info> nodes{};
 
   // How many stand in line, of whom `waiters` has the first. Who was killed may be among them until the line moves

@@ -44,7 +44,8 @@ public:
   observer& operator=(const observer&) = delete;
   virtual ~observer();
 
-  // One acquire ended. `waited` is the time in the call, `attempts` the requests it sent.
+  // One acquire ended that was not refused before anything could be sent. `waited` is the time in the call, `attempts`
+  // the requests it sent; of a quorum, the rounds.
   virtual void on_acquire(const std::string& /*name*/, acquire_result, std::chrono::microseconds /*waited*/,
                           int /*attempts*/) {}
 

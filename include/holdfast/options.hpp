@@ -33,7 +33,7 @@ enum class quarantine_mode {
 // replica.
 //
 // Too few within `timeout`: a lock that was granted is given back at once. A try ends with errc::not_replicated; an
-// acquire that waits tries again, with pauses of 25 ms to 1 s, until its `wait` is over, and ends with it then; one
+// acquire that waits tries again, with pauses of 12.5 ms to 1 s, until its `wait` is over, and ends with it then; one
 // that waits without end goes on until cancelled. A renewal is tried again, and the lease stays valid until its old
 // deadline: a stall of the replicas shorter than half the ttl costs no lease. WAIT is no fsync, and no election need
 // know of it: quarantine and fencing tokens stay.
@@ -52,7 +52,8 @@ struct acquire_options {
   // How long Redis keeps the lock after it last heard from us.
   //
   // Longer rides out longer pauses and failovers; shorter lets the next one in sooner after a crash. Keep it
-  // several times your worst round trip: renewal starts at a third of it. 100 ms to client_options::max_ttl.
+  // several times your worst round trip: renewal starts at a third of it, or after 10 s. 100 ms to
+  // client_options::max_ttl.
   std::chrono::milliseconds ttl = std::chrono::seconds{10};
 
   // How long to go on while someone else holds the lock. Everything in the call counts: name look-up, connect,
@@ -90,8 +91,8 @@ struct acquire_options {
 
 // One client. Checked in the constructor; nothing is sent until the first call.
 struct client_options {
-  // What our keys and channels begin with, 1 to 64 bytes of printable ASCII without `{`, `}`, `%`, `|`, `*`, `?`, `[`,
-  // `]` or `\`. Every client that shares locks must use the same.
+  // What our keys and channels begin with, 1 to 64 bytes of printable ASCII without space, `{`, `}`, `%`, `|`, `*`,
+  // `?`, `[`, `]` or `\`. Every client that shares locks must use the same.
   std::string prefix = "hf:";
 
   // See `naming`. Plain shares a lock with other libraries; then quarantine, lines and clamps cannot bind them.

@@ -133,11 +133,10 @@ client_state::concluded client_state::conclude(engine::acquire& call, const std:
   concluded end;
   auto result = acquire_result::acquired;
   if (const auto* got = std::get_if<core::got_lease>(&call.end())) {
-    const time_point granted_at = got->deadline - core::usable(call.ttl(), drift_);
     auto record = std::make_shared<lease_record>(name, call.wanted().keys, call.owner(), got->token, call.ttl(),
-                                                 granted_at, got->deadline);
+                                                 got->granted_at, got->deadline);
     record->mode = how.mode;
-    record->hold_at_most(how.max_hold, granted_at);
+    record->hold_at_most(how.max_hold, got->granted_at);
     record->was_in_line = call.was_in_line();
     record->kind = kind_of(call.wanted().part);
     if (got->was_repeated) record->unsettled_until = {call.last_not_after(), boottime_now() + options_.timeout};

@@ -108,8 +108,7 @@ std::optional<lease> client_state::acquire_in_turn(planned& what, const acquire_
   const auto& record = lease_handle::of(*end.got).record;
   // A copy that may still arrive is cleaned up by its owner id, whoever has the lease then.
   const bool has_copies = record->unsettled_until.not_after != server_time{};
-  ours.got(record, has_copies ? 0 : call.reserved(),
-           std::get<core::got_lease>(call.end()).deadline - core::usable(record->ttl, drift_), wish);
+  ours.got(record, has_copies ? 0 : call.reserved(), std::get<core::got_lease>(call.end()).granted_at, wish);
   return std::move(end.got);
 }
 

@@ -245,7 +245,8 @@ void client_state::fail_wrong_kind(const script::lock_keys& keys, const std::str
   detail.subject = "key '" + keys.holder + "'";
   detail.why = found == "zset" ? "it is a shared lock or a semaphore (a zset)" : "it is a " + found;
   // The server does not say which of them.
-  const bool is_foreign = found == "list" || found == "set" || found == "hash" || found == "stream";
+  const bool is_foreign =
+      found == "list" || found == "set" || found == "hash" || found == "stream" || found == "sorted set";
   if (is_foreign) detail.why += ", or a key beside it is";
   fail(errc::wrong_kind, std::move(detail));
 }

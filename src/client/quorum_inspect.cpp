@@ -111,9 +111,12 @@ struct survey {
   std::map<usage, std::size_t> usages;
   std::optional<break_record> last_break;
   std::size_t answered = 0;
+  std::string wrong_kind{};  // What the key holds at one of them, if it is none of ours.
+  std::size_t have_wrong_kind = 0;
   std::string other_list{};  // What one says that belongs to another list of servers.
   bool is_unopened = false;  // Ours is not open at one of them yet.
 
+  bool is_of_wrong_kind() const { return have_wrong_kind > nodes.size() / 2; }
   // What most of them say.
   usage used_as() const {
     const auto most = std::max_element(usages.begin(), usages.end(),
@@ -181,6 +184,8 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
       code = script::classify(node.trouble).code;
     } else if (parsed && !parsed->wrong_kind.empty()) {
       node.trouble = "the key holds a " + parsed->wrong_kind;
+      out.wrong_kind = parsed->wrong_kind;
+      ++out.have_wrong_kind;
     } else if (parsed && parsed->other_record) {
       add_other_list(out, node, *parsed->other_record, of.record());
     } else if (parsed) {
@@ -211,7 +216,8 @@ void fail_if_denied(const client_state& state, const survey& seen) {
   state.fail(*first, std::move(detail));
 }
 
-[[noreturn]] void fail_too_few(const client_state& state, const survey& seen) {
+[[noreturn]] void fail_too_few(const client_state& state, const lock_name& name, const survey& seen) {
+  if (seen.is_of_wrong_kind()) state.fail_wrong_kind(state.keys_of(name), seen.wrong_kind);
   fail_if_denied(state, seen);
   error_detail detail;
   detail.elapsed = seen.took;
@@ -232,11 +238,11 @@ void fail_if_denied(const client_state& state, const survey& seen) {
 
 }  // namespace
 
-lock_info inspect_quorum(client_state& state, std::string_view text, milliseconds timeout) {
-  const lock_name name = state.name_of(text);
-  auto seen = ask_all(state, name, timeout);
+namespace {
+
+lock_info info_of(const client_state& state, const lock_name& name, survey seen) {
   const std::size_t majority = seen.nodes.size() / 2 + 1;
-  if (seen.answered < majority) fail_too_few(state, seen);
+  if (seen.answered < majority) fail_too_few(state, name, seen);
   const std::size_t silent = seen.nodes.size() - seen.answered;
   lock_info info;
   const auto [kind, room] = seen.used_as();
@@ -280,13 +286,25 @@ lock_info inspect_quorum(client_state& state, std::string_view text, millisecond
   return info;
 }
 
+}  // namespace
+
+lock_info inspect_quorum(client_state& state, std::string_view text, milliseconds timeout) {
+  const lock_name name = state.name_of(text);
+  return info_of(state, name, ask_all(state, name, timeout));
+}
+
 std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   auto& of = *state.of_quorum();
   // Connects, and says who is there.
-  const auto there = ask_all(state, state.name_of("holdfast-list"), state.options().timeout);
-  if (there.answered < there.nodes.size() / 2 + 1) fail_too_few(state, there);
+  const auto no_lock = state.name_of("holdfast-list");
+  const auto there = ask_all(state, no_lock, state.options().timeout);
+  if (there.answered < there.nodes.size() / 2 + 1) fail_too_few(state, no_lock, there);
   // What is foreign wherever it is has no votes to be counted.
-  std::map<std::string, lock_info> found;
+  struct listed {
+    std::optional<lock_info> lock{};
+    std::optional<lock_info> foreign{};
+  };
+  std::map<std::string, listed> found;
   std::size_t told = 0;
   std::optional<error> first;
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -294,7 +312,7 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
     try {
       for (auto& one : list(*of.client_of(i), glob)) {
         auto& known = found[one.name];
-        if (known.name.empty() || known.foreign) known = std::move(one);
+        (one.foreign ? known.foreign : known.lock) = std::move(one);
       }
       ++told;
     } catch (const error& e) {
@@ -305,8 +323,19 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   if (first && told < of.size() / 2 + 1) throw error{*first};
   std::vector<lock_info> all;
   for (auto& [name, one] : found) {
-    auto info = one.foreign ? std::move(one) : inspect_quorum(state, name, state.options().timeout);
-    if (info.held) all.push_back(std::move(info));
+    if (one.lock) {
+      const auto its_name = state.name_of(name);
+      auto seen = ask_all(state, its_name, state.options().timeout);
+      // Where a majority has said what it holds, and too few of them a lock, it is none.
+      const std::size_t majority = seen.nodes.size() / 2 + 1;
+      const bool is_none = seen.answered < majority && seen.answered + seen.have_wrong_kind >= majority;
+      auto info = is_none ? lock_info{} : info_of(state, its_name, std::move(seen));
+      if (info.held) {
+        all.push_back(std::move(info));
+        continue;
+      }
+    }
+    if (one.foreign) all.push_back(*std::move(one.foreign));
   }
   return all;
 }
@@ -335,7 +364,7 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
   const auto now = look();
   error_detail detail;
   detail.subject = "'" + name.text() + "'";
-  if (now.answered < now.nodes.size() / 2 + 1) fail_too_few(state, now);
+  if (now.answered < now.nodes.size() / 2 + 1) fail_too_few(state, name, now);
   if (now.grants.empty()) state.fail(errc::not_held, std::move(detail));
   for (const auto& [id, votes] : now.grants) {
     const bool is_it =

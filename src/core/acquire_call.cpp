@@ -67,7 +67,8 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
   // What it has been asked before and has not answered is its own.
   if (!is_asked_ && !is_unanswered_) {
     if (can_send && now >= ask_at_) silent_since_ = std::max(silent_since_, now);
-    if (!can_send && now > sleeps_until_) {  // Its connection ended meanwhile.
+    const bool came_late = sleeps_until_ != time_point{} && now > sleeps_until_;
+    if (!can_send && came_late) {  // Its connection ended meanwhile.
       silent_since_ = std::max(silent_since_, std::min(now, silent_since_ + (now - sleeps_until_)));
     }
   }
@@ -89,7 +90,6 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
     return rest(std::min(hearing_ends, at_last));
   }
   is_asked_ = true;
-  sleeps_until_ = never;
   was_quarantine_ = now < quarantined_until_;
   ++attempts_;
   return request(now);
@@ -154,7 +154,8 @@ void acquire_call::forget_owner() {
 void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_answer& answer) {
   if (end_) return;
   HOLDFAST_ASSERT(is_asked_);
-  is_asked_ = is_given_back_ = false;
+  is_asked_ = false;
+  is_given_back_ = is_given_back_ && std::holds_alternative<was_refused>(answer);  // It may have been refused, too.
   had_contact_ = true;
   silent_before_ = never;
   refusals_ = 0;
@@ -168,16 +169,17 @@ void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_a
 }
 
 void acquire_call::hear(time_point now, time_point sent_at, const was_granted& what) {
-  accept(now, what.token, std::min(deadline_of(sent_at, ttl_, drift_), what.at_most));
+  accept(now, what.token, sent_at, what.at_most);
 }
 
 // A server whose clock was set back meanwhile says more than the ttl, and may be set forward again (H5).
 void acquire_call::hear(time_point now, time_point sent_at, const was_mine& what) {
   const auto remaining = std::min(what.remaining, ttl_);
-  accept(now, what.token, std::min(deadline_of(sent_at, remaining, drift_), what.at_most));
+  accept(now, what.token, deadline_of(sent_at, remaining, drift_) - usable(ttl_, drift_), what.at_most);
 }
 
-void acquire_call::accept(time_point now, fencing_token token, time_point deadline) {
+void acquire_call::accept(time_point now, fencing_token token, time_point granted_at, time_point at_most) {
+  const time_point deadline = std::min(deadline_of(granted_at, ttl_, drift_), at_most);
   if (deadline - now < least_useful(ttl_)) {
     // It came so late that little of it is left. Give it back; if there is time, ask for a fresh one. Until it is back
     // the server is changed by this call, so an end without another answer is unknown (C5).
@@ -194,7 +196,7 @@ void acquire_call::accept(time_point now, fencing_token token, time_point deadli
     if (place_ == place::in_line) come_back(now);
     return schedule_ask(now, now);
   }
-  end_ = got_lease{token, deadline, is_unanswered_ || has_copies_};
+  end_ = got_lease{token, granted_at, deadline, is_unanswered_ || has_copies_};
 }
 
 // The same owner id: the answer will be "mine".
@@ -327,6 +329,7 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_not_in
     come_back(now);
   } else {
     forget_owner();  // Still in line: it may be that what it was granted must not be claimed, and is let go.
+    is_given_back_ = true;
     enter(now);
   }
   schedule_ask(now, now);

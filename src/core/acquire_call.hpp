@@ -32,7 +32,7 @@ struct was_mine {  // Granted before, by an earlier copy or by the line; so much
   std::chrono::milliseconds remaining;
   time_point at_most = never;
 };
-struct was_unconfirmed {};  // Granted, and it is to be asked once more whether that counts.
+struct was_unconfirmed {};  // Granted, or busy for what may have been our own; to be asked once more.
 struct was_uncounted {};    // Granted, but the server may have forgotten somebody who holds it: to be given back.
 struct was_unreplicated {   // Granted, but too few replicas have it, or nobody knows how many: to be given back.
   errc code;
@@ -88,6 +88,7 @@ struct sleep_until {
 };
 struct got_lease {  // Under the call's owner().
   fencing_token token;
+  time_point granted_at;  // When the server was asked; for a grant found later, as much earlier as it has run since.
   time_point deadline;
   bool was_repeated;  // An earlier copy is unanswered and may still arrive: clean up after the lease, too.
 };
@@ -188,6 +189,8 @@ public:
 
   void on_cancel(time_point now);
 
+  // What on_wake() said last, if it is not over; before the first it is due.
+  time_point sleeps_until() const { return sleeps_until_; }
   bool is_over() const { return end_.has_value(); }
   const acquire_end& end() const { return *end_; }
   int attempts() const { return attempts_; }
@@ -233,7 +236,7 @@ private:
   time_point next_beat(time_point now, duration look_in);
   void enter(time_point now);
   void come_back(time_point now);
-  void accept(time_point now, fencing_token token, time_point deadline);
+  void accept(time_point now, fencing_token token, time_point granted_at, time_point at_most);
   void hear(time_point now, time_point sent_at, const was_granted&);
   void hear(time_point now, time_point sent_at, const was_mine&);
   void hear(time_point now, time_point sent_at, const was_unconfirmed&);
@@ -257,21 +260,21 @@ private:
   time_point silent_since_;   // The last sign of life of the server.
   time_point silent_before_;  // Where whoever asked for us has heard nothing, and we have not yet: since when.
   time_point ask_at_;
-  time_point sleeps_until_ = never;  // What it said last; never: something else.
+  time_point sleeps_until_{};  // What it said last; the epoch: nothing yet, and it is due.
   owner_id owner_;
   place place_ = place::outside;
-  bool only_once_;
-  bool had_contact_;
-  bool has_alternative_;
-  bool is_asked_ = false;
-  bool is_heartbeat_ = false;  // The next look: it has no other reason.
-  bool is_taken_along_ = false;
-  bool is_unanswered_ = false;   // A copy with this owner id was cut off, and what became of it is not known.
-  bool is_given_back_ = false;   // The last answer was a grant that came too late to be of use.
-  bool has_copies_ = false;      // One was cut off at all: it may still arrive.
-  bool was_quarantine_ = false;  // When the last request was sent.
-  bool is_hopeless_ = false;     // What it is given back for stays so.
-  bool was_too_far_ = false;
+  bool only_once_ : 1;  // Bits, because ten thousand may wait.
+  bool had_contact_ : 1;
+  bool has_alternative_ : 1;
+  bool is_asked_ : 1 = false;
+  bool is_heartbeat_ : 1 = false;  // The next look: it has no other reason.
+  bool is_taken_along_ : 1 = false;
+  bool is_unanswered_ : 1 = false;   // A copy with this owner id was cut off, and what became of it is not known.
+  bool is_given_back_ : 1 = false;   // What was granted is, as it is of no use, and nothing was answered behind it.
+  bool has_copies_ : 1 = false;      // One was cut off at all: it may still arrive.
+  bool was_quarantine_ : 1 = false;  // When the last request was sent.
+  bool is_hopeless_ : 1 = false;     // What it is given back for stays so.
+  bool was_too_far_ : 1 = false;
   bool has_come_back_ = false;
   // Each ends it when it is three, or goes no further.
   std::uint8_t refusals_ = 0;

@@ -419,6 +419,23 @@ TEST(acquire_call, cancel_after_the_end_changes_nothing_H50) {
   EXPECT_TRUE(c.left_behind().empty());
 }
 
+// Its deadline may come of something else than its grant (engine/named_primary.hpp); its longest hold and its
+// hand-overs count from that.
+TEST(acquire_call, a_lease_says_when_it_was_granted_P14) {
+  const auto lease_of = [](const acquire_answer& what) {
+    course c{once()};
+    c.asks();
+    c.hears(what);
+    return std::get<got_lease>(c.call.end());
+  };
+  const auto granted = lease_of(was_granted{token, t0 + ttl / 2});
+  EXPECT_EQ(granted.deadline, t0 + ttl / 2);
+  EXPECT_EQ(granted.granted_at, t0);
+  const auto mine = lease_of(was_mine{token, ttl - 1s, t0 + ttl / 2});
+  EXPECT_EQ(mine.deadline, t0 + ttl / 2);
+  EXPECT_EQ(mine.granted_at, t0 + usable(ttl - 1s, drift) - usable(ttl, drift));
+}
+
 TEST(acquire_call, what_comes_after_the_end_changes_nothing) {
   course c{once()};
   c.asks();

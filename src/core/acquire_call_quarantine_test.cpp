@@ -159,6 +159,18 @@ TEST(acquire_call_quarantine, who_is_not_in_line_lets_go_what_it_may_have_been_g
   EXPECT_EQ(c.stood->ticket, 42u);
 }
 
+// It leaves over a connection that may have ended by then.
+TEST(acquire_call_quarantine, a_grant_that_must_not_be_claimed_may_be_there_until_the_next_answer_C5_seed_505) {
+  course c{once()};
+  c.asks();
+  c.is_cut();
+  c.call.on_quarantine(c.now + 60s);
+  c.stands();
+  c.hears(was_not_in_line{});
+  c.call.on_no_connection(c.now, errc::cannot_connect, true, false);
+  EXPECT_EQ(c.failure(), errc::reply_lost);
+}
+
 TEST(acquire_call_quarantine, that_is_over_by_the_answer_is_no_reason_to_leave_the_line) {
   course c{waits_for_ever()};
   c.call.on_quarantine(c.now + 60s);

@@ -23,7 +23,7 @@ overloaded(Ts...) -> overloaded<Ts...>;  // clang 14 does not make this one by i
 
 acquire::acquire(channel& to, hints& ear, request what, const core::acquire_settings& how, time_point now,
                  base::random_source& rng)
-    : call{to}, ear_{&ear}, what_{std::move(what)}, flow_{how, now, rng}, wake_at_{now} {}
+    : call{to}, ear_{&ear}, what_{std::move(what)}, flow_{how, now, rng} {}
 
 acquire::rare& acquire::rarely() {
   if (!rare_) rare_ = std::make_unique<rare>();
@@ -39,11 +39,7 @@ void acquire::step(time_point now) {
     }
     if (flow_.wants_hints()) ear_->want();
     const auto action = flow_.on_wake(now, to().is_ready(), ear_->hearing());
-    if (const auto* sleep = std::get_if<core::sleep_until>(&action)) {
-      wake_at_ = sleep->at;
-      return;
-    }
-    if (std::holds_alternative<core::finish>(action)) return;
+    if (std::holds_alternative<core::sleep_until>(action) || std::holds_alternative<core::finish>(action)) return;
     if (const auto* ask = std::get_if<core::ask>(&action)) {
       send(now, *ask);
     } else if (const auto* stand = std::get_if<core::stand>(&action)) {
@@ -191,7 +187,12 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   mind_quarantine();
   if (!flow_.is_giving_back()) forget_words();  // Of a trouble that has passed.
   std::vector<std::size_t> missing;
-  const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
+  auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
+  if (reply.as_error()) {
+    let_leave_again();  // It was refused, too, for all that is known.
+  } else if (!have_all_left() && std::holds_alternative<core::was_busy>(answer)) {
+    answer = core::was_unconfirmed{};  // Our own grant may have been in the way.
+  }
   flow_.on_answer(now, sent_at, answer);
   if (rare_ && rare_->news) *rare_->news = flow_.last_news();
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
@@ -199,6 +200,17 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   // Who was called and comes too late has not missed it for want of hearing: a break may have ended the grant.
   if (std::holds_alternative<core::was_not_in_line>(answer) && !was_called_ && !is_called_) ear_->doubt(now);
   step_and_tell(now);
+}
+
+// They were told ahead of what is answered now, unless the server did not know the script.
+bool acquire::have_all_left() {
+  if (!rare_ || rare_->through == rare_->told) return true;
+  if (rare_->sent_again != to().sent_again()) {
+    rare_->sent_again = to().sent_again();
+    return false;
+  }
+  rare_->through = rare_->told;
+  return true;
 }
 
 core::acquire_answer acquire::of_worth(time_point now, time_point sent_at, core::acquire_answer grant) {
@@ -280,19 +292,28 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
 
 void acquire::on_cut(time_point now) {
   note(to().last_failure().text);
-  flow_.on_cut(now);
-  if (rare_) rare_->taken_along.clear();
+  lose_connection(now);
   step_and_tell(now);
 }
 
-void acquire::on_left(time_point now) {
+void acquire::on_left(time_point now) { lose_connection(now); }
+
+void acquire::lose_connection(time_point now) {
   flow_.on_cut(now);
-  if (rare_) rare_->taken_along.clear();
+  if (!rare_) return;
+  rare_->taken_along.clear();
+  let_leave_again();
+}
+
+// What was told and not answered behind may be nowhere.
+void acquire::let_leave_again() {
+  if (rare_) rare_->told = rare_->through;
 }
 
 // With its owner id and its ticket, which went with the slot's keys.
 void acquire::on_going_on(time_point now, hints& ear) {
   ear_ = &ear;
+  let_leave_again();
   flow_.on_connected(now);
 }
 
@@ -302,6 +323,7 @@ void acquire::on_no_connection(time_point now, const connection_failure& failure
 }
 
 void acquire::on_connected(time_point now) {
+  let_leave_again();  // Also where nothing of ours was open at the end of the one before.
   flow_.on_connected(now);
   step(now);
 }
@@ -319,15 +341,15 @@ void acquire::on_hearing_changed(time_point now) {
 }
 
 // While the call goes on: at once and ahead of what is asked next, because a grant to a former owner id of ours would
-// keep us out.
+// keep us out, and because what is answered then proves that it is back (core/acquire_call.hpp). So it is said again
+// over the next connection, if nothing was answered behind it.
 void acquire::let_leave(time_point now) {
-  const std::size_t told = rare_ ? rare_->left_behind.size() : 0;
   collect_unsettled();
   if (!rare_ || flow_.is_over() || !to().is_ready()) return;
-  auto& all = rare_->left_behind;
-  for (std::size_t i = told; i < all.size(); ++i) {
-    to().send_and_forget(now, script::leave(what_.keys, all[i].owner));
-    all[i].was_told = true;
+  const auto& all = rare_->left_behind;
+  if (rare_->told < all.size()) rare_->sent_again = to().sent_again();
+  for (; rare_->told < all.size(); ++rare_->told) {
+    to().send_and_forget(now, script::leave(what_.keys, all[rare_->told].owner));
   }
 }
 
@@ -340,7 +362,10 @@ void acquire::collect_unsettled() {
 
 std::vector<unsettled> acquire::take_unsettled() {
   collect_unsettled();
-  return rare_ ? std::exchange(rare_->left_behind, {}) : std::vector<unsettled>{};
+  if (!rare_) return {};
+  for (std::size_t i = 0; i < rare_->told; ++i) rare_->left_behind[i].was_told = true;
+  rare_->told = rare_->through = 0;
+  return std::exchange(rare_->left_behind, {});
 }
 
 }  // namespace holdfast::engine

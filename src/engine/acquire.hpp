@@ -57,7 +57,7 @@ public:
   void on_connected(time_point now) override;
   void on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) override;
   void on_hearing_changed(time_point now) override;
-  time_point wake_at() const override { return wake_at_; }
+  time_point wake_at() const override { return flow_.sleeps_until(); }
   bool is_over() const override { return flow_.is_over(); }
   void on_stop() override { stand_with_mates(0); }
   void on_left(time_point now) override;
@@ -110,6 +110,9 @@ private:
   // What came of the look. `missing`: those of them who must look for themselves.
   void tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing);
   void step_and_tell(time_point now);
+  void lose_connection(time_point now);
+  bool have_all_left();
+  void let_leave_again();
   void mind_quarantine() { flow_.on_quarantine(to().quarantined_until()); }
   // The owner ids that were given up on the way.
   void let_leave(time_point now);
@@ -123,7 +126,6 @@ private:
   hints* ear_;
   request what_;
   core::acquire_call flow_;
-  time_point wake_at_;
   server_time last_not_after_{};
   int reserved_ = 0;
   bool was_in_line_ = false;
@@ -136,6 +138,9 @@ private:
     int replicas = 0;
     std::atomic<errc>* news = nullptr;
     std::vector<unsettled> left_behind{};
+    std::size_t told = 0;  // The first ones of these: over this connection, or known to be through.
+    std::size_t through = 0;
+    std::uint64_t sent_again = 0;         // The channel's, when they were told.
     std::vector<owner_id> taken_along{};  // With the look that is unanswered.
   };
   rare& rarely();

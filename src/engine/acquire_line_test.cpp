@@ -104,6 +104,74 @@ TEST_F(waiting_test, a_counted_kind_asks_by_a_try_and_says_how_much_it_wants) {
   EXPECT_EQ(call->found_size(), 5);
 }
 
+// Over a connection that had ended already it was said to nobody, and what was granted would keep us out ourselves.
+// What is answered next stands for that it is back.
+TEST_F(waiting_test, a_grant_that_came_too_late_is_given_back_again_over_the_next_connection_C5) {
+  start(false);
+  server.pass(9s);
+  server.say(stamp(server.clock));  // Granted.
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
+  server.cut();
+  server.connect();
+  const auto again = server.take();
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(named(again[0]), "leave");
+  EXPECT_EQ(again[0].at(7), owner_of(asked[0]));
+  EXPECT_EQ(named(again[1]), "acquire");
+  server.say(stamp(server.clock) + busy());
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "wait"));
+  server.cut();
+  server.connect();
+  const auto at_last = server.take();
+  ASSERT_EQ(at_last.size(), 2u) << "the first one is back for good";
+  EXPECT_EQ(at_last[0].at(7), owner_of(again[1]));
+  EXPECT_EQ(named(at_last[1]), "wait");
+  call->cancel(server.now);
+  const auto left = call->take_unsettled();
+  ASSERT_EQ(left.size(), 3u);
+  EXPECT_TRUE(left[0].was_told && left[1].was_told);
+  EXPECT_FALSE(left[2].was_told);
+}
+
+// Who refused the question has refused the leave before it, too, which nobody hears.
+TEST_F(waiting_test, a_grant_that_came_too_late_is_given_back_again_behind_a_refusal_C5) {
+  start(false);
+  server.pass(9s);
+  server.say(stamp(server.clock));
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
+  const auto loading = refusal("LOADING Redis is loading the dataset in memory");
+  server.say(loading + loading);
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  EXPECT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
+  server.say(loading + loading);
+  call->cancel(server.now);
+  EXPECT_EQ(failure(), errc::cancelled_in_flight);
+}
+
+// The leave of our own grant is sent again, and what was asked behind it is answered before.
+TEST_F(waiting_test, busy_for_a_grant_of_its_own_is_none_C5) {
+  start();
+  server.cut();
+  server.connect();
+  server.take();
+  server.say(list({integer(4), stamp(server.clock)}));  // Spent: it leaves, and goes on under another id.
+  const auto next = server.take();
+  ASSERT_EQ(next.size(), 2u);
+  EXPECT_EQ(named(next[0]), "leave");
+  server.say(refusal("NOSCRIPT No matching script.") + busy());
+  EXPECT_FALSE(call->is_over());
+  const auto again = server.take();
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(again[0].at(0), "EVAL") << "the leave";
+  EXPECT_EQ(owner_of(again[1]), owner_of(next[1]));
+  server.say(stamp(server.clock) + busy());
+  EXPECT_TRUE(call->is_over());
+  EXPECT_TRUE(std::holds_alternative<core::got_busy>(call->end()));
+}
+
 TEST_F(waiting_test, wait_without_end_says_so) {
   listen();
   start(false);

@@ -138,6 +138,7 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
 void channel::send_again(slot& refused) {
   auto& text_sent = text_sent_[static_cast<std::size_t>(refused.what->script)];
   const bool is_on_its_way = text_sent > refused.number;
+  if (!refused.from) ++sent_again_;
   request({.from = refused.from,
            .sent_at = refused.sent_at,
            .what = std::move(refused.what),

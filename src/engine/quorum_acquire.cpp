@@ -162,6 +162,7 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now) {
   kept.not_after = all()[node]->wire().server_now(now) + duration_cast<server_time::duration>(late);
   kept.not_after_local = now + late;
   kept.asked_over = all()[node]->connection();
+  kept.proposed = proposal_;
   nodes_[node].is_read = false;
   ask(node, now,
       script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,

@@ -48,10 +48,15 @@ void quorum_keeper::wish::on_one(errc how) noexcept {
   } else if (first_failure_ == errc{} || is_end_of_a_vote(first_failure_)) {
     first_failure_ = how;
   }
-  if (needed_ > 0 && open_ + unknown_ >= needed_ && open_ > 0) return;
-  // As many as are needed may have renewed it: whoever was heard to fail says nothing of that (C5).
-  const bool may_be_done = unknown_ + open_ >= needed_ && unknown_ > 0;
-  end_ = needed_ == 0 ? errc{} : may_be_done || first_failure_ == errc{} ? errc::reply_lost : first_failure_;
+  // Where as many as are needed may have renewed it, whoever was heard to fail says nothing of that (C5).
+  const bool may_be_done = open_ + unknown_ >= needed_;
+  if (needed_ == 0) {
+    end_ = errc{};
+  } else if (may_be_done && open_ > 0) {
+    return;
+  } else {
+    end_ = may_be_done || first_failure_ == errc{} ? errc::reply_lost : first_failure_;
+  }
   if (whole) whole->on_decided_wish();
 }
 
@@ -78,7 +83,10 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       had_(of.size(), lease_->token),
       expired_(of.size()),
       given_again_(of.size()) {
-  for (std::size_t i = 0; i < of.size(); ++i) repairs_.push_back(std::make_unique<repair>(*this, i));
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (!votes_[i].token && votes_[i].proposed) had_[i] = votes_[i].proposed;
+    repairs_.push_back(std::make_unique<repair>(*this, i));
+  }
 }
 
 void quorum_keeper::kept::begin(time_point sent_at) {

@@ -66,17 +66,14 @@ end
 
 -- A vote that somebody broke is not given again to whoever holds the lock with the others: an operator breaks one
 -- server after another, and is told "broken" when a majority is (P13d). The mark of a spent owner id would not do,
--- because the next one's leave takes it. The record names the token that the vote had here: the lease's, or one above
--- it when it was given again. `token`: what it was, where several hold at once, of whom another one may be the broken.
-local function was_broken(note, token)
-  if not note or sub(note, 1, 3) ~= 'v1|' then
-    return false
-  end
-  local broken = sub(note, 4, 19)
-  if token then
-    return broken == token
-  end
-  return broken >= proposal
+-- because the next one's leave takes it. The record names the token that the vote had here: one that the caller has
+-- heard of, or what the round proposed (`had`); or a larger one that nobody heard of. Then it was the caller's if
+-- nobody has come here since.
+local function broken_token(note)
+  return note and sub(note, 1, 3) == 'v1|' and sub(note, 4, 19) or nil
+end
+local function is_of_who_came_last(broken, had, last)
+  return broken and last and sub(last, 18, 49) == owner and (broken >= had or broken >= proposal)
 end
 
 -- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.

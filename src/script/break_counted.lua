@@ -15,8 +15,8 @@
 --
 -- Returns  as break.lua; {12, now}, not held, also when others hold it, but nobody under this token
 --
--- As break.lua, for what counted.lua keeps: the other holders notice nothing. With 'now' the first write is ZREM and
--- what follows cannot fail it; with 'expiry' the flag in the holder's entry is the break. The server's clock decides.
+-- As break.lua, for what counted.lua keeps: the other holders notice nothing. The flag in the holder's entry comes
+-- first, and is the break with 'expiry'. The server's clock decides.
 local call, pcall, sub = redis.call, redis.pcall, string.sub
 
 local time = call('TIME')

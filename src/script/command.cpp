@@ -175,7 +175,7 @@ command vote(const lock_keys& keys, const owner_id& owner, std::chrono::millisec
   out.args.emplace_back(1, static_cast<char>(who));
   if (who == standing::keeper) {
     out.keys.push_back(keys.broken());
-    if (keys.is_counted) out.args.push_back(token_field(had));
+    out.args.push_back(token_field(had));
   }
   return out;
 }

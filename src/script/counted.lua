@@ -14,6 +14,10 @@ local last, kind, used, size, is_known
 local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out
 local read_only, mark_broken
 
+local function is_owner_id(text)
+  return #text == 32 and not string.find(text, '%X')
+end
+
 local function permits_of(owner)
   local entry = call('HGET', KEYS[5], owner)
   return entry and tonumber(string.match(entry, '^%d+')) or 0
@@ -76,6 +80,11 @@ read = function(asked, gives_back)
   -- A leave that found no fence could not know the kind, and left one of 50 bytes that names none: whoever asks next
   -- says it. The fence of an exclusive lock has 49 bytes, or its q.
   local kept = last and #last ~= 50 and sub(last, 51) or call('HGET', KEYS[5], 'kind')
+  -- And a sorted set that nothing says to be ours may be somebody else's, whose members do not end with the time.
+  local first = (not kept or kept == '') and call('ZRANGE', KEYS[1], 0, 0)[1]
+  if first and not is_owner_id(first) then
+    return 'sorted set'
+  end
   kind = kept or asked or ''
   local mark = sub(kind, 1, 1)
   if kept and asked and mark ~= sub(asked, 1, 1) or mark ~= 's' and mark ~= 'w' and mark ~= '' then

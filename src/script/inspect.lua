@@ -59,6 +59,11 @@ local kind = string.match(fence or '', '^%d+|%x+|([sw]%d+)$')
 if not kind and not fence and call('TYPE', KEYS[5]).ok == 'hash' then
   kind = call('HGET', KEYS[5], 'kind') or nil
 end
+-- As counted.lua: what nothing says to be ours.
+local first = type_of_holder == 'zset' and not kind and call('ZRANGE', KEYS[1], 0, 0)[1]
+if first and (#first ~= 32 or string.find(first, '%X')) then
+  return {9, now, 'sorted set'}
+end
 if value or not kind and type_of_holder == 'none' then
   return {0, now, value and sub(value, 1, 1024), call('PTTL', KEYS[1]), record, waiting, entries}
 end

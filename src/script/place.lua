@@ -123,7 +123,8 @@ place = function(owner, process, told, max_ttl, more)
   end
   local is_foreign = value ~= '' and sub(value, 1, 3) ~= 'v1|'
   local deaf = call('HGET', KEYS[4], 'deaf')
-  local is_deaf = deaf and tonumber(now) - tonumber(deaf) < deaf_us
+  local deaf_for = deaf and tonumber(now) - tonumber(deaf)
+  local is_deaf = deaf_for and deaf_for >= 0 and deaf_for < deaf_us -- Not for as long as a clock was set back (H5).
   if is_idle() or is_foreign or told ~= 's' or is_deaf then
     look_ms = math.min(look_ms, 500 + 50 * ahead)
   elseif live > 0 and ahead < 16 and is_free() then

@@ -8,7 +8,7 @@
 -- ARGV[2]  token, 16 digits: the largest that a node answered to the round's vote
 -- ARGV[3]  KIND, as in counted.lua
 --
--- Returns  as raise.lua
+-- Returns  as raise.lua; of what was broken at its expiry the flag tells
 --
 -- As raise.lua, for what counted.lua keeps: the stamp goes first, and the expiry stays what the vote's was. Others may
 -- have been given larger stamps since; those stay.
@@ -32,7 +32,7 @@ if call('TYPE', KEYS[1]).ok ~= 'zset' or call('TYPE', KEYS[3]).ok ~= 'hash' then
 end
 
 local ends, entry = call('ZSCORE', KEYS[1], owner), call('HGET', KEYS[3], owner)
-local has = entry and string.match(entry, '^%d+|%a|.|v1|%x+|(%d+)|')
+local has = entry and string.match(entry, '^%d+|%a|[^b]|v1|%x+|(%d+)|')
 if not ends or tonumber(ends) <= tonumber(now) or not has or #has ~= 16 or has > token then
   return {5, now}
 end

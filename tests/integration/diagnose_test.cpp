@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,6 +102,24 @@ TEST_F(diagnosis_of_server, that_refuses_writes_says_the_way_out) {
   server_("CONFIG", "SET", "min-replicas-to-write", "0");
   server_("CONFIG", "SET", "maxmemory", "1");
   EXPECT_THAT(found_by(make_client()), ElementsAre(is(severity::error, "E15", "OOM", "raise maxmemory")));
+}
+
+// It says so to PING, too.
+TEST_F(diagnosis_of_server, that_cannot_write_its_disk_says_the_way_out) {
+  struct saves {
+    redis_server& at;
+    explicit saves(redis_server& server) : at{server} { at("CONFIG", "SET", "save", "900 1"); }
+    saves(const saves&) = delete;
+    saves& operator=(const saves&) = delete;
+    ~saves() { at("CONFIG", "SET", "save", ""); }  // Else it does not end.
+  } const while_it_saves{server_};
+  std::filesystem::create_directory(server_.directory() + "/dump.rdb");
+  const auto refuses = [&] {
+    server_("BGSAVE");
+    return server_("PING").text.starts_with("MISCONF");
+  };
+  ASSERT_TRUE(eventually(refuses, 20s)) << "or this tests nothing";
+  EXPECT_THAT(found_by(make_client()), Contains(is(severity::error, "E15", "MISCONF", "")));
 }
 
 TEST_F(diagnosis_of_server, that_is_trusted_to_sync_every_write_must_do_so) {

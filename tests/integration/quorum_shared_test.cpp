@@ -130,15 +130,16 @@ TEST_F(with_five, a_writer_s_vote_that_is_lost_is_given_again_R18_B57) {
 
 TEST_F(with_quorum, a_shared_lease_leaves_nothing_behind_B55) {
   auto locks = make();
-  { const auto dropped = shared_mutex{locks, "x"}.acquire_shared(brief); }
-  shared_mutex{locks, "x"}.acquire({.ttl = ttl, .wait = long_enough}).release();
-  EXPECT_TRUE(eventually(
-      [&] {
-        for (int i = 0; i < size(); ++i)
-          if (ask_number(node(i), {"EXISTS", "hf:{x}", "hf:{x}:holders"}) != "0") return false;
-        return true;
-      },
-      long_enough));
+  shared_mutex both{locks, "x"};
+  const auto all_are_empty = [&] {
+    for (int i = 0; i < size(); ++i)
+      if (ask_number(node(i), {"EXISTS", "hf:{x}", "hf:{x}:holders"}) != "0") return false;
+    return true;
+  };
+  { const auto dropped = both.acquire_shared({.ttl = max_ttl}); }
+  EXPECT_TRUE(eventually(all_are_empty, before_its_ttl_ends)) << "a reader that is dropped";
+  both.acquire({.ttl = max_ttl, .wait = long_enough}).release();
+  EXPECT_TRUE(eventually(all_are_empty, before_its_ttl_ends)) << "a writer that is released";
 }
 
 // Readers that always come before the last one has gone would keep a writer out for ever.
@@ -222,6 +223,20 @@ TEST_F(with_quorum, a_name_is_one_kind_there_too) {
   EXPECT_EQ(code_of([&] { (void)semaphore{locks, "x", 2}.try_acquire(brief); }), errc::wrong_kind);
   (void)locks.acquire("y", brief).release();
   EXPECT_EQ(code_of([&] { (void)shared_mutex{locks, "y"}.try_acquire_shared(brief); }), errc::wrong_kind);
+}
+
+TEST_F(with_quorum, a_key_of_another_program_is_no_lock_whoever_looks) {
+  auto locks = make();
+  auto other = locks.acquire("other", brief);
+  for (const int i : {0, 1}) ask(i, {"RPUSH", "hf:{x}", "theirs"});
+  const auto alone = single(2).acquire("x", brief);
+  EXPECT_EQ(code_of([&] { (void)locks.inspect("x"); }), errc::wrong_kind);
+  EXPECT_EQ(code_of([&] { locks.break_lock("x", fencing_token{7}); }), errc::wrong_kind);
+  const auto all = locks.list();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].name, "other");
+  EXPECT_TRUE(all[1].foreign) << "a client of one server alone has it";
+  for (const int i : {0, 1}) ask(i, {"DEL", "hf:{x}"});
 }
 
 TEST_F(with_quorum, inspect_shows_the_readers_of_a_majority) {

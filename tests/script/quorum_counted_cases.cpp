@@ -46,7 +46,8 @@ ballot proposing(const std::string& token, ballot b = {}) {
   return b;
 }
 
-step vote(const std::string& who, shape expected, const ballot& b = {}) {
+// `had`: of a keeper; the proposal, if left out.
+step vote(const std::string& who, shape expected, const ballot& b = {}, const std::string& had = "") {
   auto all = keys;
   all.push_back(quorum);
   all.push_back(wanted);
@@ -54,7 +55,7 @@ step vote(const std::string& who, shape expected, const ballot& b = {}) {
                                 b.proposal, b.record, b.mode,      b.permits, b.kind, b.standing};
   if (b.standing == "k") {
     all.push_back(broken);
-    args.push_back(b.proposal);  // The token that it had.
+    args.push_back(had.empty() ? b.proposal : had);
   }
   return run(id::vote_counted, all, std::move(args), std::move(expected));
 }
@@ -68,8 +69,8 @@ step renew_vote(const std::string& who, const std::string& token, shape expected
 step release_part(const std::string& who, const std::string& token, shape expected = now()) {
   return run(id::release_counted, keys, {who, token}, std::move(expected));
 }
-step break_part(const std::string& token) {
-  return run(id::break_counted, {holder, fence, line, waiters, holders, broken}, {token, "now", "op", "why"}, now());
+step break_part(const std::string& token, const std::string& mode = "now") {
+  return run(id::break_counted, {holder, fence, line, waiters, holders, broken}, {token, mode, "op", "why"}, now());
 }
 step leave_part(const std::string& who, shape expected = now()) {
   return run(id::leave_counted, keys, {who}, std::move(expected));
@@ -233,6 +234,17 @@ std::vector<script_case> standing_cases() {
       {"what_somebody_broke_under_a_token_that_was_not_heard_of_is_not_given_again_P13d",
        {vote("<A>", now("ta")), vote("<B>", granted("<ta+60000000>"), proposing("<ta+60000000>")),
         break_part("<ta+60000000>"), vote("<B>", list({number(6), now()}), as(proposing("<ta>"), "k"))}},
+      // The round went on under another server's larger token, and nobody had heard of this one's vote.
+      {"permits_of_the_round_that_somebody_broke_are_not_given_again_P13d",
+       {vote("<A>", now("ta")), break_part("<ta>"),
+        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"), "<ta>"), leave_part("<B>", not_mine),
+        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"), "<ta>")}},
+      {"permits_that_somebody_broke_under_a_token_above_the_rounds_are_not_given_again_P13d",
+       {vote("<A>", now("ta")), break_part("<ta>"),
+        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"), "<ta-1>")}},
+      {"raises_no_permits_that_were_broken_meanwhile_P13d",
+       {vote("<A>", now("ta")), break_part("<ta>", "expiry"), raise("<A>", "<ta+60000000>", not_mine),
+        renew_vote("<A>", "<ta>", list({number(6), now()}))}},
       {"who_finds_no_room_and_is_not_first_wants_nothing",
        {vote("<A>", now(), writer), vote("<B>", busy, reader), vote("<B>", busy, as(reader, "k")), is_absent(wanted)}},
   };
