@@ -90,6 +90,7 @@ struct script_run {
   instant sent_at;
   int lock;
   server_time at;
+  bool is_given_up = false;  // Whoever sent it has closed that connection, and so awaits no answer.
   std::vector<holder> before{};
   std::vector<line_place> line_before{};
   std::string fence_before{};

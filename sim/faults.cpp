@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace holdfast::sim {
@@ -144,8 +145,8 @@ void trouble::strike_server(fault what) {
       in_->disturb(cause::data_lost, duration{0});
       break;
     case fault::old_snapshots:
-      // It comes back with what it had at the last fault of this kind.
-      server.restart(up_at, std::exchange(snapshot_, server.redis().all()));
+      // It comes back with what it had itself at its last fault of this kind.
+      server.restart(up_at, std::exchange(snapshots_[&server], server.redis().all()));
       in_->disturb(cause::data_lost, duration{0});
       break;
     case fault::server_stalls: server.be_stuck_until(up_at); break;
@@ -197,20 +198,30 @@ void trouble::strike_rights(fault what) {
       break;
     case fault::subscriber_kills: server.kill_clients(model_server::kill::subscribers); break;
     case fault::client_kills: server.kill_clients(model_server::kill::all); break;
-    case fault::forged_messages: {
-      process* who = somebody();
-      if (!who) return;
-      const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
-      const auto line = line_of(in_->server_of(about).redis(), about);
-      const auto owner = line.empty() ? std::string(32, 'f') : line[rng_.below(line.size())].owner;
-      const auto at = server.now().time_since_epoch().count();
-      server.forge(line.empty() ? "hf:wake:x" : line.front().channel,
-                   fmt::format("v1|{}|{}|{:016}|{}", rng_.chance(50) ? "grant" : "look", owner, at, at / 1000 + 500));
-      return;
-    }
+    case fault::forged_messages: return forge_something();
     default: return;
   }
   in_->befall_all(time + 2s);
+}
+
+// To somebody who listens on the server of a lock, or who stands in line for it; about one who stands there, or about
+// nobody. It befalls none of them: a message is a hint, and costs a look.
+void trouble::forge_something() {
+  process* who = somebody();
+  if (!who) return;
+  const lock& of = in_->what().locks[rng_.below(in_->what().locks.size())];
+  auto& server = in_->server_of(of);
+  auto channel = server.channel_of(who->number());
+  std::string about(32, 'f');
+  if (const auto line = line_of(server.redis(), of); !line.empty()) {
+    const auto& place = line[rng_.below(line.size())];
+    if (rng_.chance(50)) channel = place.channel;
+    if (rng_.chance(75)) about = place.owner;
+  }
+  if (channel.empty()) return;  // It listens to another server, or to none.
+  const auto at = server.now().time_since_epoch().count();
+  server.forge(channel,
+               fmt::format("v1|{}|{}|{:016}|{}", rng_.chance(50) ? "grant" : "look", about, at, at / 1000 + 500));
 }
 
 // As C1 has it: whoever breaks a lock at once may let two in; at its expiry nobody may.

@@ -95,6 +95,14 @@ job start(const range& seeds, int number, int jobs, const limits& within, const 
   return {process, ends[0], own.first};
 }
 
+// Of several in one round the smallest seed counts, whichever is heard first.
+void note_failure(jobs_result& result, std::uint64_t seed, bool is_crash, const range& seeds) {
+  if (result.failed && *result.failed <= seed) return;
+  result.failed = seed;
+  result.has_crashed = is_crash;
+  result.tried = seed - seeds.first + 1;
+}
+
 // Takes in one piece of news. A job that ends without a last word has crashed.
 void hear(job& from, jobs_result& result, const range& seeds) {
   const auto what = std::make_unique<news>();
@@ -104,18 +112,12 @@ void hear(job& from, jobs_result& result, const range& seeds) {
     ::waitpid(from.process, &status, 0);
     ::close(from.pipe);
     from.process = -1;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      result.has_crashed = true;
-      result.failed = from.at;
-    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) note_failure(result, from.at, true, seeds);
     return;
   }
   from.at = what->at;
   result.total.add(what->since);
-  if (what->has_failed && (!result.failed || what->at < *result.failed)) {
-    result.failed = what->at;
-    result.tried = what->at - seeds.first + 1;
-  }
+  if (what->has_failed) note_failure(result, what->at, false, seeds);
 }
 
 }  // namespace

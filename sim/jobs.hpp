@@ -19,9 +19,11 @@ struct range {
 
 struct jobs_result {
   statistics total{};
-  std::optional<std::uint64_t> failed{};  // A seed with a violation, the smallest that a job came to.
-  bool has_crashed = false;               // The job that played it ended by itself.
-  std::uint64_t tried = 0;                // By the job that found it, up to that seed.
+  // A seed with a violation, the smallest that a job came to; or, when that is smaller, the seed from which on a job
+  // played that ended by itself, which one it was that ended it nobody knows.
+  std::optional<std::uint64_t> failed{};
+  bool has_crashed = false;  // The second.
+  std::uint64_t tried = 0;   // By the job that found it, up to that seed.
 };
 
 // `on_progress` hears now and then of what has been done. Ends with the first violation.

@@ -78,11 +78,20 @@ resp::value model_server::break_lock(const lock& of, const holder& whose, bool a
   // A script runs as the server has learned it: the canary's text under the digest of ours.
   words.insert(words.end(), {keys.broken(), whose.token, at_once ? "now" : "expiry", "an operator", "why"});
   now();
-  auto reply = answer_script(nobody, of, source.which, words, events_->now());
+  auto reply = answer_script({nobody, events_->now(), false}, of, source.which, words);
   spread_messages();
   note_writes();
   flush();
   return reply;
+}
+
+// Of its newest connection: another may have been cut off, and nobody here knows.
+std::string model_server::channel_of(int host) const {
+  std::string channel;
+  for (const auto& [id, c] : connections_) {
+    if (c.host == host && !c.channels.empty()) channel = c.channels.begin()->first;
+  }
+  return channel;
 }
 
 void model_server::forge(const std::string& channel, const std::string& text) {
@@ -102,7 +111,7 @@ void model_server::migrate(const script::lock_keys& which, model_server& to) {
 
 // ---- connections ----
 
-void model_server::on_accepted(int id, int host) { connections_.emplace(id, connection{host}); }
+void model_server::on_accepted(int id, int host) { connections_.emplace(id, connection{id, host}); }
 
 void model_server::on_closed(int id) { drop(id); }
 
@@ -244,7 +253,8 @@ resp::value model_server::answer(connection& from, words_t words, instant sent_a
   }
   if (const auto* source = source_of(words)) {
     if (const auto* of = tell_.find_lock(words[3])) {
-      return answer_script(tell_.process_of(from.host), *of, source->which, words, sent_at);
+      return answer_script({tell_.process_of(from.host), sent_at, network_->is_given_up(from.id)}, *of, source->which,
+                           words);
     }
   }
   auto reply = redis_.execute(words);
@@ -252,9 +262,10 @@ resp::value model_server::answer(connection& from, words_t words, instant sent_a
   return reply;
 }
 
-resp::value model_server::answer_script(int process, const lock& of, script::id which, words_t words, instant sent_at) {
+resp::value model_server::answer_script(const asker& who, const lock& of, script::id which, words_t words) {
   const auto keys = static_cast<std::size_t>(std::stoi(words[2]));
-  script_run run{which, words.subspan(3, keys), words.subspan(3 + keys), process, sent_at, of.number, redis_.now()};
+  script_run run{which,     words.subspan(3, keys), words.subspan(3 + keys), who.process, who.sent_at,
+                 of.number, redis_.now(),           who.has_given_up};
   run.before = holders_of(redis_, of);
   run.line_before = line_of(redis_, of);
   auto reply = redis_.execute(words);

@@ -78,6 +78,8 @@ public:
   resp::value operate(std::initializer_list<std::string> words);
   // Somebody breaks a lock.
   resp::value break_lock(const lock& of, const holder& whose, bool at_once);
+  // On which this host listens here; empty: on none.
+  std::string channel_of(int host) const;
   // Somebody publishes what he likes.
   void forge(const std::string& channel, const std::string& text);
 
@@ -101,6 +103,7 @@ private:
     instant sent_at;
   };
   struct connection {
+    int id;
     int host;
     resp::reader reader{};
     std::set<std::pair<std::string, reach>> channels{};
@@ -114,7 +117,12 @@ private:
   void wait(connection& from, words_t words, instant sent_at);
   void end_wait(connection& from, int copies);
   resp::value answer(connection& from, words_t words, instant sent_at);
-  resp::value answer_script(int process, const lock& of, script::id which, words_t words, instant sent_at);
+  struct asker {
+    int process;
+    instant sent_at;
+    bool has_given_up;
+  };
+  resp::value answer_script(const asker& who, const lock& of, script::id which, words_t words);
   void subscribe(connection& from, words_t words);
   resp::value subscribe(connection& from, const std::string& channel, reach how);
   static std::int64_t count_of(const connection& of, reach how);

@@ -84,6 +84,8 @@ public:
   std::vector<int> open_connections() const;
   std::vector<int> connections_of(int host) const;
   bool is_open(int id) const { return links_.contains(id); }
+  // Has its client closed it, or heard of its end?
+  bool is_given_up(int id) const { return !links_.at(id).client; }
   int host_of(int id) const { return links_.at(id).host; }
 
 private:

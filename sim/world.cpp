@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "world.hpp"
 
+#include "checkers/one_script.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -175,9 +177,7 @@ model_server::hooks world::server_hooks(int server) {
   h.on_script = [this, server](const script_run& run) { see(run, server); };
   h.on_command = [this](const std::string& name, const resp::value& reply) {
     ++statistics_->commands;
-    const auto* error = reply.as_error();
-    // The model's own words for what it does not know: a simulation that goes on behind them proves nothing.
-    if (error && error->text.find("the model") != std::string::npos) complain("model", name + ": " + error->text);
+    if (const char* broken = failure_of_command(reply)) complain(broken, name + ": " + reply.as_error()->text);
     if (name.starts_with("EVAL")) note_quarantine(reply);
   };
   return h;
@@ -229,10 +229,8 @@ void world::see(const script_run& run, int server) {
   mix(static_cast<std::uint64_t>(now().time_since_epoch().count()));
   mix(run.owner());
   mix(code);
-  if (const auto* error = run.reply->as_error()) {
-    if (error->text.find("user_script") != std::string::npos && !error->text.starts_with("OOM")) {
-      complain("script", fmt::format("{} failed: {}", script::find(run.which).name, error->text));
-    }
+  if (const char* broken = failure_of_lock_script(*run.reply)) {
+    complain(broken, fmt::format("{} failed: {}", script::find(run.which).name, run.reply->as_error()->text));
   }
   if (keeps_trace_) {
     say(fmt::format("server{}: {} of p{} for {:.6} -> {}{}", servers_.size() > 1 ? fmt::format(" {}", server) : "",

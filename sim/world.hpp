@@ -14,6 +14,7 @@
 #include "worker.hpp"
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -82,6 +83,8 @@ public:
   instant resumed_at(int process) const override;
   instant healthy_since(int process) const override;
   duration slowest_round_trip(int process) const override;
+  core::hand_over_limits hand_overs() const override { return plan_.hand_overs; }
+  bool is_one_server() const override { return servers_.size() == 1; }
   const disturbance* excuse(std::initializer_list<cause> which, instant since) const override;
   void complain(std::string_view invariant, std::string what) override;
   void attribute(cause why) override { statistics_->attributed[static_cast<std::size_t>(why)]++; }
@@ -163,6 +166,7 @@ private:
   void stop(process& who, fault how, duration time);
   void strike_server(fault what);
   void strike_rights(fault what);
+  void forge_something();
   void break_something();
   void resize_something();
   void strike_clock(fault what);
@@ -174,7 +178,7 @@ private:
   statistics* statistics_;
   seeded_random rng_;
   std::vector<fault> kinds_;
-  model_redis::keyspace snapshot_;
+  std::map<const model_server*, model_redis::keyspace> snapshots_{};
   bool is_over_ = false;
   bool is_failing_over_ = false;
 };

@@ -5,6 +5,8 @@
 #include "facts.hpp"
 #include "model_redis.hpp"
 
+#include "core/hand_over.hpp"
+
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -40,6 +42,10 @@ public:
   virtual instant healthy_since(int process) const = 0;
   // Of this process, when nothing befalls it.
   virtual duration slowest_round_trip(int process) const = 0;
+  // How often, and for how long, the threads of a process may hand on what the server granted to one of them.
+  virtual core::hand_over_limits hand_overs() const = 0;
+  // Or a grant may be worth less than its ttl, because of who is named the primary (engine/named_primary.hpp).
+  virtual bool is_one_server() const = 0;
   // Why the contract does not hold for what counts from `since`; null if nothing of `which` happened from then on.
   virtual const disturbance* excuse(std::initializer_list<cause> which, instant since) const = 0;
 
@@ -97,6 +103,7 @@ std::unique_ptr<checker> make_copies(surroundings&);
 std::unique_ptr<checker> make_only_the_owner(surroundings&);
 std::unique_ptr<checker> make_full_memory(surroundings&);
 std::unique_ptr<checker> make_broken(surroundings&);
+std::unique_ptr<checker> make_hand_overs(surroundings&);
 
 std::vector<std::unique_ptr<checker>> all_checkers(surroundings&);
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// C5: the outcome of an acquire is the truth. Acquired: the server granted that token to that owner. Busy or not
-// applied: nothing of it ever takes effect. Everything else: no orphan outlives the request's own deadline plus the
-// ttl, while the server's clock does not step back, and its process runs. Whose process died or is paused before it
+// C5: the outcome of an acquire is the truth. Acquired: the server granted that token to that owner. Busy: somebody had
+// it, or stood before. Timed out, cancelled or not applied, as busy: nothing of it ever takes effect, and no request of
+// it is unanswered. Unknown: no orphan outlives the request's own deadline plus the ttl, while the server's clock does
+// not step back, and its process runs. Whose process died or is paused before it
 // could leave the line is a dead waiter there, which may cost the next one a claim window whenever its turn comes (C7).
 // And the outcome of a release: what was released is not there any more, and what its own leave took away first is not
 // "already lost". And of a downgrade: who was told that it reads is a reader on the server, from then on; who was told
 // that it is gone has nothing there.
 #include "checkers/checker.hpp"
 #include "model_server.hpp"
+
+#include "script/reply.hpp"
 
 #include <holdfast/observer.hpp>
 
@@ -17,6 +20,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 
 namespace holdfast::sim {
 
@@ -31,6 +35,7 @@ public:
       calls_of_[run.owner()] = run.args[4];
       for (const auto& place : line_of(in().redis(run.lock), in().lock_of(run.lock))) queued_.insert(place.label);
     }
+    if (is_own(run)) note_own(run);
     for (const auto& h : run.before) {
       const bool is_left = run.which == script::id::leave || run.which == script::id::leave_counted;
       if (is_left && h.owner == run.owner()) left_.insert({h.owner, h.token});
@@ -82,17 +87,12 @@ public:
 
   void on_call_ended(const call_record& call) override {
     if (call.end == call_end::acquired) return;
-    const bool is_without_effect = call.end == call_end::busy || call.end == call_end::not_applied;
-    if (is_without_effect && !call.may_have_copies && !queued_.contains(call.label)) {
-      without_effect_[call.label] = call.end == call_end::busy ? "busy" : "not applied";
-      if (!holds(call)) return;
-      // What was given back to a primary, its successor may have: an orphan, which is gone before the quarantine is.
-      // And what too few replicas have is given back; not all of it, when half of it was deleted.
-      const bool is_excused = in().excuse({cause::another_primary}, call.started_at) ||
-                              (call.is_durable && in().excuse({cause::keys_deleted}, call.started_at));
-      if (!is_excused) {
-        in().complain("C5", fmt::format("call {} ended without effect, and holds the lock", call.label));
-      }
+    if (call.end != call_end::unknown) {
+      answered_[call.label] = to_string(call.end);
+      const bool is_all = !call.may_have_copies && !queued_.contains(call.label);
+      if (is_all) without_effect_[call.label] = to_string(call.end);
+      require_nothing(call, is_all);
+      if (is_all && !holds(call)) return;
     }
     // Estimates of the server's clock may be as old as the world; and Redis rounds to milliseconds.
     in().at(in().now() + allowed(call), [this, call] { judge(call); });
@@ -101,6 +101,55 @@ public:
 private:
   static bool is_entry(script::id which) {
     return which == script::id::acquire || which == script::id::wait || which == script::id::wait_counted;
+  }
+  static const char* to_string(call_end how) {
+    switch (how) {
+      case call_end::busy: return "busy";
+      case call_end::timed_out: return "timed out";
+      case call_end::cancelled: return "cancelled";
+      default: return "not applied";
+    }
+  }
+  // A request of an acquire that still waits for its answer.
+  static bool is_own(const script_run& run) {
+    const bool is_look = run.which == script::id::look || run.which == script::id::look_counted;
+    return (is_entry(run.which) || is_look) && run.process != nobody && !run.is_given_up;
+  }
+
+  void note_own(const script_run& run) {
+    const auto over = answered_.find(label_of(run.owner()));
+    if (over != answered_.end()) {
+      in().complain("C5", fmt::format("lock {}: call {} had ended as {}, and a request of it was unanswered", run.lock,
+                                      over->first, over->second));
+    }
+    for (const auto& h : run.after) {
+      if (h.owner != run.owner()) continue;
+      const auto was = std::find_if(run.before.begin(), run.before.end(),
+                                    [&](const holder& b) { return b.owner == h.owner && b.token == h.token; });
+      if (was == run.before.end() || was->expires_at < h.expires_at) taken_.insert(h.owner);
+    }
+    const auto reply = script::parse_acquire(*run.reply);
+    if (!reply || !std::holds_alternative<script::busy>(reply->what)) return;
+    if (!run.before.empty() || !run.line_before.empty()) return;
+    if (in().redis(run.lock).peek(in().lock_of(run.lock).keys.holder)) return;    // Of another program.
+    if (in().excuse({cause::data_lost, cause::keys_deleted}, instant{})) return;  // Half of somebody may be there.
+    in().complain("C5", fmt::format("lock {}: call {} is told busy, and nobody holds it or waits for it", run.lock,
+                                    label_of(run.owner())));
+  }
+
+  // `is_all`: also nothing of what the line granted, and of copies on their way.
+  void require_nothing(const call_record& call, bool is_all) {
+    for (const auto& h : holders_of(in().redis(call.lock), in().lock_of(call.lock))) {
+      if (label_of(h.owner) != call.label || (!is_all && !taken_.contains(h.owner))) continue;
+      // What was given back to a primary, its successor may have: an orphan, which is gone before the quarantine is.
+      // And what too few replicas have is given back; not all of it, when half of it was deleted.
+      // What a server was granted before it lost that may come back with an older file.
+      const bool is_excused = in().excuse({cause::another_primary}, call.started_at) ||
+                              (!is_all && in().excuse({cause::data_lost}, call.started_at)) ||
+                              (call.is_durable && in().excuse({cause::keys_deleted}, call.started_at));
+      if (is_excused) return;
+      in().complain("C5", fmt::format("call {} ended as {}, and holds the lock", call.label, to_string(call.end)));
+    }
   }
   std::string label_of(const std::string& owner) const {
     const auto found = calls_of_.find(owner);
@@ -164,6 +213,8 @@ private:
   std::map<std::pair<std::string, std::string>, instant> readers_;  // By downgrade: since when they hold it.
   std::set<std::string> lost_;                                      // Owner ids of whose loss the program was told.
   std::set<std::string> queued_;                                    // Labels of who ever stood in line.
+  std::set<std::string> taken_;  // Owner ids of who was granted it by an own request, and awaited the answer.
+  std::map<std::string, const char*> answered_;  // How those ended of which no request was unanswered, by label.
   std::map<std::string, const char*> without_effect_;
 };
 

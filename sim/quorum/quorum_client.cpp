@@ -87,6 +87,7 @@ void quorum_client::pause() {
 void quorum_client::resume() {
   if (is_dead_ || !is_paused_) return;
   is_paused_ = false;
+  resumed_at_ = events_->now();
   if (what_.planted == canary_switch::clock_stands_in_a_pause) stood_still_ += events_->now() - paused_at_;
   if (rng_.chance(50)) drive();
   const bool is_in_order = rng_.chance(30);
@@ -100,12 +101,18 @@ void quorum_client::resume() {
   lines_.resume();
 }
 
-void quorum_client::die() {
+void quorum_client::die(process::death how) {
   if (is_dead_) return;
   is_dead_ = true;
   missed_.clear();
-  for (auto& of : wires_) close(of);
-  lines_.die();
+  for (auto& of : wires_) {
+    if (how == process::death::host && of.id != 0 && of.net->is_open(of.id)) {
+      of.net->silence(of.id, network::way::to_server);
+      of.net->silence(of.id, network::way::to_client);
+    }
+    close(of);
+  }
+  lines_.die(how);
   for (const auto& one : leases_) tell_.on_end(*one, hold_end::died);
   leases_.clear();
 }

@@ -114,9 +114,11 @@ public:
   void resume();
   // Once, when it has sent the next renewal and nobody has answered it.
   void at_next_renewal(std::function<void()> what) { at_renewal_ = std::move(what); }
-  void die();
+  // With its host: then nobody hears of it.
+  void die(process::death how = process::death::process);
   bool is_running() const { return !is_dead_ && !is_paused_; }
   bool is_dead() const { return is_dead_; }
+  instant resumed_at() const { return resumed_at_; }
   // Of the connections to one node of the world.
   std::vector<int> connections_to(std::size_t node) const;
 
@@ -222,6 +224,7 @@ private:
   seeded_random rng_;
   local_clock clock_;
   instant paused_at_{};
+  instant resumed_at_{};
   duration stood_still_{};  // Only with a bug: a clock counts a pause.
   engine::voters voters_{};
   std::vector<engine::keeper_listener*> node_listeners_{};

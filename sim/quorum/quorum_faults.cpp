@@ -88,7 +88,8 @@ void quorum_world::strike_client(fault what) {
   auto* who = somebody();
   if (!who) return;
   if (what == fault::kills || what == fault::host_deaths) {
-    who->die();
+    who->die(what == fault::kills ? process::death::process : process::death::host);
+    if (what == fault::host_deaths) host_died_at_ = events_.now();
     ++to_come_;
     events_.after(trouble_.any_size(1ms, 2s), [this, how = client_plans_[static_cast<std::size_t>(who->number())]] {
       --to_come_;
@@ -178,6 +179,13 @@ void quorum_world::delete_keys(std::size_t node, std::initializer_list<std::stri
 void quorum_world::trouble_node(std::size_t node, instant until) {
   const instant at = until == end_of_time ? until : until + recovery;
   node_trouble_until_[node] = std::max(node_trouble_until_[node], at);
+}
+
+// Whose host has died still listens, for all that the servers know: in their lines it lets nobody pass for the six
+// seconds in which a look may be missed, and each such costs a claim window (src/script/advance.lua).
+duration quorum_world::patience_with_the_dead() const {
+  const bool is_over = !host_died_at_ || events_.now() > *host_died_at_ + 20s;
+  return is_over ? duration{0} : duration{10s};
 }
 
 // How far ahead of what it would show if nobody had set it?

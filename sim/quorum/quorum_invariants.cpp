@@ -81,6 +81,19 @@ void quorum_world::on_deadline(int client, const quorum_client::held& one, insta
   known->second.valid_until = until;
 }
 
+// C4: who runs is told before the lease is not valid any more, by more than a timer is ever late (core/lease_time.hpp:
+// lost_lead); who stood still, at the first instant of running. Also when the first that it does behind that is to give
+// the lease back. One that is over may have been taken out, because another has come.
+void quorum_world::check_told(int client, const quorum_client::held& one) {
+  const auto& who = *clients_[static_cast<std::size_t>(client)];
+  const auto& all = valid_[one.lock];
+  const auto known = all.find(one.id);
+  const bool is_over = known == all.end() || events_.now() > known->second.valid_until;
+  if (!is_over || !who.is_running() || who.resumed_at() == events_.now()) return;
+  complain("C4", fmt::format("client {}, lock {}, token {}: was not told of its loss by its deadline", client, one.lock,
+                             one.token.value()));
+}
+
 // C6: what was under way when release() returned is the network's business.
 void quorum_world::check_renewal(std::size_t node, const script_run& run) {
   if (run.which != script::id::renew && run.which != script::id::renew_counted) return;
@@ -208,6 +221,16 @@ void quorum_world::check_that_it_has_none(int client, int lock, const script::pa
   }
 }
 
+// Who was told has given it up, and is in valid_ no more.
+void quorum_world::check_that_all_losses_were_told() {
+  for (const auto& [lock, all] : valid_) {
+    for (const auto& [id, one] : all) {
+      if (one.valid_until >= events_.now() || !clients_[static_cast<std::size_t>(one.client)]->is_running()) continue;
+      complain("C4", fmt::format("client {} was never told that it lost token {}", one.client, one.token));
+    }
+  }
+}
+
 void quorum_world::check_that_nothing_is_left() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (i == gone_ || retired_.contains(i)) continue;
@@ -241,7 +264,8 @@ void quorum_world::check_that_all_are_served() {
   const auto somebody_waits = [this] {
     return std::any_of(clients_.begin(), clients_.end(), [](const auto& one) { return one->is_waiting(); });
   };
-  const instant until = events_.now() + 10s + 2 * duration{plan_.max_ttl} + 10 * duration{plan_.ttl};
+  const instant until =
+      events_.now() + 10s + 2 * duration{plan_.max_ttl} + 10 * duration{plan_.ttl} + patience_with_the_dead();
   while (somebody_waits() && goes_on(until)) {
   }
   if (violations_.empty() && somebody_waits()) complain("liveness", "somebody waits still, long after all trouble");
@@ -260,7 +284,8 @@ void quorum_world::check_that_all_is_to_be_had_by(quorum_client& who) {
   for (const auto& one : plan_.locks) {
     if (!is_to_be_had(one)) continue;
     ++probes_;
-    who.probe(one.number, 10s + 2 * duration{plan_.max_ttl}, [this, lock = one.number, &who](bool is_got) {
+    const duration within = 10s + 2 * duration{plan_.max_ttl} + patience_with_the_dead();
+    who.probe(one.number, within, [this, lock = one.number, &who](bool is_got) {
       --probes_;
       if (is_got) return;
       complain("liveness", fmt::format("lock {} is not to be had by c{} after all trouble", lock, who.number()));

@@ -58,9 +58,9 @@ void quorum_lines::resume() {
   }
 }
 
-void quorum_lines::die() {
+void quorum_lines::die(process::death how) {
   for (const auto& one : clients_) {
-    if (one) one->die(process::death::process);
+    if (one) one->die(how);
   }
 }
 

@@ -37,7 +37,7 @@ public:
 
   void pause();
   void resume();
-  void die();
+  void die(process::death how);
   bool is_idle() const;
   // Its connections to one server.
   std::vector<int> connections_to(std::size_t node) const;

@@ -2,6 +2,8 @@
 // A quorum's list of servers is replaced by another one (`holdfast quorum replace`), while its locks are in use.
 #include "quorum/quorum_world.hpp"
 
+#include "checkers/one_script.hpp"
+
 #include "script/keys.hpp"
 
 #include <fmt/format.h>
@@ -123,6 +125,9 @@ void quorum_world::replace(const replacement& what) {
                     text_of(history_.list(what.to).record), what.reopen ? ", reopened" : ""));
   }
   quorum_replace::hooks h;
+  h.on_answer = [this](std::size_t node, const std::string& name, const resp::value& reply) {
+    check_failure(failure_of_command(reply), node, name, reply);
+  };
   h.on_written = [this, who, what](std::size_t node, const script::quorum_record& record) {
     if (keeps_trace_) say(fmt::format("operator {}: node {} keeps {}", who, node, text_of(record)));
     if (what.to == third_) third_from_ = what.from;
@@ -134,13 +139,15 @@ void quorum_world::replace(const replacement& what) {
     if (keeps_trace_) say(fmt::format("operator {} waits for {} ms", who, time.count()));
   };
   h.on_end = [this, what](errc how, const std::string& why) { on_replaced(what, how, why); };
-  operators_.emplace_back(
+  // In this order, whatever the compiler does with arguments: it is what g++ made of them when both were drawn there.
+  const seeded_random own{lists_.next()};
+  const auto clock_ppm = lists_.number(-4975, 4975);
+  auto& made = operators_.emplace_back(
       events_, servers_,
-      quorum_replace::settings{history_.list(what.from), history_.list(what.to), plan_.max_ttl,
-                               lists_.number(-4975, 4975), must_finish_ ? 2ms : duration{plan_.ttl},
-                               must_finish_ ? 0 : 10, planted_ ? planted_->what : canary_switch::none, what.reopen},
-      seeded_random{lists_.next()}, std::move(h));
-  auto& made = operators_.back();
+      quorum_replace::settings{history_.list(what.from), history_.list(what.to), plan_.max_ttl, clock_ppm,
+                               must_finish_ ? 2ms : duration{plan_.ttl}, must_finish_ ? 0 : 10,
+                               planted_ ? planted_->what : canary_switch::none, what.reopen},
+      own, std::move(h));
   made.begin();
   if (must_finish_) return;
   if (lists_.chance(30)) {

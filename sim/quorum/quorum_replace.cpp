@@ -82,16 +82,22 @@ bool quorum_replace::answers(std::size_t at) const {
   return !is_cut_off_[at] && server.is_up() && server.stuck_until() <= events_->now();
 }
 
+resp::value quorum_replace::operate(std::size_t at, std::initializer_list<std::string> words) {
+  const auto node = node_of(at);
+  auto reply = (*servers_)[node].operate(words);
+  tell_.on_answer(node, *words.begin(), reply);
+  return reply;
+}
+
 // ---- what is done ----
 
 void quorum_replace::look(std::size_t at) {
   if (!answers(at)) return flow_.on_away(at, "it does not answer");
-  auto& server = (*servers_)[node_of(at)];
   const auto text_of = [](const resp::value& reply) { return reply.as_bulk() ? *reply.as_bulk() : std::string{}; };
-  const auto info = server.operate({"INFO", "server"});
-  flow_.on_seen(
-      at, {text_of(server.operate({"GET", script::quorum_key(prefix)})), resp::info_field(text_of(info), "run_id"),
-           text_of(server.operate({"GET", script::epoch_key(prefix, {})}))});
+  const auto info = operate(at, {"INFO", "server"});
+  flow_.on_seen(at,
+                {text_of(operate(at, {"GET", script::quorum_key(prefix)})), resp::info_field(text_of(info), "run_id"),
+                 text_of(operate(at, {"GET", script::epoch_key(prefix, {})}))});
 }
 
 void quorum_replace::act(const flow::look_at_all&) {
@@ -113,11 +119,10 @@ void quorum_replace::act(const flow::look& what) {
 
 std::optional<script::record_reply> quorum_replace::ask(const flow::write& what) {
   const auto asked = script::write_record(prefix, what.record, what.before);
-  const auto node = node_of(what.at);
-  const auto reply = (*servers_)[node].operate(
-      {"EVAL", std::string{script::find(asked.script).text}, "1", asked.keys[0], asked.args[0], asked.args[1]});
+  const auto reply = operate(what.at, {"EVAL", std::string{script::find(asked.script).text}, "1", asked.keys[0],
+                                       asked.args[0], asked.args[1]});
   auto said = script::parse_record_reply(reply);
-  if (said && !said->instead) tell_.on_written(node, what.record);
+  if (said && !said->instead) tell_.on_written(node_of(what.at), what.record);
   return said;
 }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ public:
     bool reopen = false;  // `--reopen`.
   };
   struct hooks {
+    // What a server said to a command of his.
+    std::function<void(std::size_t node, const std::string& name, const resp::value& reply)> on_answer{};
     // A server keeps this record now, which he has written.
     std::function<void(std::size_t node, const script::quorum_record&)> on_written{};
     std::function<void(std::chrono::milliseconds)> on_wait{};
@@ -59,6 +62,7 @@ private:
   duration way();
   std::size_t node_of(std::size_t at) const;
   bool answers(std::size_t at) const;
+  resp::value operate(std::size_t at, std::initializer_list<std::string> words);
   void look(std::size_t at);
   std::optional<script::record_reply> ask(const flow::write& what);
   void act(const flow::look_at_all&);

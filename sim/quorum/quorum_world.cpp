@@ -85,6 +85,7 @@ void quorum_world::add_server(std::size_t node, const wall_clock& clock, std::sh
   };
   hooks.on_script = [this, note, node](const script_run& run) {
     note(*run.reply);
+    check_failure(failure_of_lock_script(*run.reply), node, script::find(run.which).name, *run.reply);
     check_renewal(node, run);
     note_given_back(node, run);
     note_vote(node, run);
@@ -95,11 +96,17 @@ void quorum_world::add_server(std::size_t node, const wall_clock& clock, std::sh
   };
   hooks.on_command = [this, note, node](const std::string& name, const resp::value& reply) {
     note(reply);
+    check_failure(failure_of_command(reply), node, name, reply);
     if (name.starts_with("EVAL")) note_record(node);
   };
   servers_.emplace_back(events_, clock, scripts, std::move(hooks), static_cast<int>(node));
   nets_.emplace_back(events_, servers_.back(), seeded_random::of(plan_.seed, 'n', node));
   servers_.back().attach(nets_.back());
+}
+
+void quorum_world::check_failure(const char* failure, std::size_t node, std::string_view what,
+                                 const resp::value& reply) {
+  if (failure) complain(failure, fmt::format("node {}, {} failed: {}", node, what, reply.as_error()->text));
 }
 
 quorum_client& quorum_world::start_client(const process_plan& what, server_list list) {
@@ -130,6 +137,7 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
   };
   h.on_end = [this, client](const quorum_client::held& one, hold_end how) {
     ++statistics_->holds[static_cast<std::size_t>(how)];
+    check_told(client, one);
     valid_[one.lock].erase(one.id);
     static constexpr std::array words{"lets go", "is told that it lost", "dies with"};
     if (keeps_trace_) {
@@ -216,6 +224,7 @@ void quorum_world::run() {
     const instant rest = events_.now() + 40s + 4 * duration{plan_.max_ttl};
     while (goes_on(rest)) {
     }
+    if (violations_.empty()) check_that_all_losses_were_told();
     if (violations_.empty()) check_that_nothing_is_left();
     if (violations_.empty() && probes_ > 0) complain("liveness", "the probe never ended");
   }

@@ -22,7 +22,9 @@
 //  break     | what an operator was told is broken is renewed no more, and over a ttl later; but where the record of
 //            | the break was deleted
 //  C6        | no server is asked to renew what a release() that has returned was about
-//  C9, H29   | as in checkers/one_script.hpp, on every server
+//  C9, H29,  | as in checkers/one_script.hpp, on every server
+//  script,   |
+//  model     |
 //  liveness  | when the trouble is over every lock is to be had, and whoever waits gets it, also when one
 //            | server stays away for good
 #pragma once
@@ -48,6 +50,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -102,10 +105,13 @@ private:
   quorum_client::hooks client_hooks(int client);
   void on_hold(int client, const quorum_client::held& one, instant valid_until);
   void on_deadline(int client, const quorum_client::held& one, instant until);
+  void check_told(int client, const quorum_client::held& one);
   // Into valid_.
   void let_in(int client, const quorum_client::held& one, const view& seen);
   view view_of(int client, const quorum_client::held& one, instant valid_until);
   int permits_of(const quorum_client::held& one) const;
+  // `broken`: the invariant; null: none.
+  void check_failure(const char* failure, std::size_t node, std::string_view what, const resp::value& reply);
   void check_renewal(std::size_t node, const script_run& run);
   void note_given_back(std::size_t node, const script_run& run);
   void check_release(int client, const quorum_client::held& one, release_outcome told);
@@ -125,6 +131,7 @@ private:
   bool is_to_be_had(const lock& of) const;
   void check_that_all_are_served();
   bool goes_on(instant until);
+  void check_that_all_losses_were_told();
   void check_that_nothing_is_left();
   void check_that_all_is_to_be_had();
   void check_that_all_is_to_be_had_by(quorum_client& who);
@@ -141,6 +148,8 @@ private:
   void note_clock(std::size_t node);
   void break_something();
   void delete_keys(std::size_t node, std::initializer_list<std::string> words);
+  // So much longer somebody may wait in a line.
+  duration patience_with_the_dead() const;
   // It cannot be counted on until then.
   void trouble_node(std::size_t node, instant until);
   std::vector<wall_clock> agree_on_the_latest();
@@ -225,7 +234,8 @@ private:
   duration most_ahead_{0};
   bool is_drawn_ = false;  // Its trouble, by us.
   bool trouble_is_over_ = false;
-  std::optional<std::size_t> gone_{};  // The server that does not come back.
+  std::optional<instant> host_died_at_{};  // The last one, of a client.
+  std::optional<std::size_t> gone_{};      // The server that does not come back.
   int last_number_ = 0;
   int to_come_ = 0;
   int probes_ = 0;

@@ -2,6 +2,7 @@
 // What the checkers say of courses that the engine must not take, and that no canary can bring about: told to them by
 // hand.
 #include "checkers/checker.hpp"
+#include "checkers/one_script.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,6 +28,9 @@ public:
     return complaints_;
   }
 
+  // Every process; until then they stood still.
+  void all_run_again_at(duration when) { resumed_at_ = instant{} + when; }
+
   instant now() const override { return now_; }
   server_time server_now(int) const override { return {}; }
   const model_redis& redis(int) override { return redis_; }
@@ -35,9 +39,11 @@ public:
   int missing_copies(const hold&) override { return 0; }
   bool is_at_primary(int) const override { return true; }
   bool is_running(int) const override { return true; }
-  instant resumed_at(int) const override { return now_; }
+  instant resumed_at(int) const override { return resumed_at_; }
   instant healthy_since(int) const override { return {}; }
   duration slowest_round_trip(int) const override { return 1ms; }
+  core::hand_over_limits hand_overs() const override { return {2, 20ms}; }
+  bool is_one_server() const override { return true; }
   const disturbance* excuse(std::initializer_list<cause>, instant) const override { return nullptr; }
   void complain(std::string_view invariant, std::string) override { complaints_.emplace(invariant); }
   void attribute(cause) override {}
@@ -45,6 +51,7 @@ public:
 
 private:
   instant now_{};
+  instant resumed_at_{};
   lock lock_{0, lock_kind::exclusive, 1, {}};
   model_redis redis_{{}, nullptr};
   std::set<std::string> complaints_{};
@@ -62,6 +69,12 @@ hold lease(int number, duration from, duration until) {
 }
 hold renewed(hold made, duration until) {
   made.valid_until = instant{} + until;
+  return made;
+}
+// Under the next token, by the thread that has it.
+hold handed_on(hold made) {
+  ++made.number;
+  ++made.token;
   return made;
 }
 
@@ -108,6 +121,78 @@ TEST(checkers, let_a_deadline_that_has_passed_be_brought_forward) {
   const hold a = lease(1, 1s, 10s);
   world.at(1s, [&](checker& c) { c.on_hold(a); });
   EXPECT_EQ(world.at(13s, [&](checker& c) { c.on_extended(renewed(a, 9s)); }), complaints{});
+}
+
+TEST(checkers, see_a_loss_that_was_not_told_before_the_lease_is_given_back) {
+  made_up world;
+  const hold a = lease(1, 1s, 10s);
+  world.at(1s, [&](checker& c) { c.on_hold(a); });
+  EXPECT_EQ(world.at(12s, [&](checker& c) { c.on_hold_ended(a, hold_end::released); }), complaints{"C4"});
+}
+
+TEST(checkers, see_a_loss_that_is_never_told) {
+  made_up world;
+  world.at(1s, [&](checker& c) { c.on_hold(lease(1, 1s, 10s)); });
+  EXPECT_EQ(world.at(12s, [&](checker& c) { c.at_rest(); }), complaints{"C4"});
+}
+
+TEST(checkers, let_who_stood_still_give_back_what_it_has_lost) {
+  made_up world;
+  const hold a = lease(1, 1s, 10s);
+  world.at(1s, [&](checker& c) { c.on_hold(a); });
+  world.all_run_again_at(12s);
+  EXPECT_EQ(world.at(12s, [&](checker& c) { c.on_hold_ended(a, hold_end::released); }), complaints{});
+}
+
+// ---- what a server says to a script ----
+
+TEST(checkers, tell_a_script_that_fails_from_one_that_is_refused_something) {
+  const auto says = [](const char* text) { return resp::value{resp::server_error{text}}; };
+  const auto fails = says("ERR user_script:12: attempt to compare nil with number script: 0ab, on @user_script.");
+  const auto denied = says("ERR The user executing the script can't run this command script: 0ab, on @user_script.");
+  const auto full = says("OOM command not allowed when used memory > 'maxmemory'. script: 0ab, on @user_script.");
+  const auto unknown = says("ERR the model does not know PUBSUB CHANNELS");
+  EXPECT_STREQ(failure_of_command(fails), "script");
+  EXPECT_STREQ(failure_of_lock_script(fails), "script");
+  EXPECT_STREQ(failure_of_command(denied), nullptr);  // INFO, of epoch.lua.
+  EXPECT_STREQ(failure_of_lock_script(denied), "script");
+  EXPECT_STREQ(failure_of_lock_script(full), nullptr);
+  EXPECT_STREQ(failure_of_command(unknown), "model");
+  EXPECT_STREQ(failure_of_lock_script(resp::value{std::int64_t{1}}), nullptr);
+}
+
+// ---- what is handed on in a process: twice, for 20 ms ----
+
+TEST(checkers, see_that_a_lease_is_handed_on_too_often_P14) {
+  made_up world;
+  hold one = lease(1, 1s, 10s);
+  world.at(1s, [&](checker& c) { c.on_hold(one); });
+  for (int times = 1; times <= 3; ++times) {
+    const hold next = handed_on(one);
+    const auto said = world.at(1s + times * 1ms, [&](checker& c) {
+      c.on_hold_ended(one, hold_end::handed_on);
+      c.on_hold(next);
+    });
+    EXPECT_EQ(said.contains("C7"), times > 2) << times;
+    one = next;
+  }
+}
+
+TEST(checkers, see_that_a_lease_is_handed_on_for_too_long_P14) {
+  made_up world;
+  const hold first = lease(1, 1s, 10s);
+  const hold second = handed_on(first);
+  world.at(1s, [&](checker& c) { c.on_hold(first); });
+  EXPECT_FALSE(world.at(1s + 20ms, [&](checker& c) { c.on_hold(second); }).contains("C7"));
+  EXPECT_TRUE(world.at(1s + 22ms, [&](checker& c) { c.on_hold(handed_on(second)); }).contains("C7"));
+}
+
+TEST(checkers, let_who_stood_still_take_late_what_it_was_handed_in_time_P14) {
+  made_up world;
+  const hold first = lease(1, 1s, 10s);
+  world.at(1s, [&](checker& c) { c.on_hold(first); });
+  world.all_run_again_at(2s);
+  EXPECT_FALSE(world.at(2s, [&](checker& c) { c.on_hold(handed_on(first)); }).contains("C7"));
 }
 
 }  // namespace holdfast::sim
