@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace holdfast::cli {
 namespace {
 
@@ -24,6 +26,15 @@ std::string shown(const finding& f) {
   return out;
 }
 
+// Of the server, and under the prefix, that was looked at; of a quorum, of all its servers.
+std::string fix_of(const finding& f, std::string_view endpoint, const settings& s) {
+  auto out = in_words_of_options(f.fix);
+  if (!out.ends_with("holdfast init")) return out;
+  if (endpoint.find("+quorum://") != endpoint.npos)
+    out = "wait; or, if none of the servers has forgotten a lock: holdfast init";
+  return out + server_argument(s);
+}
+
 std::string milliseconds_of(std::chrono::microseconds span) {
   return fmt::format("{}.{:02}ms", span.count() / 1000, span.count() % 1000 / 10);
 }
@@ -33,7 +44,7 @@ std::string milliseconds_of(std::chrono::microseconds span) {
 int doctor_command(const settings& s) {
   server at = open_server(s);
   auto found = at.locks.diagnose();
-  for (auto& f : found.findings) f.fix = in_words_of_options(f.fix);
+  for (auto& f : found.findings) f.fix = fix_of(f, found.endpoint, s);
   const bool is_fit = found.worst() != finding::severity::error;
   if (s.json) {
     print(json_of(found));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "escape.hpp"
 
+#include "uri.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,6 +37,12 @@ decoded decode(std::string_view text) {
 bool is_dangerous(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x2028 || c == 0x2029 || c == 0x200e || c == 0x200f ||
          (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+// Cut short, it would be a way to the same server under another user.
+std::string uri_argument(std::string_view uri) {
+  const bool is_uri = uri.find("://") != uri.npos || uri.starts_with("local:");
+  return is_uri && without_credentials(uri) == uri ? shell_quoted(visible(uri)) : "URI";
 }
 
 }  // namespace
@@ -73,9 +81,16 @@ std::string name_argument(std::string_view name) {
   return (name.starts_with('-') ? "-- " : "") + shell_quoted(visible(name));
 }
 
+std::string server_argument(const server_words& which) {
+  std::string out;
+  if (!which.uri.empty()) out += fmt::format(" --uri {}", uri_argument(which.uri));
+  if (!which.prefix.empty()) out += fmt::format(" --prefix {}", shell_quoted(visible(which.prefix)));
+  return out;
+}
+
 std::string lock_argument(const lock_words& which) {
   std::string out = which.plain ? "--plain " : "";
-  if (!which.prefix.empty()) out += fmt::format("--prefix {} ", shell_quoted(visible(which.prefix)));
+  if (const auto at = server_argument(which.at); !at.empty()) out += at.substr(1) + " ";
   return out + name_argument(which.name);
 }
 

@@ -18,15 +18,25 @@ std::string shell_quoted(std::string_view text);
 // A lock's name as the words of a command line: behind `--` where it would be read as an option.
 std::string name_argument(std::string_view name);
 
+// What names a server, and the locks there, on a command line. Views must outlive the call.
+struct server_words {
+  std::string_view uri{};     // --uri; empty: not given.
+  std::string_view prefix{};  // --prefix; empty: not given.
+};
+
+// These options, each behind a space, for commands that we print to be copied: without them another server would be
+// asked or changed, or other locks. A URI that has user or password, or may have, is the word URI there.
+std::string server_argument(const server_words& which);
+
 // What names a lock on a command line. Views must outlive the call.
 struct lock_words {
   std::string_view name;
-  std::string_view prefix{};  // --prefix; empty: not given.
-  bool plain = false;         // --plain.
+  server_words at{};
+  bool plain = false;  // --plain.
 };
 
-// A lock as the words of a command line, for commands that we print to be copied: without its --plain or --prefix the
-// name would mean another key.
+// A lock as the words of a command line, for commands that we print to be copied: without its --plain, --uri or
+// --prefix the name would mean another key.
 std::string lock_argument(const lock_words& which);
 
 }  // namespace holdfast::cli

@@ -49,8 +49,24 @@ TEST(name_argument, puts_a_name_that_begins_with_a_dash_behind_two) {
 TEST(lock_argument, has_the_options_without_which_the_name_is_another_lock) {
   EXPECT_EQ(lock_argument({.name = "x"}), "x");
   EXPECT_EQ(lock_argument({.name = "-x", .plain = true}), "--plain -- '-x'");
-  EXPECT_EQ(lock_argument({.name = "x", .prefix = "a$b:"}), "--prefix 'a$b:' x");
-  EXPECT_EQ(lock_argument({.name = "x", .prefix = "b:", .plain = true}), "--plain --prefix b: x");
+  EXPECT_EQ(lock_argument({.name = "x", .at = {.prefix = "a$b:"}}), "--prefix 'a$b:' x");
+  EXPECT_EQ(lock_argument({.name = "x", .at = {.uri = "redis://db1", .prefix = "b:"}, .plain = true}),
+            "--plain --uri redis://db1 --prefix b: x");
+}
+
+TEST(server_argument, has_the_options_without_which_it_is_another_server) {
+  EXPECT_EQ(server_argument(server_words{}), "");
+  EXPECT_EQ(server_argument(server_words{.prefix = "b:"}), " --prefix b:");
+  EXPECT_EQ(server_argument(server_words{.uri = "redis+quorum://a,b,c?generation=2"}),
+            " --uri 'redis+quorum://a,b,c?generation=2'");
+  EXPECT_EQ(server_argument(server_words{.uri = "local:/a@b", .prefix = "a$b:"}), " --uri local:/a@b --prefix 'a$b:'");
+}
+
+TEST(server_argument, has_nothing_of_a_uri_that_may_have_a_password) {
+  for (const char* uri : {"redis://me:canary@db1", "redis://me@db1", "redis://db1?password=canary",
+                          "redis://default:canary", "default:canary"}) {
+    EXPECT_EQ(server_argument(server_words{.uri = uri}), " --uri URI") << uri;
+  }
 }
 
 TEST(nearest, finds_the_word_one_slip_away) {

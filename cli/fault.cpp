@@ -35,6 +35,12 @@ bool is_file(const std::string& subject) {
   return subject.starts_with("cacert ") || subject.starts_with("cert ") || subject.starts_with("key ");
 }
 
+// No list has plain keys: they cannot be told from any other key.
+std::string way_to_look(const pieces& p, const fault_context& context) {
+  return context.plain ? fmt::format("look again: holdfast show {}", p.lock_argument)
+                       : fmt::format("who holds what: holdfast ls{}", p.server_argument);
+}
+
 sentences for_request(errc cause, const pieces& p, const error& e, const fault_context& context) {
   const bool is_too_long = context.lock.size() > 512;
   switch (cause) {
@@ -58,7 +64,8 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       if (p.subject.starts_with("resize of ")) return {fmt::format("no {}", p.subject), p.why, "holdfast help resize"};
       if (p.why.starts_with("the server's answers take"))
         return {fmt::format("{} is too short for {}", in_units_of_options(as_typed(p.subject)), p.server),
-                in_units_of_options(p.why), "a longer --ttl; holdfast doctor says which"};
+                in_units_of_options(p.why),
+                fmt::format("a longer --ttl; holdfast doctor{} says which", p.server_argument)};
       return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)),
               in_units_of_options(p.why), way_into_range(p.subject)};
     case errc::invalid_uri:
@@ -86,7 +93,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
     case errc::cancelled: return {"the wait was cancelled", "", ""};
     case errc::not_held:
       return {fmt::format("nobody holds {}: there is nothing to break", p.lock), "",
-              "nothing is to be done; who holds what: holdfast ls"};
+              fmt::format("nothing is to be done; {}", way_to_look(p, context))};
     case errc::changed_hands:
       return {fmt::format("{} is not held under that token any more; nothing was broken", p.lock),
               "it changed hands since you looked", fmt::format("look again: holdfast show {}", p.lock_argument)};
@@ -154,6 +161,13 @@ bool is_of_sentinels(const pieces& p) {
   return p.words.starts_with(fmt::format("{}: ", first.substr(0, first.find_first_of(",/"))));
 }
 
+// Of a quorum `resize` is refused, for the sake of those who hold it (decision 23).
+std::string way_to_another_size(const pieces& p) {
+  if (p.server.find("+quorum://") != p.server.npos)
+    return "another one: let all give it back, and resize it on each server alone";
+  return fmt::format("another one for all: holdfast resize {} N", p.lock_argument);
+}
+
 sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {
   constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD";
   switch (cause) {
@@ -180,11 +194,9 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
       return {fmt::format("{} is a replica; locks must be taken on the primary", p.server), p.words,
               "name the primary, or look why it was demoted"};
     case errc::other_size:
-      return {
-          fmt::format("{} is a semaphore of another size{}", p.lock, p.colon_words), p.why,
-          fmt::format("the same --limit everywhere; `holdfast show` says which it is; another one for all: holdfast "
-                      "resize {} N",
-                      p.lock_argument)};
+      return {fmt::format("{} is a semaphore of another size{}", p.lock, p.colon_words), p.why,
+              fmt::format("the same --limit everywhere; `holdfast show {}` says which it is; {}", p.lock_argument,
+                          way_to_another_size(p))};
     case errc::wrong_kind:
       if (p.why.starts_with("it is a lock") || p.why.starts_with("it is a sem") || p.why.starts_with("it is a sha"))
         return {fmt::format("{} is used as something else on {}", p.lock, p.server), p.why,
@@ -196,6 +208,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
                   p.server, p.colon_words),
               p.why.empty() ? "some other program uses that key" : fmt::format("{}, of some other program", p.why),
               context.what == intent::break_lock ? "end it with the means of that program"
+              : context.plain                    ? "another name"
                                                  : "another name, or another --prefix"};
     case errc::wrong_server:
       if (is_of_sentinels(p))
@@ -215,61 +228,12 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
   }
 }
 
-// Who was promoted has started long ago.
-const char* why_none_is_forgotten(std::string_view why) {
-  if (why.find("restarted or was promoted") != why.npos) return "it has kept every write";
-  return why.find("was promoted") != why.npos ? "it had every write when it was promoted"
-                                              : "this was the server's first start";
-}
-
-// Some say what they refuse, and not what for.
-const char* way_out_of_refusal(const pieces& p) {
-  const auto has = [&](std::string_view part) { return p.words.find(part) != p.words.npos; };
-  if (has("CLUSTERDOWN")) return "redis-cli --cluster check HOST:PORT says what is wrong";
-  if (has("NOREPLICAS")) return "start its replicas; or CONFIG SET min-replicas-to-write 0";
-  if (has("MISCONF")) return "look into its log: is the disk full?";
-  if (has("max number of clients")) return "raise maxclients, or look who has so many connections: CLIENT LIST";
-  return "do what the server says";
-}
-
-sentences for_trouble(errc cause, const pieces& p) {
-  switch (cause) {
-    case errc::server_loading:
-      return {fmt::format("{} is not ready{}", p.server, p.colon_words), "it loads its data, or its primary is down",
-              "wait for it"};
-    case errc::server_busy:
-      return {fmt::format("{} is blocked{}", p.server, p.colon_words), "a script or a module keeps it",
-              "redis-cli SCRIPT KILL"};
-    case errc::out_of_memory:
-      return {fmt::format("{} is out of memory{}", p.server, p.colon_words),
-              "maxmemory is reached and nothing may be evicted",
-              "raise maxmemory, or give locks a server of their own"};
-    case errc::server_refused:
-      return {fmt::format("{} refuses to serve{}", p.server, p.colon_words), p.why, way_out_of_refusal(p)};
-    case errc::clock_stepped:
-      return {fmt::format("the clock of {} moved{}", p.server, p.colon_words), "Redis ends leases by its wall clock",
-              "run ntpd or chrony there, slewing and not stepping"};
-    case errc::quarantined:
-      if (p.why.find("is not open here yet") != std::string::npos)
-        return {
-            fmt::format("{} was not granted: the list of servers of {} is not open yet", p.lock, p.server), p.why,
-            "holdfast quorum replace opens it; wait for that (-w); if its servers have lost their data: the same list "
-            "once more, holdfast quorum replace --reopen"};
-      return {fmt::format("{} was not granted: {} may have forgotten locks", p.lock, p.server), p.why,
-              fmt::format("wait for it (-w); if {}: holdfast init", why_none_is_forgotten(p.why))};
-    case errc::not_replicated:
-      return {fmt::format("{} was not granted: too few replicas of {} have it; it was given back", p.lock, p.server),
-              p.why, "look at the replicas (holdfast doctor --replicas K), wait for them (-w), or ask for fewer"};
-    default: return {};
-  }
-}
-
 sentences for_loss(errc cause, const pieces& p) {
   switch (cause) {
     case errc::lease_expired: return {fmt::format("lost {}: no renewal was confirmed in time", p.lock), "", ""};
     case errc::lease_gone:
       return {fmt::format("lost {}: the server has no such lease any more", p.lock),
-              "it was deleted, evicted or flushed", "holdfast doctor"};
+              "it was deleted, evicted or flushed", "holdfast doctor" + p.server_argument};
     case errc::lease_taken: return {fmt::format("lost {}: somebody else holds it now", p.lock), "", ""};
     case errc::lease_held_too_long:
       return {fmt::format("lost {}: it was held for as long as --max-hold allows", p.lock), "", ""};
@@ -284,7 +248,7 @@ sentences sentences_for(errc cause, const error& e, const fault_context& context
   // Each of these knows its own causes and gives an empty text for the others.
   if (auto s = for_connection(cause, p); !s.text.empty()) return s;
   if (auto s = for_refusal(cause, p, context); !s.text.empty()) return s;
-  if (auto s = for_trouble(cause, p); !s.text.empty()) return s;
+  if (auto s = for_trouble(cause, p, context); !s.text.empty()) return s;
   return for_request(cause, p, e, context);
 }
 

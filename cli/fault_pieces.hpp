@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the texts of faults are made of; for fault.cpp and fault_reach.cpp.
+// What the texts of faults are made of; for fault.cpp, fault_reach.cpp and fault_trouble.cpp.
 #pragma once
 
 #include "message.hpp"
@@ -14,8 +14,9 @@ namespace holdfast::cli {
 struct pieces {
   pieces(const error& e, const fault_context& context);
 
-  std::string server, subject, bare_subject, words, why, lock, lock_argument;
+  std::string server, subject, bare_subject, words, why, lock, lock_argument, server_argument;
   std::string colon_words{}, tried{}, remains{};
+  bool is_named_by_option;  // The server, by --uri.
 };
 
 struct sentences {
@@ -33,5 +34,8 @@ sentences for_connection(errc cause, const pieces& p);
 
 // A server of ours (local:, lab) that cannot be started or used.
 sentences for_local(const pieces& p);
+
+// A server that is there and grants nothing, or not now. Empty for other causes.
+sentences for_trouble(errc cause, const pieces& p, const fault_context& context);
 
 }  // namespace holdfast::cli

@@ -29,9 +29,14 @@ std::string_view unquoted(std::string_view subject) {
 }
 
 // The prefix that is everybody's need not be typed.
-lock_words lock_of(const fault_context& context) {
+server_words server_of(const fault_context& context) {
   const bool is_default = context.prefix == client_options{}.prefix;
-  return {context.lock, is_default ? std::string_view{} : context.prefix, context.plain};
+  return {context.uri_option, is_default ? std::string_view{} : context.prefix};
+}
+
+// No variable changes what the command line says.
+const char* way_to_another_server(const pieces& p) {
+  return p.is_named_by_option ? "--uri redis://HOST:PORT" : "export HOLDFAST_URI=redis://HOST:PORT";
 }
 
 bool is_local(const pieces& p) { return p.server.starts_with("local:"); }
@@ -150,7 +155,9 @@ pieces::pieces(const error& e, const fault_context& context)
       words{in_words_of_options(visible(e.detail().server_text))},
       why{in_words_of_options(visible(e.detail().why))},
       lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
-      lock_argument{cli::lock_argument(lock_of(context))} {
+      lock_argument{cli::lock_argument(lock_words{context.lock, server_of(context), context.plain})},
+      server_argument{cli::server_argument(server_of(context))},
+      is_named_by_option{!context.uri_option.empty()} {
   const auto& d = e.detail();
   if (!words.empty()) colon_words = fmt::format(": {}", words);
   if (d.attempts > 1)
@@ -161,7 +168,7 @@ pieces::pieces(const error& e, const fault_context& context)
 }
 
 sentences for_connection(errc cause, const pieces& p) {
-  const auto elsewhere = "or point elsewhere: export HOLDFAST_URI=redis://HOST:PORT";
+  const auto elsewhere = fmt::format("or point elsewhere: {}", way_to_another_server(p));
   switch (cause) {
     case errc::cannot_resolve:
       return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), "its name has no address",
@@ -223,7 +230,7 @@ sentences for_local(const pieces& p) {
               "/tmp, unless --directory named one"};
     return {fmt::format("the lab failed: {}{}", p.subject, p.colon_words), "", ""};  // `why` has the way out.
   }
-  const auto elsewhere = "name a server: export HOLDFAST_URI=redis://HOST:PORT";
+  const auto elsewhere = fmt::format("name a server: {}", way_to_another_server(p));
   if (p.subject == "redis-server" && p.words.empty())
     return {"the local: server cannot be started: redis-server is not installed",
             "PATH, /usr/bin and /usr/sbin have none", fmt::format("apt-get install redis-server; or {}", elsewhere)};

@@ -296,6 +296,70 @@ TEST(ways_out, name_the_lock_with_the_options_without_which_it_is_another) {
   EXPECT_EQ(fix("b:", false), "look again: holdfast show --prefix b: x");
 }
 
+// It says so of all of them.
+TEST(ways_out, end_the_quarantine_of_a_quorum_where_none_has_forgotten) {
+  const holdfast::error e{errc::quarantined, {.endpoint = "redis+quorum://a:1,b:1,c:1", .why = "the server started"}};
+  EXPECT_EQ(describe(e, {.lock = "x"}).fix,
+            "wait for it (-w); if none of its servers has forgotten a lock: holdfast init");
+}
+
+// Otherwise they would ask or change the server of HOLDFAST_URI, or the local: one.
+TEST(ways_out, name_the_server_and_the_prefix_that_were_named) {
+  const auto fix = [](errc cause) {
+    return describe(holdfast::error{cause, {.endpoint = "redis://db1:6379"}},
+                    {.lock = "x", .prefix = "b$c:", .uri_option = "redis://db1"})
+        .fix;
+  };
+  EXPECT_EQ(fix(errc::changed_hands), "look again: holdfast show --uri redis://db1 --prefix 'b$c:' x");
+  EXPECT_THAT(fix(errc::not_held), testing::EndsWith(": holdfast ls --uri redis://db1 --prefix 'b$c:'"));
+  EXPECT_THAT(fix(errc::quarantined), testing::EndsWith(": holdfast init --uri redis://db1 --prefix 'b$c:'"));
+  EXPECT_THAT(fix(errc::lease_gone), testing::EndsWith("holdfast doctor --uri redis://db1 --prefix 'b$c:'"));
+  EXPECT_THAT(fix(errc::not_replicated), HasSubstr("doctor --uri redis://db1 --prefix 'b$c:' --replicas K"));
+}
+
+TEST(ways_out, set_no_variable_where_an_option_named_the_server) {
+  const auto fix = [](errc cause, std::string_view uri_option) {
+    return describe(holdfast::error{cause, {.endpoint = "local:", .subject = "/d"}}, {.uri_option = uri_option}).fix;
+  };
+  for (const auto cause : {errc::cannot_connect, errc::cannot_resolve, errc::local_server}) {
+    EXPECT_THAT(fix(cause, "local:"), testing::EndsWith(": --uri redis://HOST:PORT"));
+    EXPECT_THAT(fix(cause, ""), testing::EndsWith(": export HOLDFAST_URI=redis://HOST:PORT"));
+  }
+}
+
+TEST(ways_out, list_no_plain_keys) {
+  const auto what = describe(holdfast::error{errc::not_held}, {.lock = "x", .prefix = "hf:", .plain = true});
+  EXPECT_EQ(what.fix, "nothing is to be done; look again: holdfast show --plain x");
+}
+
+TEST(E14, names_no_other_prefix_for_a_plain_key) {
+  const auto fix = [](bool plain) {
+    return describe(holdfast::error{errc::wrong_kind}, {.lock = "x", .prefix = "hf:", .plain = plain}).fix;
+  };
+  EXPECT_EQ(fix(false), "another name, or another --prefix");
+  EXPECT_EQ(fix(true), "another name");
+}
+
+TEST(E22, of_a_quorum_sends_nobody_to_a_resize_that_is_refused) {
+  const auto fix = [](const char* endpoint) {
+    return describe(holdfast::error{errc::other_size, {.endpoint = endpoint}}, {.lock = "x", .prefix = "hf:"}).fix;
+  };
+  EXPECT_THAT(fix("redis://db1"), AllOf(HasSubstr("`holdfast show x` says"), testing::EndsWith("holdfast resize x N")));
+  EXPECT_THAT(fix("redis+quorum://a,b,c"), AllOf(HasSubstr("`holdfast show x` says"), HasSubstr("each server alone"),
+                                                 Not(HasSubstr("holdfast resize"))));
+}
+
+TEST(E23, of_who_asked_for_no_lock_says_what_cannot_be_told) {
+  const auto text = [](intent what, std::string_view lock) {
+    return to_text(describe(holdfast::error{errc::quarantined, {.why = "generation 2 of it is not open here yet"}},
+                            {.lock = lock, .what = what}));
+  };
+  EXPECT_THAT(text(intent::take, "x"), AllOf(HasSubstr("'x' was not granted: the list of"), HasSubstr("(-w)")));
+  for (const auto what : {intent::look, intent::break_lock})
+    EXPECT_THAT(text(what, "x"), AllOf(HasSubstr("who holds 'x' cannot be told: the list of"), Not(HasSubstr("(-w)"))));
+  EXPECT_THAT(text(intent::look, ""), HasSubstr("what is held cannot be told: the list of"));
+}
+
 TEST(E13, of_a_handshake_without_an_answer_has_a_reason) {
   EXPECT_THAT(shown(errc::tls_failed, {.endpoint = "rediss://h:1"}), HasSubstr("speaks Redis without TLS"));
 }

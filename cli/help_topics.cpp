@@ -172,11 +172,13 @@ constexpr std::array codes{
         "Exit status 70.\n"},
     help_text{"E22",
               "the semaphore has another size on the server than the --limit you gave.\nThe same --limit everywhere; "
-              "`holdfast show NAME` says which it has, and `holdfast resize NAME N` changes it. Exit status 78.\n"},
+              "`holdfast show NAME` says which it has, and `holdfast resize NAME N` changes it; that of a quorum on "
+              "each server alone, while nobody holds it. Exit status 78.\n"},
     help_text{"E23",
               "the server started or was promoted a moment ago and may have forgotten locks whose holders live.\n"
               "Nothing is granted until their leases must have ended (--max-ttl, 60s); who waits keeps its place. Was "
-              "this its very first start, or do you know that nothing was lost? `holdfast init`. Exit status 69.\n"},
+              "this its very first start, or do you know that nothing was lost? `holdfast init`, with the same --uri "
+              "and --prefix. Exit status 69.\n"},
     help_text{"E24",
               "fewer replicas than --replicas confirmed a grant within --replicas-timeout; it was given back.\n"
               "Are they up and connected (`holdfast doctor --replicas K`)? Wait for them with -w, or ask for fewer: "
@@ -204,7 +206,8 @@ What some need besides, also by ACL SETUSER:
   {}
           redis+cluster://, on every node; Redis 6.2 knows the first two alone
 With another --prefix, say b: it is ~b:* and &b:* in place of ~hf:* and &hf:*.
-With --plain the lock's key is NAME itself: ~NAME besides, and ~hf:* stays.
+With --plain the lock's key is NAME itself: ~NAME besides, and ~hf:* stays. It is a pattern: a \ before each \ * ? [ ]
+of NAME, and ? for a space.
 docs/acl.md says what each word is for.
 )",
       acl_rule, acl_of_listing, acl_of_replicas, acl_of_cluster);
@@ -220,6 +223,8 @@ const char* about_lab() {
 Prints the URI when the topology is ready. The servers are redis-server processes on 127.0.0.1, on free ports; they run
 on in the background until `holdfast lab stop DIR`, which ends them and nothing else, and removes their directory.
 When they do not get ready, or a signal comes before, all are ended and nothing is left.
+They grant at once under the prefix hf:, because they have been told that they are new. A server that you start
+yourself, or another --prefix, is told so by `holdfast init --uri URI --prefix P`, or the first lock waits a minute.
 )";
 }
 

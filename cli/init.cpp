@@ -14,9 +14,10 @@ namespace holdfast::cli {
 int init_command(const settings& s) {
   server at = open_server(s);
   at.locks.declare_nothing_forgotten();
+  const auto under = at.prefix == client_options{}.prefix ? "" : fmt::format(" under '{}'", visible(at.prefix));
   if (!s.quiet)
-    print_done(
-        fmt::format("{} is told that it has forgotten no lock: it grants at once\n", visible(at.locks.endpoint())));
+    print_done(fmt::format("{} is told that it has forgotten no lock{}: it grants at once\n",
+                           visible(at.locks.endpoint()), under));
   return number(exit_code::ok);
 }
 

@@ -45,7 +45,7 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
     cause = silence(how, s);
     if (s.renews && is_answer(how.trouble)) {
       what.why = fmt::format("renewals at {} failed: {}", visible(endpoint), how.trouble.message());
-      what.fix = "holdfast doctor";
+      what.fix = "holdfast doctor" + server_argument(s);
     } else if (s.renews) {
       what.why =
           fmt::format("{} stopped answering, or this machine was asleep, or this process suspended", visible(endpoint));

@@ -80,7 +80,8 @@ fault_context context_of(command which, const settings& s) {
           .plain = s.plain,
           .what = intent_of(which),
           .min_fence = s.min_fence,
-          .uri = server_named(s)};
+          .uri = server_named(s),
+          .uri_option = s.uri ? std::string_view{*s.uri} : std::string_view{}};
 }
 
 fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }

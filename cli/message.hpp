@@ -52,8 +52,9 @@ struct fault_context {
   std::string_view prefix{};  // What its key begins with.
   bool plain = false;         // --plain.
   intent what = intent::take;
-  fencing_token min_fence{};  // --min-fence.
-  std::string_view uri{};     // As it was typed; shown only where it can hide no password.
+  fencing_token min_fence{};      // --min-fence.
+  std::string_view uri{};         // As it was typed; shown only where it can hide no password.
+  std::string_view uri_option{};  // --uri alone, which no variable can change; empty: not given.
 };
 
 fault describe(const error& e, const fault_context& context = {});

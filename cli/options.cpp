@@ -224,6 +224,13 @@ void check_words(command which, const settings& s) {
                       fmt::format("holdfast show {}", lock_argument(s))};
 }
 
+// Empty: it was not given.
+std::string_view view_of(const std::optional<std::string>& given) {
+  return given ? std::string_view{*given} : std::string_view{};
+}
+
+server_words server_words_of(const settings& s) { return {.uri = view_of(s.uri), .prefix = view_of(s.prefix)}; }
+
 }  // namespace
 
 bool takes_name(command which) {
@@ -234,9 +241,10 @@ bool takes_name(command which) {
   return (static_cast<unsigned>(which) & without) == 0;
 }
 
+std::string server_argument(const settings& s) { return server_argument(server_words_of(s)); }
+
 std::string lock_argument(const settings& s) {
-  const std::string_view prefix = s.prefix ? std::string_view{*s.prefix} : "";
-  return lock_argument(lock_words{.name = s.name, .prefix = prefix, .plain = s.plain});
+  return lock_argument(lock_words{.name = s.name, .at = server_words_of(s), .plain = s.plain});
 }
 
 bool asks_for_json(command which, int argc, char* const* argv) {

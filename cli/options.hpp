@@ -193,7 +193,9 @@ command parse_command(std::string_view word);
 // Does the command have a lock's name, or a pattern of names, for its first word?
 bool takes_name(command which);
 
-// The lock that was asked for, as lock_argument (escape.hpp) has it.
+// The server that was named, and the lock that was asked for, as server_argument and lock_argument (escape.hpp) have
+// them.
+std::string server_argument(const settings& s);
 std::string lock_argument(const settings& s);
 
 // For complaints about a command line that could not be read: is --json somewhere on it?

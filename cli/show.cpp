@@ -48,7 +48,7 @@ std::string shown(const node_info& node) {
   return fmt::format("{} {}", visible(node.endpoint), said);
 }
 
-std::string shown(const lock_info& info) {
+std::string shown(const lock_info& info, const settings& s) {
   std::string out = line("name", visible(info.name));
   out += line("held", info.held ? "yes" : "no");
   if (info.kind == lock_kind::semaphore)
@@ -72,10 +72,11 @@ std::string shown(const lock_info& info) {
                                           info.last_break->token.to_string(), visible(info.last_break->by),
                                           info.last_break->why.empty() ? "" : ": " + visible(info.last_break->why)));
   if (info.quarantine.count() > 0)
-    out += line("quarantine",
-                fmt::format("nothing is granted for {} more: the server may have forgotten locks; if this is its "
-                            "first start: holdfast init",
-                            to_text(info.quarantine)));
+    out +=
+        line("quarantine",
+             fmt::format("nothing is granted for {} more: the server may have forgotten locks; if this is {} "
+                         "first start: holdfast init{}",
+                         to_text(info.quarantine), info.nodes.empty() ? "its" : "each server's", server_argument(s)));
   for (const auto& node : info.nodes) out += line("server", shown(node));
   for (const auto& waiter : info.waiters)
     out += line("waiting", fmt::format("{}{} for {}", visible(waiter.owner), what_of(waiter), to_text(waiter.waiting)));
@@ -89,7 +90,7 @@ std::string shown(const lock_info& info) {
 int show_command(const settings& s) {
   server at = open_server(s);
   const auto info = at.locks.inspect(s.name);
-  print(s.json ? json_of(info) : shown(info));
+  print(s.json ? json_of(info) : shown(info, s));
   return number(exit_code::ok);
 }
 

@@ -39,9 +39,9 @@ bool is_kept(const lock_info& info) { return info.held || info.quarantine.count(
 void say_what_replicas_owe(const settings& s) {
   try_say(fmt::format(
       "waiting: nobody else has '{}', and it is ours when {} replica{} confirmed it within {} (--replicas); "
-      "whether so many are connected: holdfast doctor --replicas {}",
+      "whether so many are connected: holdfast doctor{} --replicas {}",
       visible(s.name), s.replicas, s.replicas == 1 ? " has" : "s have",
-      to_text(s.replicas_timeout.value_or(durability{}.timeout)), s.replicas));
+      to_text(s.replicas_timeout.value_or(durability{}.timeout)), server_argument(s), s.replicas));
 }
 
 // Those who stand ahead of us. Others may have our label: of several entries the last is taken for ours.
@@ -73,7 +73,7 @@ void say_who_is_ahead(server& at, const settings& s, const std::string& owner, c
   auto alone = *info;
   alone.waiters.clear();  // "ahead" says it better than "waiting".
   alone.waiting = 0;
-  const auto whom = is_kept(*info) || where.ahead > 0 ? holder_text(alone) : std::string{"is free"};
+  const auto whom = is_kept(*info) || where.ahead > 0 ? holder_text(alone, s) : std::string{"is free"};
   try_say(fmt::format("waiting: '{}' {}; {}{} ahead of us in line", visible(s.name), whom,
                       where.is_behind_the_list ? "at least " : "",
                       where.ahead == 0 ? "nobody" : std::to_string(where.ahead)));
@@ -90,7 +90,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   std::error_code ec;
   const auto info = at.locks.inspect(s.name, courtesy, ec);
   std::string text = "is held by somebody else";
-  if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info);
+  if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info, s);
   say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
@@ -244,12 +244,12 @@ bool is_free(const lock_info& info) {
   return info.kind == lock_kind::semaphore ? info.permits_held < info.size : !info.held;
 }
 
-std::string holder_text(const lock_info& info) {
+std::string holder_text(const lock_info& info, const settings& s) {
   if (!info.held && info.quarantine.count() > 0)
     return fmt::format(
-        "may be held by somebody whom the server has forgotten, for {} more (if this is its first start: holdfast "
-        "init)",
-        to_text(info.quarantine));
+        "may be held by somebody whom the server has forgotten, for {} more (if this is {} first start: holdfast "
+        "init{})",
+        to_text(info.quarantine), info.nodes.empty() ? "its" : "each server's", server_argument(s));
   if (info.foreign)
     return info.endless ? std::string{"is held by something that is not holdfast, and never expires"}
                         : fmt::format("is held by something that is not holdfast, for {} more without a renewal",

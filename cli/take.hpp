@@ -45,6 +45,6 @@ std::string owner_label(const settings& s, std::string_view program);
 bool is_free(const lock_info& info);
 
 // Of what is not free: "is held by deploy@web3:4711 backup for 3m12s", ready to show.
-std::string holder_text(const lock_info& info);
+std::string holder_text(const lock_info& info, const settings& s);
 
 }  // namespace holdfast::cli

@@ -96,7 +96,7 @@ int wait_until_free(const settings& s) {
       return number(exit_code::ok);
     }
     if (s.try_once || clock::now() >= give_up_at) {
-      if (!s.quiet) say(fmt::format("'{}' {}", visible(s.name), holder_text(info)));
+      if (!s.quiet) say(fmt::format("'{}' {}", visible(s.name), holder_text(info, s)));
       return s.conflict_exit.value_or(number(exit_code::busy));
     }
     // Of a semaphore with more permits, another one may become free.

@@ -80,11 +80,15 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/holdfast.pc.in ${PROJECT_BINARY_DIR}/
 install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # With the texts that the licences of what is compiled in want beside a binary, and the pages that messages and headers
-# name: as docs/acl.md, and with all that these lead to in docs. Inside another project CMAKE_INSTALL_DOCDIR is that
-# project's own, with its LICENSE.
+# name: as docs/acl.md, and with all that these lead to. Inside another project CMAKE_INSTALL_DOCDIR is that project's
+# own, with its LICENSE.
 set(docdir ${CMAKE_INSTALL_DOCDIR})
 if(NOT PROJECT_IS_TOP_LEVEL)
   set(docdir ${CMAKE_INSTALL_DATAROOTDIR}/doc/holdfast)
 endif()
 install(FILES LICENSE DESTINATION ${docdir} COMPONENT runtime)
-install(DIRECTORY LICENSES docs DESTINATION ${docdir} COMPONENT runtime)
+install(DIRECTORY LICENSES docs examples DESTINATION ${docdir} COMPONENT runtime
+  PATTERN __pycache__ EXCLUDE
+  PATTERN "*.py" PERMISSIONS
+    OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+install(FILES bench/peers/README.md DESTINATION ${docdir}/bench/peers COMPONENT runtime)

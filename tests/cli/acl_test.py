@@ -95,6 +95,15 @@ class Rule(CommandTest):
         self.permit("~" + self.lock)
         self.succeeds("run", "--plain", self.lock, "true")
 
+    def test_needs_a_plain_name_as_a_pattern_of_that_name_alone(self):
+        self.assertRegex(self.help, r"a \\ before each \\ \* \? \[ \]\s+of NAME, and \? for a space")
+        for name, others in (("a[1]*", ("a1", "a[1]b")), ("a b\\", ("ab\\", "a b"))):
+            with self.subTest(name):
+                self.permit("~" + re.sub(r"[\\*?\[\]]", r"\\\g<0>", name).replace(" ", "?"))
+                self.succeeds("run", "--plain", name, "true")
+                for other in others:
+                    self.is_denied("run", "--plain", other, "true")
+
 
 if __name__ == "__main__":
     unittest.main()

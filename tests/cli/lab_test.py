@@ -116,6 +116,14 @@ class Topologies(Lab):
         run = self.finish("run", "-u", lab["uri"], self.lock, "--", "sh", "-c", "exit 7")
         self.assertEqual(run.status, 7, run.err)
 
+    def test_grants_at_once_and_under_another_prefix_when_it_is_told_that_it_is_new(self):
+        uri = self.lab("single")["uri"]
+        run = lambda *words: self.finish("run", "-n", "-u", uri, *words, self.lock, "true")
+        self.assertEqual(run().status, 0)
+        self.assertEqual(run("--prefix", "b:").status, 69)
+        self.assertEqual(self.finish("init", "--uri", uri, "--prefix", "b:").status, 0)
+        self.assertEqual(run("--prefix", "b:").status, 0)
+
     def test_keeps_nothing_on_disk_unless_asked(self):
         keeps = lambda lab: ask(lab["nodes"][0]["address"], "CONFIG", "GET", "appendonly")[1]
         self.assertEqual(keeps(self.lab("single")), "no")
@@ -434,6 +442,7 @@ class Refusals(Lab):
         other = self.finish("run", "--uri", uri, "-l", "3", "uploads", "--", "true")
         self.assertEqual(other.status, 78)
         self.assertIn("2 permits", other.err)
+        self.assertNotIn("holdfast resize", other.err)  # It would be refused.
         # Alone, whichever kind the name is.
         self.assertEqual(self.finish("run", "--uri", uri, "config", "--", "true").status, 0)
 

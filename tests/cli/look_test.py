@@ -358,6 +358,83 @@ class Break(CommandTest):
         self.assertRegex(self.finish("show", self.lock).out, r"last break +.* by ops@here: stuck\n")
 
 
+class WaysOut(CommandTest):
+    """Commands that are printed to be typed next: without the server and the prefix that were named they would ask, or
+    change, those of HOLDFAST_URI, or start a local: server."""
+
+    def setUp(self):
+        super().setUp()
+        del self.environment["HOLDFAST_URI"]
+        self.environment["HOLDFAST_LOCAL_DIR"] = self.path("local")
+        self.addCleanup(self.finish, "local", "stop")
+        self.at = ("-u", self.server.uri)
+
+    def tearDown(self):
+        self.assertFalse(os.path.exists(self.path("local")), "local: was started")
+
+    def printed(self, text):
+        """Its words; it stands in brackets or at the end of a line."""
+        found = re.search(r"holdfast ((?:show|ls|init) [^()\n]*)", text)
+        self.assertTrue(found, text)
+        return shlex.split(found[1])
+
+    def test_of_a_break_show_the_lock_that_was_meant(self):
+        self.server.declare_nothing_forgotten("b$c:")
+        for naming in ([], ["--plain"], ["--prefix", "b$c:"]):
+            self.hold(*self.at, *naming)
+            for token in ([], ["--token", "x"], ["--token", "1"]):
+                with self.subTest(naming=naming, token=token):
+                    refused = self.finish("break", *self.at, *naming, *token, self.lock)
+                    shown = self.finish(*self.printed(refused.err))
+                    self.assertEqual(shown.status, 0, shown.err)
+                    self.assertRegex(shown.out, r"held +yes\n")
+
+    def test_of_a_break_of_nothing_list_the_locks_that_were_meant(self):
+        self.server.declare_nothing_forgotten("b$c:")
+        for naming in ([], ["--prefix", "b$c:"]):
+            with self.subTest(naming):
+                self.hold(*self.at, *naming, lock="another")
+                free = self.finish("break", *self.at, *naming, "--token", "5", self.lock)
+                self.assertEqual(free.status, 75, free.err)
+                listed = self.finish(*self.printed(free.err))
+                self.assertEqual(listed.status, 0, listed.err)
+                self.assertRegex(listed.out, "(?m)^another ")
+
+    def test_of_a_break_of_nothing_under_plain_look_at_that_key(self):
+        free = self.finish("break", *self.at, "--plain", "--token", "5", self.lock)
+        self.assertEqual(free.status, 75, free.err)
+        self.assertEqual(self.printed(free.err), ["show", "--plain", "--uri", self.server.uri, self.lock])
+
+    def test_of_a_quarantine_end_that_one(self):
+        run = lambda: self.finish("run", "-n", *self.at, "--prefix", "d$e:", "--max-ttl", "1h", self.lock, "true")
+        refused = run()
+        self.assertEqual(refused.status, 69, refused.err)
+        self.assertIn("error[E23]", refused.err)
+        ended = self.finish(*self.printed(refused.err))
+        self.assertEqual((ended.status, ended.out), (
+            0, f"{self.server.uri} is told that it has forgotten no lock under 'd$e:': it grants at once\n"), ended.err)
+        granted = run()
+        self.assertEqual(granted.status, 0, granted.err)
+
+    def test_of_who_looks_name_the_quarantine_that_was_seen(self):
+        for words in (["check", self.lock], ["show", self.lock], ["wait", "-n", self.lock], ["doctor"]):
+            with self.subTest(words[0]):
+                looked = self.finish(*words, *self.at, "--prefix", "f:", "--max-ttl", "1h")
+                self.assertEqual(self.printed(looked.out + looked.err),
+                                 ["init", "--uri", self.server.uri, "--prefix", "f:"])
+
+    def test_of_a_run_without_a_command_have_its_options(self):
+        named = f"--uri {self.server.uri} {self.lock}"
+        self.assertIn(f"holdfast run {named} -- CMD; to hold the lock without one: holdfast hold {named}\n",
+                      self.finish("run", *self.at, self.lock).err)
+
+    def test_of_a_server_that_is_not_there_set_what_has_an_effect(self):
+        nobody = f"redis+unix://{self.path('nobody')}"
+        self.assertIn("or point elsewhere: --uri redis://HOST:PORT\n", self.finish("show", "-u", nobody, self.lock).err)
+        self.assertIn("or point elsewhere: export HOLDFAST_URI=redis://HOST:PORT\n",
+                      self.finish("show", self.lock, HOLDFAST_URI=nobody).err)
+
+
 class Doctor(CommandTest):
     def test_of_a_good_server_is_0(self):
         good = self.finish("doctor")

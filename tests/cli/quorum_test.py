@@ -159,8 +159,13 @@ class Replace(CommandTest):
         self.assertIn("is not open yet", early.err)
         self.assertIn("fix: holdfast quorum replace", early.err)
         self.assertIn("--reopen", early.err)
-        for command in ("check", "wait", "show"):
-            self.assertEqual(self.finish(command, "-u", self.new + "?generation=2", self.lock).status, 69, command)
+        for words in (("check", self.lock), ("wait", self.lock), ("show", self.lock), ("ls",),
+                      ("break", "--token", "5", self.lock)):
+            with self.subTest(words[0]):
+                refused = self.finish(*words, "-u", self.new + "?generation=2")
+                self.assertEqual(refused.status, 69, refused.err)
+                self.assertIn(" cannot be told: the list of servers of ", refused.err)
+                self.assertNotIn("(-w)", refused.err)
         doctor = self.finish("doctor", "-u", self.new + "?generation=2")
         self.assertEqual(doctor.status, 78, doctor.out)
         self.assertIn("E23", doctor.out)

@@ -73,6 +73,15 @@ class Password(CommandTest):
         self.assertNotIn(CANARY, running.err)
         self.assertIn("the password in --uri could be read by everybody", running.err)
 
+    def test_in_an_argument_is_in_no_way_out(self):
+        for uri in (self.with_password, f"redis://h?password={CANARY}", f"default:{CANARY}"):
+            for command in ("break", "run"):
+                with self.subTest(command, uri=uri.partition(CANARY)[0]):
+                    refused = self.finish(command, "-u", uri, self.lock)
+                    self.assertEqual(refused.status, 64, refused.err)
+                    self.assertIn(f" --uri URI {self.lock}", refused.err)
+                    self.assertNotIn(CANARY, refused.err)
+
     def test_of_a_file_is_used_and_its_mode_is_checked(self):
         with open(self.path("password"), "w", encoding="utf-8") as file:
             file.write(CANARY + "\n")
