@@ -167,7 +167,9 @@ TEST_F(asynchronous_end, of_a_release_that_was_answered_while_the_process_was_st
   std::optional<release_outcome> end;
   server_("CLIENT", "PAUSE", "300", "ALL");
   async_release(std::move(held), bound([&](release_outcome how_it_ended) { end = how_it_ended; }));
-  const child_process wakes_us{{"/bin/sh", "-c", "sleep 1.5; kill -CONT " + std::to_string(::getpid())}};
+  // More than once: on a busy machine we may stop only then.
+  const auto wake = "kill -CONT " + std::to_string(::getpid());
+  const child_process wakes_us{{"/bin/sh", "-c", "sleep 1.5; while " + wake + "; do sleep 0.1; done"}};
   let_pass(100ms);  // By now somebody waits for the answer.
   ::raise(SIGSTOP);
   run();

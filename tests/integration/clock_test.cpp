@@ -14,6 +14,8 @@ namespace holdfast::test {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -222,7 +224,12 @@ TEST_F(quorum_with_a_clock, doctor_says_whose_vote_does_not_count_P24) {
   EXPECT_THAT(one[0].what, AllOf(StartsWith("127.0.0.1:" + std::to_string(skewed_.port())), HasSubstr("s ahead of")));
   EXPECT_THAT(one[0].fix, HasSubstr("when one more is down, no lock is granted"));
   second_.kill();
-  for (const auto& f : found()) {
+  const auto all = found();
+  for (const auto* server : {&skewed_, &second_}) {
+    const auto named = StartsWith("127.0.0.1:" + std::to_string(server->port()) + ": ");
+    EXPECT_THAT(all, Contains(Field("what", &finding::what, named)));
+  }
+  for (const auto& f : all) {
     EXPECT_EQ(f.level, finding::severity::error) << f.what;
     EXPECT_THAT(f.fix, HasSubstr("no lock is granted while a majority"));
   }

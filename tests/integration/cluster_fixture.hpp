@@ -140,8 +140,15 @@ protected:
     return to;
   }
   bool somebody_waits_for(const std::string& name) {
-    const auto home = home_of(name);
-    return ask_number(home, {"ZCARD", ("hf:{" + name + "}:line").c_str()}) != "0";
+    const auto length = ask_number(home_of(name), {"ZCARD", ("hf:{" + name + "}:line").c_str()});
+    return !length.empty() && length != "0";  // (No number: it has just moved.)
+  }
+  // Somebody stands in its line, and has said there that he hears when it is his turn.
+  bool somebody_is_told_of(const std::string& name) {
+    const auto all = ask_list(home_of(name), {"HVALS", ("hf:{" + name + "}:waiters").c_str()});
+    return std::any_of(all.begin(), all.end(), [](const std::string& entry) {
+      return entry.starts_with("v1|") && entry.find("|s|") == entry.find('|', 3);
+    });
   }
 
   static bool is_primary(const lab_node& node) {

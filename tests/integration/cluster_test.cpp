@@ -56,14 +56,20 @@ TEST_F(on_a_cluster, any_one_of_its_nodes_is_enough_to_find_it) {
 TEST_F(on_a_cluster, a_waiter_is_told_when_it_is_its_turn) {
   auto locks = make();
   for (const auto& name : a_name_on_each()) {
-    auto held = std::optional{locks.acquire(name, brief)};
+    auto held = locks.acquire(name, {.ttl = max_ttl});
+    std::chrono::nanoseconds got_at{0};
     auto waiting = std::async(std::launch::async, [&] {
       auto others = make();
-      return others.acquire(name, {.ttl = 3s, .wait = long_enough}).release();
+      auto mine = others.acquire(name, {.ttl = 3s, .wait = long_enough});
+      got_at = boottime();
+      return mine.release();
     });
-    EXPECT_TRUE(eventually([&] { return somebody_waits_for(name); }, long_enough));
-    held->release();
+    // Whoever does not hear looks every half second.
+    EXPECT_TRUE(eventually([&] { return somebody_is_told_of(name); }, long_enough));
+    const auto released_at = boottime();
+    held.release();
     EXPECT_EQ(waiting.get(), release_outcome::released);
+    EXPECT_LT(got_at - released_at, slack) << "it looks when the lease could have ended, " << name;
   }
 }
 

@@ -225,7 +225,7 @@ TEST_F(connection, whose_way_is_longer_than_the_ttl_is_said_to_be) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->code(), errc::invalid_option);
   EXPECT_EQ(failure->detail().subject, "ttl 100 ms");
-  EXPECT_THAT(failure->detail().why, testing::ContainsRegex("the server's answers take 1[5-9][0-9] ms"));
+  EXPECT_THAT(failure->detail().why, testing::ContainsRegex("the server's answers take [0-9]{3,} ms"));
   EXPECT_FALSE(exists("hf:{x}"));
   EXPECT_FALSE(exists("hf:{x}:line"));
 }

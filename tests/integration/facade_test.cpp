@@ -260,11 +260,11 @@ TEST_F(recursive, locking_again_changes_neither_token_nor_lease_and_asks_nobody_
 }
 
 TEST_F(recursive, is_renewed_while_it_is_held_more_than_once_B5) {
-  recursive_mutex brief{locks_, "y", {.ttl = 300ms}};
+  recursive_mutex brief{locks_, "y", {.ttl = 1s}};
   for (int i = 0; i < 3; ++i) brief.lock();
   const auto token = brief.token();
   for (int i = 0; i < 2; ++i) brief.unlock();
-  let_pass(1500ms);
+  let_pass(3s);
   EXPECT_TRUE(brief.valid());
   EXPECT_EQ(brief.token(), token);
   EXPECT_FALSE(make_client().try_acquire("y"));

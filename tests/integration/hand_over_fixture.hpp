@@ -13,6 +13,10 @@ namespace holdfast::test {
 
 class hand_over : public on_redis {
 protected:
+  // Nobody outside sees who stands in the line of a process. So long who gives to the next one there waits for it, in a
+  // span of a second.
+  static constexpr auto giver_holds = 100ms;
+
   client make(int most, std::chrono::milliseconds span = 20ms) {
     client_options how = options();
     how.hand_overs = most;
@@ -33,7 +37,14 @@ protected:
     }};
     const int want = ++wanted_;
     EXPECT_TRUE(eventually([&] { return started_ == want; }));
-    let_pass(3ms);  // It is on its way; whatever comes first, the assertions hold.
+    let_pass(3ms);  // It is on its way, and before the next one, but on a busy machine.
+    return t;
+  }
+  // The same, where it is the first of them, and returns when it stands in the server's line for all of them.
+  template <class With>
+  std::thread in_front(client& locks, acquire_options how, With with) {
+    auto t = behind(locks, std::move(how), with);
+    EXPECT_TRUE(eventually([&] { return in_line() == 1; }));
     return t;
   }
 

@@ -46,6 +46,12 @@ TEST(lab, paused_node_is_silent_until_it_is_resumed) {
   EXPECT_EQ(ask(lab.nodes()[0], {"PING"}), "PONG");
 }
 
+// Silence is not "nothing is there".
+TEST(lab, node_that_is_slow_is_waited_for) {
+  lab_topology lab{lab_kind::single};
+  EXPECT_EQ(ask_number(lab.nodes()[0], {"WAIT", "1", "800"}), "0");
+}
+
 TEST(lab, restarted_node_has_its_port_and_its_keys) {
   lab_topology lab{lab_kind::single, {.persistent = true}};
   const auto before = lab.nodes()[0];

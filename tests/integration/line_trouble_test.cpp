@@ -116,7 +116,7 @@ TEST_F(line_trouble, pattern_subscriber_does_not_keep_the_dead_alive_P1) {
   line_up(waiters);
   kill_seen(waiters[0]);
   const auto released_at = holder.release();
-  EXPECT_LT(waiters[1].acquired().at - released_at, 100ms + when_busy / 3) << "a claim window is 1 s";
+  EXPECT_LT(waiters[1].acquired().at - released_at, 500ms + when_busy / 5) << "a claim window is 1 s";
 }
 
 // H15: nothing comes from it any more and nothing reaches it, and neither end is told. The server still counts its

@@ -19,6 +19,8 @@ protected:
   static constexpr auto max_ttl = 8s;
   static constexpr auto long_enough = 60s;  // For a quarantine and a busy machine.
   static constexpr auto ttl = 4s;           // Long enough for a renewal on a busy machine.
+  // What had max_ttl is gone by then only because somebody gave it back.
+  static constexpr auto before_its_ttl_ends = max_ttl / 2;
 
   // `largest`: of all its clients, so that each wait for what may be held somewhere is so long.
   explicit with_quorum(int servers = 3, std::chrono::milliseconds largest = max_ttl)
@@ -60,8 +62,9 @@ protected:
     for (int i = 0; i < size(); ++i) n += value(i).empty() ? 0 : 1;
     return n;
   }
+  // Of what had max_ttl.
   bool nothing_is_left() const {
-    return eventually([&] { return votes() == 0; }, long_enough);
+    return eventually([&] { return votes() == 0; }, before_its_ttl_ends);
   }
 
   // To acquire takes the votes of a majority. Returns when this lease has all, and each counts: the others are asked

@@ -206,7 +206,7 @@ TEST_F(with_five, a_place_that_was_given_late_is_withdrawn_R17) {
   semaphore two{locks, "x", 2};
   two.acquire(brief).release();
   lab_.pause(node(0));
-  for (int i = 0; i < 5; ++i) two.acquire(brief).release();
+  for (int i = 0; i < 5; ++i) two.acquire({.ttl = max_ttl}).release();
   lab_.resume(node(0));
   EXPECT_TRUE(eventually(
       [&] {
@@ -214,7 +214,7 @@ TEST_F(with_five, a_place_that_was_given_late_is_withdrawn_R17) {
           if (ask_number(node(i), {"EXISTS", "hf:{x}"}) != "0") return false;
         return true;
       },
-      long_enough));
+      before_its_ttl_ends));
 }
 
 TEST_F(with_quorum, all_places_come_back_within_a_ttl_of_holders_that_were_killed_B7) {

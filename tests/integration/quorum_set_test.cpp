@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::array both{"hf:{a}", "hf:{b}"};
 const acquire_options brief{.ttl = 4s, .wait = 60s};
+const acquire_options longest{.ttl = 8s, .wait = 60s};  // For what must not end by itself.
 
 class set_of_quorum : public with_quorum {
 protected:
@@ -25,20 +26,24 @@ protected:
     for (int i = 0; i < size(); ++i) n += value(i, key).empty() ? 0 : 1;
     return n;
   }
+  // Of what had max_ttl.
   bool all_is_free() const {
-    return eventually([&] { return votes_for(both[0]) + votes_for(both[1]) == 0; }, long_enough);
+    return eventually([&] { return votes_for(both[0]) + votes_for(both[1]) == 0; }, before_its_ttl_ends);
   }
   // On as many servers as it takes.
   void another_takes(const char* key) const {
     for (int i = 0; i < 2; ++i)
-      ask(i, {"SET", key, "v1|00000000000000000000000000000000|9|60000|1|another", "PX", "3000"});
+      ask(i, {"SET", key, "v1|00000000000000000000000000000000|9|60000|1|another", "PX", "60000"});
+  }
+  void another_goes(const char* key) const {
+    for (int i = 0; i < 2; ++i) ask(i, {"DEL", key});
   }
 };
 
 TEST_F(set_of_quorum, is_all_of_it_and_each_has_a_token_of_its_own) {
   auto locks = make();
   auto other = make();
-  auto set = locks.acquire_all({"b", "a"}, brief);
+  auto set = locks.acquire_all({"b", "a"}, longest);
   EXPECT_TRUE(set.valid());
   EXPECT_EQ(set.names(), (std::vector<std::string>{"b", "a"}));
   EXPECT_GE(votes_for(both[0]), 2);
@@ -58,10 +63,10 @@ TEST_F(set_of_quorum, that_cannot_be_had_leaves_nothing) {
   (void)locks.inspect("a");  // Connected.
   // (On a busy machine the answer to its last request may be late.)
   EXPECT_THAT(code_of([&] {
-                (void)locks.acquire_all({"a", "b"}, {.ttl = ttl, .wait = in_vain});
+                (void)locks.acquire_all({"a", "b"}, {.ttl = max_ttl, .wait = in_vain});
               }),
               testing::AnyOf(errc::timed_out, errc::reply_lost));
-  EXPECT_TRUE(eventually([&] { return votes_for(both[0]) == 0; }, long_enough));
+  EXPECT_TRUE(eventually([&] { return votes_for(both[0]) == 0; }, before_its_ttl_ends));
   EXPECT_TRUE(held.valid());
 }
 
@@ -76,7 +81,7 @@ TEST_F(set_of_quorum, is_renewed_for_longer_than_its_ttl) {
 
 TEST_F(set_of_quorum, is_lost_with_any_of_its_locks_and_what_is_left_goes_with_the_set_B57) {
   auto locks = make();
-  auto set = std::make_unique<lease_set>(locks.acquire_all({"a", "b"}, brief));
+  auto set = std::make_unique<lease_set>(locks.acquire_all({"a", "b"}, longest));
   another_takes(both[1]);
   EXPECT_TRUE(eventually([&] { return set->lost().stop_requested(); }, long_enough));
   EXPECT_FALSE(set->valid());
@@ -85,12 +90,13 @@ TEST_F(set_of_quorum, is_lost_with_any_of_its_locks_and_what_is_left_goes_with_t
   EXPECT_EQ(e->detail().subject, "'b'");
   EXPECT_EQ(set->lost_reason(), e->code());
   set.reset();
+  another_goes(both[1]);
   EXPECT_TRUE(all_is_free());
 }
 
 TEST_F(set_of_quorum, that_is_dropped_is_released_in_the_background) {
   auto locks = make();
-  { const auto set = locks.acquire_all({"a", "b"}, brief); }
+  { const auto set = locks.acquire_all({"a", "b"}, longest); }
   EXPECT_TRUE(all_is_free());
 }
 

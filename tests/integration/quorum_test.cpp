@@ -29,7 +29,7 @@ TEST_F(with_quorum, a_lock_is_what_a_majority_has_and_nobody_else_gets_it) {
 
 TEST_F(with_quorum, release_leaves_nothing_on_any_server_B55) {
   auto locks = make();
-  EXPECT_EQ(locks.acquire("x", brief).release(), release_outcome::released);
+  EXPECT_EQ(locks.acquire("x", {.ttl = max_ttl}).release(), release_outcome::released);
   EXPECT_TRUE(nothing_is_left());
   EXPECT_TRUE(make().try_acquire("x", brief));
 }
@@ -49,7 +49,7 @@ TEST_F(with_quorum, a_lock_that_another_has_is_not_released_C5) {
 
 TEST_F(with_quorum, a_lease_that_is_dropped_is_released_in_the_background) {
   auto locks = make();
-  { const auto held = locks.acquire("x", brief); }
+  { const auto held = locks.acquire("x", {.ttl = max_ttl}); }
   EXPECT_TRUE(nothing_is_left());
 }
 
@@ -104,7 +104,7 @@ TEST_F(with_five, tokens_increase_while_majorities_change_P23) {
 TEST_F(with_quorum, one_of_three_down_is_enough_B53) {
   lab_.kill(node(0));
   auto locks = make();
-  auto held = locks.try_acquire("x", brief);
+  auto held = locks.try_acquire("x", {.ttl = max_ttl});
   ASSERT_TRUE(held);
   EXPECT_TRUE(held->valid());
   EXPECT_EQ(held->release(), release_outcome::released);
@@ -157,8 +157,7 @@ TEST_F(with_quorum, a_try_that_fails_leaves_nothing_behind_B53_B55) {
   const auto two = second.acquire("x", brief);
   auto third = make();
   EXPECT_FALSE(third.try_acquire("x", {.ttl = max_ttl}));
-  // Withdrawn, and not ended by its ttl.
-  EXPECT_TRUE(eventually([&] { return value(2).empty(); }, max_ttl / 2));
+  EXPECT_TRUE(eventually([&] { return value(2).empty(); }, before_its_ttl_ends));
   EXPECT_TRUE(one.valid());
   EXPECT_TRUE(two.valid());
 }

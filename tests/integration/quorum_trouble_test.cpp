@@ -123,12 +123,12 @@ TEST_F(with_five, two_lists_of_servers_cannot_both_win_R19_P26) {
   const auto held = one.acquire("x", brief);
   ASSERT_TRUE(eventually([&] { return !value(0).empty() && !value(1).empty() && !value(2).empty(); }, long_enough));
   auto other = make(std::vector<int>{1, 2, 3}, 2s);
-  const auto e = error_of([&] { (void)other.try_acquire("x", brief); });
+  const auto e = error_of([&] { (void)other.try_acquire("x", {.ttl = max_ttl}); });
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::other_quorum);
   EXPECT_EQ(e->code(), outcome::misconfigured);
   EXPECT_THAT(e->detail().server_text, HasSubstr(node(0).address));
-  EXPECT_TRUE(eventually([&] { return value(3).empty(); }, long_enough));
+  EXPECT_TRUE(eventually([&] { return value(3).empty(); }, before_its_ttl_ends));
 }
 
 TEST_F(with_quorum, one_server_behind_two_addresses_is_refused_R20) {
@@ -293,15 +293,16 @@ TEST_F(with_quorum, where_a_majority_falls_silent_nobody_knows_what_an_acquire_h
   (void)locks.acquire("warm", brief).release();
   lab_.pause(node(1));
   lab_.pause(node(2));
-  const auto e = error_of([&] { (void)locks.try_acquire("x", brief); });
+  const acquire_options wish{.ttl = max_ttl};
+  const auto e = error_of([&] { (void)locks.try_acquire("x", wish); });
   lab_.resume(node(1));
   lab_.resume(node(2));
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::reply_lost) << e->what();
   EXPECT_THAT(e->detail().why, HasSubstr("of 3 servers gave no vote"));
   EXPECT_THAT(e->detail().why, HasSubstr(node(1).address));
-  EXPECT_GT(e->detail().may_remain, brief.ttl - 1s);
-  EXPECT_LT(e->detail().may_remain, brief.ttl + 2s);
+  EXPECT_GT(e->detail().may_remain, wish.ttl - 1s);
+  EXPECT_LT(e->detail().may_remain, wish.ttl + 2s);
   EXPECT_TRUE(nothing_is_left());
 }
 
@@ -409,7 +410,7 @@ TEST_F(with_quorum, a_vote_that_was_given_late_is_withdrawn_R17) {
   auto locks = make();
   (void)locks.acquire("warm", brief).release();
   lab_.pause(node(0));
-  for (int i = 0; i < 5; ++i) (void)locks.acquire("x", brief).release();
+  for (int i = 0; i < 5; ++i) (void)locks.acquire("x", {.ttl = max_ttl}).release();
   lab_.resume(node(0));
   EXPECT_TRUE(nothing_is_left());
 }

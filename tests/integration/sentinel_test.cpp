@@ -4,6 +4,7 @@
 #include "integration/fixture.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/lab.hpp"
+#include "support/reserved_port.hpp"
 #include "support/tls_material.hpp"
 
 #include <gmock/gmock.h>
@@ -89,7 +90,7 @@ protected:
         },
         long_enough);
   }
-  bool has_key(const lab_node& node) { return ask(node, {"GET", "hf:{x}"}) != ""; }
+  bool has_key(const lab_node& node) { return ask(node, {"GET", "hf:{x}"}).starts_with("v1|"); }
 
   lab_topology lab_{lab_kind::sentinel, {.ready_within = 120s}};
 };
@@ -319,6 +320,16 @@ TEST_F(with_sentinels, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
 
 // ---- who is no sentinel, or is none for us: nothing of that will pass (H22) ----
 
+// Where nobody listens, and nobody will.
+class unused_address {
+public:
+  std::string text() const { return "127.0.0.1:" + std::to_string(port_); }
+
+private:
+  const int port_ = free_port();
+  const reserved_port kept_{port_};
+};
+
 TEST(whom_the_uri_takes_for_a_sentinel, is_a_plain_redis_H22) {
   redis_server server{{.tcp = true}};
   const auto e = refused_at_once("redis+sentinel://127.0.0.1:" + std::to_string(server.port()) + "/mymaster");
@@ -339,14 +350,15 @@ TEST(whom_the_uri_takes_for_a_sentinel, is_waited_for_while_there_may_be_a_major
   redis_server plain{{.tcp = true}};
   redis_server closed{{.tcp = true, .password = "opensesame"}};
   const auto at = [](int port) { return "127.0.0.1:" + std::to_string(port); };
-  const auto nobody = at(free_port());
+  const unused_address nobody;
+  const unused_address nobody_either;
   client_options how;
   how.sentinel_password = "opensesame";
-  const auto e =
-      refused_at_once("redis+sentinel://" + at(plain.port()) + "," + at(closed.port()) + "," + nobody + "/m", how);
+  const auto e = refused_at_once(
+      "redis+sentinel://" + at(plain.port()) + "," + at(closed.port()) + "," + nobody.text() + "/m", how);
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::no_primary) << "one wants no password, and one is no sentinel";
-  client waiting{"redis+sentinel://" + at(plain.port()) + "," + nobody + "," + at(free_port()) + "/m"};
+  client waiting{"redis+sentinel://" + at(plain.port()) + "," + nobody.text() + "," + nobody_either.text() + "/m"};
   const auto began = boottime();
   EXPECT_EQ(code_of([&] { (void)waiting.acquire("x", {.ttl = 2s, .wait = 1500ms}); }), errc::no_primary);
   EXPECT_GE(boottime() - began, 1500ms);
@@ -356,9 +368,11 @@ TEST(whom_the_uri_takes_for_a_sentinel, is_waited_for_while_there_may_be_a_major
 TEST(whom_the_uri_takes_for_a_sentinel, is_not_waited_for_where_it_is_a_half_of_them_H22) {
   redis_server one{{.tcp = true}};
   redis_server other{{.tcp = true}};
+  const unused_address nobody;
+  const unused_address nobody_either;
   const auto at = [](int port) { return "127.0.0.1:" + std::to_string(port); };
-  const auto e = refused_at_once("redis+sentinel://" + at(one.port()) + "," + at(other.port()) + "," + at(free_port()) +
-                                 "," + at(free_port()) + "/m");
+  const auto e = refused_at_once("redis+sentinel://" + at(one.port()) + "," + at(other.port()) + "," + nobody.text() +
+                                 "," + nobody_either.text() + "/m");
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::wrong_server);
 }

@@ -3,15 +3,20 @@
 // have the same. Header-only, because the support library links no code of ours: whoever includes this links holdfast.
 #pragma once
 
+#include "support/eventually.hpp"
 #include "support/reserved_port.hpp"
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <holdfast/error.hpp>
 #include <holdfast/lab.hpp>
 
+#include <chrono>
 #include <cstddef>
+#include <fstream>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,18 +26,39 @@ namespace holdfast::test {
 
 inline int port_of(const lab_node& node) { return std::stoi(node.address.substr(node.address.find(':') + 1)); }
 
-// One command over TCP, whose answer `read` makes something of; a default value if there was none.
+// By SIGSTOP, as far as its pid is known: it has another one since it was started again.
+inline bool is_paused(const lab_node& node) {
+  std::ifstream stat{"/proc/" + std::to_string(node.pid) + "/stat"};
+  std::string text;
+  std::getline(stat, text);
+  const auto name_ends = text.rfind(')');
+  return name_ends != std::string::npos && text.compare(name_ends, 3, ") T") == 0;
+}
+
+// One command over TCP, whose answer `read` makes something of; a default value if there was none: it was killed, or it
+// is paused. Whoever runs is waited for, also on a busy machine, or a test would take it for "nothing is there".
 template <class Read>
 auto ask_for(const lab_node& node, std::vector<const char*> words, Read read) {
   using result = decltype(read(std::declval<const redisReply&>()));
+  constexpr std::chrono::seconds at_most{30};
+  const auto give_up_at = boottime() + at_most;
   const std::unique_ptr<redisContext, decltype(&redisFree)> server{
-      redisConnectWithTimeout("127.0.0.1", port_of(node), {0, 500'000}), redisFree};
+      redisConnectWithTimeout("127.0.0.1", port_of(node), {at_most.count(), 0}), redisFree};
   if (!server || server->err != 0) return result{};
-  redisSetTimeout(server.get(), {0, 500'000});
-  const std::unique_ptr<void, decltype(&freeReplyObject)> reply{
-      redisCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr), freeReplyObject};
-  const auto* answer = static_cast<const redisReply*>(reply.get());
-  return answer != nullptr ? read(*answer) : result{};
+  redisSetTimeout(server.get(), {at_most.count(), 0});
+  redisAppendCommandArgv(server.get(), static_cast<int>(words.size()), words.data(), nullptr);
+  int is_sent = 0;
+  while (is_sent == 0 && redisBufferWrite(server.get(), &is_sent) == REDIS_OK) {
+  }
+  pollfd to_read{server->fd, POLLIN, 0};
+  while (::poll(&to_read, 1, 500) == 0) {
+    if (is_paused(node)) return result{};
+    if (boottime() >= give_up_at) throw std::runtime_error(node.address + " runs and does not answer");
+  }
+  void* said = nullptr;
+  redisGetReply(server.get(), &said);
+  const std::unique_ptr<void, decltype(&freeReplyObject)> reply{said, freeReplyObject};
+  return said != nullptr ? read(*static_cast<const redisReply*>(said)) : result{};
 }
 
 // As text; empty if it was none.
