@@ -34,6 +34,14 @@ class Rule(CommandTest):
         self.assertEqual(done.status, 0, done.err)
         return done.out
 
+    def is_well(self, *options):
+        """A busy machine's round trips are a warning, and then nothing is said to be well."""
+        for _ in range(20):
+            said = self.succeeds("doctor", *options)
+            if "round trips take" not in said:
+                break
+        self.assertIn(WELL, said)
+
     def is_denied(self, *words):
         done = self.finish(*words)
         self.assertEqual(done.status, 77, done.err)
@@ -47,7 +55,7 @@ class Rule(CommandTest):
                 self.succeeds("show", name)
                 self.succeeds("check", name)
         self.succeeds("resize", self.lock + "-l2", "3")
-        self.assertIn(WELL, self.succeeds("doctor"))
+        self.is_well()
         holder = self.hold()
         self.succeeds("break", "--token", str(holder.token), self.lock)
 
@@ -86,7 +94,7 @@ class Rule(CommandTest):
         self.permit("resetkeys", "resetchannels", "~b:*", "&b:*")
         self.server.declare_nothing_forgotten("b:")
         self.succeeds("run", "--prefix", "b:", self.lock, "true")
-        self.assertIn(WELL, self.succeeds("doctor", "--prefix", "b:"))
+        self.is_well("--prefix", "b:")
         self.is_denied("run", self.lock, "true")
 
     def test_needs_the_name_where_that_is_plain(self):
