@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 namespace holdfast::sim {
 
@@ -32,7 +32,7 @@ public:
 private:
   void judge(const script_run& run) {
     for (const auto& was : run.before) {
-      const auto since = broken_.find({run.lock, was.owner});
+      const auto since = broken_.find({run.lock, was.owner, was.token});
       if (since == broken_.end()) continue;
       const auto is =
           std::find_if(run.after.begin(), run.after.end(), [&](const auto& h) { return h.owner == was.owner; });
@@ -49,11 +49,13 @@ private:
     if (!is_counted && run.which != script::id::break_lock) return;
     if (run.args.size() < 2 || run.args[1] != "expiry" || !is_done(*run.reply)) return;
     for (const auto& h : run.before) {
-      if (!is_counted || h.token == run.args[0]) broken_.try_emplace({run.lock, h.owner}, in().now());
+      if (!is_counted || h.token == run.args[0]) broken_.try_emplace({run.lock, h.owner, h.token}, in().now());
     }
   }
 
-  std::map<std::pair<int, std::string>, instant> broken_;  // Since when.
+  // Lock, owner id and token: whose grant was broken in its window comes again with its id, and gets another. Since
+  // when.
+  std::map<std::tuple<int, std::string, std::string>, instant> broken_;
 };
 
 }  // namespace

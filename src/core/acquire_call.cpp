@@ -151,11 +151,11 @@ void acquire_call::forget_owner() {
   owner_ = owner_id{rng_->bytes16()};
 }
 
-void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_answer& answer) {
+void acquire_call::on_answer(time_point now, time_point sent_at, const acquire_answer& answer, bool have_all_left) {
   if (end_) return;
   HOLDFAST_ASSERT(is_asked_);
   is_asked_ = false;
-  is_given_back_ = is_given_back_ && std::holds_alternative<was_refused>(answer);  // It may have been refused, too.
+  is_given_back_ = is_given_back_ && !have_all_left;
   had_contact_ = true;
   silent_before_ = never;
   refusals_ = 0;
@@ -237,6 +237,7 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_left&)
 void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_busy&) {
   forget_owner();  // A definite answer ends the use of an owner id.
   if (only_once_) {
+    if (is_given_back_) return fail(errc::reply_lost);
     end_ = got_busy{};
     return;
   }
@@ -249,7 +250,7 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_lined&) {
   if (only_once_ && was_quarantine_) {
     if (now >= quarantined_until_) return schedule_ask(now, now);
     forget_owner();
-    return fail(errc::quarantined);
+    return fail_definitely(errc::quarantined);
   }
   if (place_ != place::outside) return hear(now, sent_at, was_busy{});
   if (only_once_) {
@@ -375,10 +376,10 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
   }
   if (!what.passes) {
     // It may have taken effect all the same: of a script the ACL may deny what stands behind the grant.
-    const bool is_half_done = what.code == errc::no_permission && !is_unanswered_ && !is_given_back_;
-    if (what.code != errc::unexpected_reply && !is_half_done) return fail_definitely(what.code);
-    is_unanswered_ = true;
-    return fail(what.code);
+    const bool may_be_half_done = what.code == errc::no_permission || what.code == errc::unexpected_reply;
+    const bool is_definite = !is_unanswered_ && !is_given_back_;
+    is_unanswered_ = is_unanswered_ || may_be_half_done;
+    return fail(is_definite || what.code == errc::unexpected_reply ? what.code : errc::reply_lost);
   }
   last_news_ = what.code;
   // Some do not pass soon: a slot whose move was interrupted.

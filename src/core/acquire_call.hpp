@@ -175,8 +175,9 @@ public:
   void on_missed(time_point now) { look_now(now); }
   void on_not_looked_for(time_point now);
 
-  // The answer to the request that was sent at `sent_at`, read at `now`.
-  void on_answer(time_point now, time_point sent_at, const acquire_answer&);
+  // The answer to the request that was sent at `sent_at`, read at `now`. `have_all_left`: it proves that the clean-ups
+  // which were sent ahead of it are done.
+  void on_answer(time_point now, time_point sent_at, const acquire_answer&, bool have_all_left = true);
 
   // The connection ended while the request was unanswered.
   void on_cut(time_point now);
@@ -213,6 +214,7 @@ public:
   // Over as invalid_option: grants were over, or nearly, when they came.
   bool was_too_far() const { return was_too_far_; }
 
+  std::size_t clean_ups() const { return clean_ups_.size(); }
   // The caller lets each leave, in the background.
   std::vector<unfinished> take_clean_ups() { return std::exchange(clean_ups_, {}); }
 

@@ -419,6 +419,27 @@ TEST(acquire_call, cancel_after_the_end_changes_nothing_H50) {
   EXPECT_TRUE(c.left_behind().empty());
 }
 
+// Of a script the ACL may deny what stands behind the grant.
+TEST(acquire_call, what_may_be_half_done_is_cleaned_up_whatever_was_given_back_C5) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_granted{token}, ttl - 1s);
+  const auto next = c.asks();
+  c.call.on_answer(c.now, c.now, was_refused{errc::no_permission, false}, false);
+  EXPECT_EQ(c.failure(), errc::reply_lost);
+  EXPECT_EQ(c.left_behind().back(), next);
+}
+
+// It was answered behind the leave.
+TEST(acquire_call, a_script_that_says_no_behind_a_leave_is_definite_C5) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_granted{token}, ttl - 1s);
+  c.asks();
+  c.hears(was_refused{errc::other_size, false});
+  EXPECT_EQ(c.failure(), errc::other_size);
+}
+
 // Its deadline may come of something else than its grant (engine/named_primary.hpp); its longest hold and its
 // hand-overs count from that.
 TEST(acquire_call, a_lease_says_when_it_was_granted_P14) {

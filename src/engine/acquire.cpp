@@ -40,16 +40,23 @@ void acquire::step(time_point now) {
     if (flow_.wants_hints()) ear_->want();
     const auto action = flow_.on_wake(now, to().is_ready(), ear_->hearing());
     if (std::holds_alternative<core::sleep_until>(action) || std::holds_alternative<core::finish>(action)) return;
-    if (const auto* ask = std::get_if<core::ask>(&action)) {
-      send(now, *ask);
-    } else if (const auto* stand = std::get_if<core::stand>(&action)) {
-      send(now, *stand);
-    } else if (const auto* look = std::get_if<core::look>(&action)) {
-      send(now, *look);
-    } else if (const auto* back = std::get_if<core::give_back>(&action)) {
-      send(now, *back);
-    }
+    send(now, action);
   }
+}
+
+void acquire::send(time_point now, const core::acquire_action& action) try {
+  if (const auto* ask = std::get_if<core::ask>(&action)) {
+    send(now, *ask);
+  } else if (const auto* stand = std::get_if<core::stand>(&action)) {
+    send(now, *stand);
+  } else if (const auto* look = std::get_if<core::look>(&action)) {
+    send(now, *look);
+  } else if (const auto* back = std::get_if<core::give_back>(&action)) {
+    send(now, *back);
+  }
+} catch (...) {
+  flow_.on_cut(now);  // Else it would wait for the answer to what was not sent.
+  throw;
 }
 
 server_time acquire::not_after(time_point now, duration may_take) {
@@ -188,12 +195,13 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   if (!flow_.is_giving_back()) forget_words();  // Of a trouble that has passed.
   std::vector<std::size_t> missing;
   auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
-  if (reply.as_error()) {
-    let_leave_again();  // It was refused, too, for all that is known.
-  } else if (!have_all_left() && std::holds_alternative<core::was_busy>(answer)) {
-    answer = core::was_unconfirmed{};  // Our own grant may have been in the way.
+  const bool is_proof = have_all_left();
+  // Our own grant may have been in the way. Not for ever: an ACL may deny the leave.
+  constexpr int most_doubts = 3;
+  if (!is_proof && std::holds_alternative<core::was_busy>(answer) && rare_->doubts++ < most_doubts) {
+    answer = core::was_unconfirmed{};
   }
-  flow_.on_answer(now, sent_at, answer);
+  flow_.on_answer(now, sent_at, answer, is_proof);
   if (rare_ && rare_->news) *rare_->news = flow_.last_news();
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);
@@ -202,11 +210,11 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   step_and_tell(now);
 }
 
-// They were told ahead of what is answered now, unless the server did not know the script.
+// They were told ahead of what is answered now; but the server may have refused that, or not have known the script.
 bool acquire::have_all_left() {
   if (!rare_ || rare_->through == rare_->told) return true;
-  if (rare_->sent_again != to().sent_again()) {
-    rare_->sent_again = to().sent_again();
+  if (rare_->refused != to().refused_unheard()) {
+    let_leave_again();
     return false;
   }
   rare_->through = rare_->told;
@@ -342,21 +350,23 @@ void acquire::on_hearing_changed(time_point now) {
 
 // While the call goes on: at once and ahead of what is asked next, because a grant to a former owner id of ours would
 // keep us out, and because what is answered then proves that it is back (core/acquire_call.hpp). So it is said again
-// over the next connection, if nothing was answered behind it.
+// where nothing was answered behind it, or it was refused.
 void acquire::let_leave(time_point now) {
   collect_unsettled();
   if (!rare_ || flow_.is_over() || !to().is_ready()) return;
   const auto& all = rare_->left_behind;
-  if (rare_->told < all.size()) rare_->sent_again = to().sent_again();
+  if (rare_->told < all.size()) rare_->refused = to().refused_unheard();
   for (; rare_->told < all.size(); ++rare_->told) {
     to().send_and_forget(now, script::leave(what_.keys, all[rare_->told].owner));
   }
 }
 
 void acquire::collect_unsettled() {
+  if (flow_.clean_ups() == 0) return;
+  auto& all = rarely().left_behind;
+  all.reserve(all.size() + flow_.clean_ups());  // Without memory they are where they were.
   for (const auto& u : flow_.take_clean_ups()) {
-    rarely().left_behind.push_back(
-        {u.owner, u.may_have_copies ? last_not_after_ : server_time{}, u.went_by, u.may_stand, false});
+    all.push_back({u.owner, u.may_have_copies ? last_not_after_ : server_time{}, u.went_by, u.may_stand, false});
   }
 }
 

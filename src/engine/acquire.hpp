@@ -98,6 +98,7 @@ public:
 
 private:
   server_time not_after(time_point now, duration may_take);
+  void send(time_point now, const core::acquire_action& action);
   void send(time_point now, const core::ask& what);
   void send(time_point now, const core::stand& what);
   void send(time_point now, const core::look& what);
@@ -140,7 +141,8 @@ private:
     std::vector<unsettled> left_behind{};
     std::size_t told = 0;  // The first ones of these: over this connection, or known to be through.
     std::size_t through = 0;
-    std::uint64_t sent_again = 0;         // The channel's, when they were told.
+    std::uint64_t refused = 0;  // The channel's refused_unheard(), when they were told.
+    int doubts = 0;
     std::vector<owner_id> taken_along{};  // With the look that is unanswered.
   };
   rare& rarely();

@@ -143,10 +143,34 @@ TEST_F(waiting_test, a_grant_that_came_too_late_is_given_back_again_behind_a_ref
   ASSERT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
   const auto loading = refusal("LOADING Redis is loading the dataset in memory");
   server.say(loading + loading);
+  ASSERT_THAT(server.take_names(), ElementsAre("leave")) << "at once, and it is refused, too";
+  server.say(loading);
   server.pass(call->wake_at() - server.now);
   call->step(server.now);
-  EXPECT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
-  server.say(loading + loading);
+  ASSERT_THAT(server.take_names(), ElementsAre("acquire"));
+  server.say(busy());
+  EXPECT_THAT(server.take_names(), ElementsAre("leave", "acquire")) << "for a grant of its own, perhaps";
+  call->cancel(server.now);
+  EXPECT_EQ(failure(), errc::cancelled_in_flight);
+}
+
+// What only reads is answered where what writes is refused.
+TEST_F(waiting_test, a_grant_whose_leave_is_refused_is_there_C5) {
+  start(false);
+  server.pass(9s);
+  server.say(stamp(server.clock));
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
+  const auto refused = refusal("MISCONF Redis is configured to save RDB snapshots");
+  server.say(refused + busy());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(server.take_names(), ElementsAre("leave", "acquire")) << i;
+    server.say(refused + busy());
+  }
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "acquire"));
+  server.say(refused + busy());
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  EXPECT_THAT(server.take_names(), testing::Contains("wait")) << "not for ever";
   call->cancel(server.now);
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
 }
@@ -164,10 +188,11 @@ TEST_F(waiting_test, busy_for_a_grant_of_its_own_is_none_C5) {
   server.say(refusal("NOSCRIPT No matching script.") + busy());
   EXPECT_FALSE(call->is_over());
   const auto again = server.take();
-  ASSERT_EQ(again.size(), 2u);
-  EXPECT_EQ(again[0].at(0), "EVAL") << "the leave";
-  EXPECT_EQ(owner_of(again[1]), owner_of(next[1]));
-  server.say(stamp(server.clock) + busy());
+  ASSERT_EQ(again.size(), 3u);
+  EXPECT_EQ(again[0].at(0), "EVAL") << "the leave, by the channel";
+  EXPECT_EQ(named(again[1]), "leave") << "and by the call, which does not know of that";
+  EXPECT_EQ(owner_of(again[2]), owner_of(next[1]));
+  server.say(stamp(server.clock) + stamp(server.clock) + busy());
   EXPECT_TRUE(call->is_over());
   EXPECT_TRUE(std::holds_alternative<core::got_busy>(call->end()));
 }

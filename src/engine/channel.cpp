@@ -118,6 +118,7 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
 
   const auto* error = reply.as_error();
   if (error && settings_.redirected && is_redirection(error->text)) settings_.redirected();
+  if (error && !first.from) ++refused_unheard_;
   const bool is_unknown_script = error && first.what && !first.is_text && error->text.starts_with("NOSCRIPT");
   if (is_unknown_script) send_again(first);  // Without memory it stands where it was, and is cut off with the others.
   const slot answered = pop();
@@ -138,7 +139,6 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
 void channel::send_again(slot& refused) {
   auto& text_sent = text_sent_[static_cast<std::size_t>(refused.what->script)];
   const bool is_on_its_way = text_sent > refused.number;
-  if (!refused.from) ++sent_again_;
   request({.from = refused.from,
            .sent_at = refused.sent_at,
            .what = std::move(refused.what),

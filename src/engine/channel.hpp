@@ -144,8 +144,8 @@ public:
   std::size_t open_requests() const { return open_.size(); }
   const connection_failure& last_failure() const { return last_failure_; }
   int connect_attempts() const { return connect_attempts_; }
-  // How often what was sent and forgotten had to be sent again, behind what came after it.
-  std::uint64_t sent_again() const { return sent_again_; }
+  // How often what was sent and forgotten was refused: it had no effect, or will be sent again behind what came after.
+  std::uint64_t refused_unheard() const { return refused_unheard_; }
 
   // Is the server a node of a cluster, so that others may serve what it does not?
   bool is_in_cluster() const { return static_cast<bool>(settings_.redirected); }
@@ -325,7 +325,7 @@ private:
   time_point wait_ended_at_{};  // The last one.
   time_point came_at_ = never;  // What is being given out, if it was kept.
   std::uint64_t sent_ = 0;
-  std::uint64_t sent_again_ = 0;
+  std::uint64_t refused_unheard_ = 0;
   // The request with which the text of a script was sent last; zero: not on this connection.
   std::array<std::uint64_t, script::count> text_sent_{};
   std::array<duration, 128> round_trips_{};

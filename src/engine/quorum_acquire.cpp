@@ -258,6 +258,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   }
   nodes_[node].heard_over = kept.asked_over;
   const auto voted = [&](fencing_token token) {
+    kept.proposed = token;  // It is under this, or what it is raised to.
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
       return refuse(node, refusal::quarantined, "may have forgotten locks");

@@ -77,7 +77,7 @@ end
 if standing == 'k' then
   -- Several hold at once, and another one may be the broken.
   local broken, had = broken_token(call('MGET', KEYS[8])[1]), ARGV[13]
-  if broken == had or is_of_who_came_last(broken, had, last) then
+  if broken and (broken == had or broken == proposal) or is_of_who_came_last(broken, had, last) then
     return {6, now}
   end
 end
