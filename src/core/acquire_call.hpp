@@ -32,7 +32,7 @@ struct was_mine {  // Granted before, by an earlier copy or by the line; so much
   std::chrono::milliseconds remaining;
   time_point at_most = never;
 };
-struct was_unconfirmed {};  // Granted, or busy for what may have been our own; to be asked once more.
+struct was_unconfirmed {};  // Granted, or no for what may have been our own; to be asked once more.
 struct was_uncounted {};    // Granted, but the server may have forgotten somebody who holds it: to be given back.
 struct was_unreplicated {   // Granted, but too few replicas have it, or nobody knows how many: to be given back.
   errc code;

@@ -198,9 +198,8 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   const bool is_proof = have_all_left();
   // Our own grant may have been in the way. Not for ever: an ACL may deny the leave.
   constexpr int most_doubts = 3;
-  if (!is_proof && std::holds_alternative<core::was_busy>(answer) && rare_->doubts++ < most_doubts) {
-    answer = core::was_unconfirmed{};
-  }
+  const bool is_no = std::holds_alternative<core::was_busy>(answer) || std::holds_alternative<core::was_lined>(answer);
+  if (is_no && !is_proof && rare_->doubts++ < most_doubts) answer = core::was_unconfirmed{};
   flow_.on_answer(now, sent_at, answer, is_proof);
   if (rare_ && rare_->news) *rare_->news = flow_.last_news();
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
