@@ -110,7 +110,7 @@ private:
   void let_in(int client, const quorum_client::held& one, const view& seen);
   view view_of(int client, const quorum_client::held& one, instant valid_until);
   int permits_of(const quorum_client::held& one) const;
-  // `broken`: the invariant; null: none.
+  // `failure`: the invariant; null: none.
   void check_failure(const char* failure, std::size_t node, std::string_view what, const resp::value& reply);
   void check_renewal(std::size_t node, const script_run& run);
   void note_given_back(std::size_t node, const script_run& run);

@@ -3,7 +3,6 @@
 
 #include "net/clock.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace holdfast {

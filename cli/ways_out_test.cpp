@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way out of a fault can be typed as it is printed: it is about the lock, the server and the prefix that were
+// meant.
+#include "message.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+namespace {
+
+using namespace holdfast::cli;
+using holdfast::errc;
+using testing::HasSubstr;
+
+TEST(ways_out, name_the_lock_with_the_options_without_which_it_is_another) {
+  const auto fix = [](std::string_view prefix, bool plain) {
+    return describe(holdfast::error{errc::changed_hands}, {.lock = "x", .prefix = prefix, .plain = plain}).fix;
+  };
+  EXPECT_EQ(fix("hf:", false), "look again: holdfast show x");
+  EXPECT_EQ(fix("hf:", true), "look again: holdfast show --plain x");
+  EXPECT_EQ(fix("b:", false), "look again: holdfast show --prefix b: x");
+}
+
+// It says so of all of them.
+TEST(ways_out, end_the_quarantine_of_a_quorum_where_none_has_forgotten) {
+  const holdfast::error e{errc::quarantined, {.endpoint = "redis+quorum://a:1,b:1,c:1", .why = "the server started"}};
+  EXPECT_EQ(describe(e, {.lock = "x"}).fix,
+            "wait for it (-w); if none of its servers has forgotten a lock: holdfast init");
+}
+
+// Otherwise they would ask or change the server of HOLDFAST_URI, or the local: one.
+TEST(ways_out, name_the_server_and_the_prefix_that_were_named) {
+  const auto fix = [](errc cause) {
+    return describe(holdfast::error{cause, {.endpoint = "redis://db1:6379"}},
+                    {.lock = "x", .prefix = "b$c:", .uri_option = "redis://db1"})
+        .fix;
+  };
+  EXPECT_EQ(fix(errc::changed_hands), "look again: holdfast show --uri redis://db1 --prefix 'b$c:' x");
+  EXPECT_THAT(fix(errc::not_held), testing::EndsWith(": holdfast ls --uri redis://db1 --prefix 'b$c:'"));
+  EXPECT_THAT(fix(errc::quarantined), testing::EndsWith(": holdfast init --uri redis://db1 --prefix 'b$c:'"));
+  EXPECT_THAT(fix(errc::lease_gone), testing::EndsWith("holdfast doctor --uri redis://db1 --prefix 'b$c:'"));
+  EXPECT_THAT(fix(errc::not_replicated), HasSubstr("doctor --uri redis://db1 --prefix 'b$c:' --replicas K"));
+}
+
+TEST(ways_out, set_no_variable_where_an_option_named_the_server) {
+  const auto fix = [](errc cause, std::string_view uri_option) {
+    return describe(holdfast::error{cause, {.endpoint = "local:", .subject = "/d"}}, {.uri_option = uri_option}).fix;
+  };
+  for (const auto cause : {errc::cannot_connect, errc::cannot_resolve, errc::local_server}) {
+    EXPECT_THAT(fix(cause, "local:"), testing::EndsWith(": --uri redis://HOST:PORT"));
+    EXPECT_THAT(fix(cause, ""), testing::EndsWith(": export HOLDFAST_URI=redis://HOST:PORT"));
+  }
+}
+
+TEST(ways_out, list_no_plain_keys) {
+  const auto what = describe(holdfast::error{errc::not_held}, {.lock = "x", .prefix = "hf:", .plain = true});
+  EXPECT_EQ(what.fix, "nothing is to be done; look again: holdfast show --plain x");
+}
+
+}  // namespace
