@@ -178,11 +178,17 @@ void quorum_world::check_write(int lock, std::uint64_t token, guarded_store::wri
   complain("C3", fmt::format("lock {}: an update was overwritten with token {}", lock, token));
 }
 
+// At worst, with nothing befallen: there and back for the connection, the greeting, the epoch and the vote.
+duration quorum_world::farthest_vote(int client) {
+  const auto& path = nets_.front().of(client);
+  return 4 * 2 * (path.least + path.jitter);
+}
+
 // A quarantine is no silence: who waits waits for its end.
 void quorum_world::check_silence(int client, const script::part& what, duration silence) {
   const duration timeout = client_plans_[static_cast<std::size_t>(client)].timeout;
   // It had less time to wait than that; or what befalls them is written by hand, and we do not know of it.
-  if (silence < timeout || !is_drawn_) return;
+  if (silence < timeout || !is_drawn_ || timeout < farthest_vote(client)) return;
   const instant since = events_.now() - timeout;
   if (const auto own = client_trouble_until_.find(client); own != client_trouble_until_.end() && own->second > since) {
     return;

@@ -121,6 +121,7 @@ private:
   void check_broken(int client, const quorum_client::held& one, instant until);
   void check_room(int client, const quorum_client::held& one, const view& seen);
   void check_token(int client, const quorum_client::held& one, const view& seen);
+  duration farthest_vote(int client);
   void check_silence(int client, const script::part& what, duration silence);
   void check_that_it_has_none(int client, int lock, const script::part& what, const std::vector<owner_id>& owners);
   bool has_vote(std::size_t node, int lock, const owner_id& owner);
