@@ -162,7 +162,6 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now) {
   kept.not_after = all()[node]->wire().server_now(now) + duration_cast<server_time::duration>(late);
   kept.not_after_local = now + late;
   kept.asked_over = all()[node]->connection();
-  kept.proposed = proposal_;
   nodes_[node].is_read = false;
   ask(node, now,
       script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,
@@ -258,7 +257,6 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
   }
   nodes_[node].heard_over = kept.asked_over;
   const auto voted = [&](fencing_token token) {
-    kept.proposed = token;  // It is under this, or what it is raised to.
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
       return refuse(node, refusal::quarantined, "may have forgotten locks");

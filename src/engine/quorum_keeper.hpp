@@ -28,7 +28,6 @@ struct quorum_vote {
   server_time not_after{};       // A request for it is unanswered, and may take effect until then. The epoch: none is.
   time_point not_after_local{};  // Our estimate of the same instant.
   std::uint64_t asked_over = 0;  // The voter's connection over which it was; zero: another's.
-  fencing_token proposed{};      // By the round, or what it was given under: it is under no smaller token.
 };
 
 // What the servers may have of a lease that is not kept any more.

@@ -80,11 +80,9 @@ quorum_keeper::kept::kept(quorum_keeper& of, std::shared_ptr<held_lease> lease, 
       shares_(of.size()),
       pause_{pause_of(lease_->ttl)},
       broken_(of.size()),
-      had_(of.size(), lease_->token),
       expired_(of.size()),
       given_again_(of.size()) {
   for (std::size_t i = 0; i < of.size(); ++i) {
-    if (!votes_[i].token && votes_[i].proposed) had_[i] = votes_[i].proposed;
     repairs_.push_back(std::make_unique<repair>(*this, i));
   }
 }
@@ -176,7 +174,6 @@ void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
 
 void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
   until_.drop(static_cast<int>(node));
-  had_[node] = shares_[node]->grant;
   if (reason == errc::lease_broken) broken_[node] = shares_[node]->grant;
   if (reason == errc::lease_expired) expired_[node] = shares_[node]->grant;
   shares_[node].reset();
@@ -297,7 +294,7 @@ void quorum_keeper::repair::send(time_point now) {
   const fencing_token below{lease.token.value() - 1};
   wire.send(now,
             script::vote(lease.keys, lease.owner, lease.ttl, not_after, how.max_ttl, whole_->label_, below, lease.token,
-                         how.prefix, how.record, whole_->part_, script::standing::keeper, whole_->had_[index_]),
+                         how.prefix, how.record, whole_->part_, script::standing::keeper),
             *this);
 }
 

@@ -179,7 +179,6 @@ private:
   errc reason_{};  // Of the last vote that a server said was lost.
   // Somebody broke it, and it is not asked for again; under this token the server may have it until its expiry.
   std::vector<fencing_token> broken_;
-  std::vector<fencing_token> had_;  // The token that each vote had last, or the least that it may have.
   // Of votes that have ended by our clock and perhaps not there: an answer to a renewal was not heard.
   std::vector<fencing_token> expired_;
   bool is_narrowing_ = false;

@@ -92,24 +92,6 @@ TEST_F(quorum_mend_test, a_vote_is_asked_for_under_no_smaller_token_C2_P23) {
   EXPECT_EQ(not_after_of(vote), servers[2].clock + 1s);
 }
 
-// So that one that was broken is known by the record, which names what it had.
-TEST_F(quorum_mend_test, a_vote_of_the_round_says_what_was_proposed_P13d) {
-  const fencing_token proposed{token.value() - 7};
-  const auto lease = std::make_shared<held_lease>(keys, somebody, token, ttl, deadline_of_a_grant_now());
-  const quorum_vote unheard{.not_after = servers[2].clock + patience,
-                            .not_after_local = now() + patience,
-                            .asked_over = 1,
-                            .proposed = proposed};
-  keeps.keep(lease, "ann", {{token}, {token}, unheard}, now(), renewal::automatic);
-  wake_after(500ms);
-  servers[2].connect();
-  wake_after(1ms);
-  const auto sent = servers[2].take();
-  ASSERT_EQ(sent.size(), 1u);
-  EXPECT_EQ(proposal_of(sent[0]), token);
-  EXPECT_EQ(sent[0].at(17), proposed.to_string());
-}
-
 TEST_F(quorum_mend_test, a_vote_that_is_lost_is_asked_for_at_once_B57) {
   const auto lease = renewing({0, 1, 2});
   renewed(0);

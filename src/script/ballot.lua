@@ -66,14 +66,11 @@ end
 
 -- A vote that somebody broke is not given again to whoever holds the lock with the others: an operator breaks one
 -- server after another, and is told "broken" when a majority is (P13d). The mark of a spent owner id would not do,
--- because the next one's leave takes it. The record names the token that the vote had here: one that the caller has
--- heard of, or what the round proposed (`had`); or a larger one that nobody heard of. Then it was the caller's if
--- nobody has come here since.
-local function broken_token(note)
-  return note and sub(note, 1, 3) == 'v1|' and sub(note, 4, 19) or nil
-end
-local function is_of_who_came_last(broken, had, last)
-  return broken and last and sub(last, 18, 49) == owner and (broken >= had or broken >= proposal)
+-- because the next one's leave takes it. The record names the owner id (break_note.lua), and not only the token, of
+-- which the caller may not have heard.
+local function is_broken(note)
+  local ids = note and string.match(note, '^v1|%d+|%d+|([%x,]+)|')
+  return ids and string.find(ids, owner, 1, true)
 end
 
 -- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.

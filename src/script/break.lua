@@ -80,9 +80,10 @@ end
 
 -- include: exclusive.lua
 -- include: advance.lua
+-- include: break_note.lua
 
 last = before
-local entry = 'v1|' .. token .. '|' .. now .. '|' .. by .. '|' .. why
+local entry = break_note(sub(holder, 4, 35), record)
 
 if mode == 'expiry' then
   call('SET', KEYS[5], entry, 'PX', '604800000')

@@ -39,6 +39,8 @@ if #why > 768 or string.find(why, '[%c|]') then
   return {10, now, 'why'}
 end
 
+-- include: break_note.lua
+
 local noted = call('TYPE', KEYS[6]).ok
 local wrong = noted ~= 'none' and noted ~= 'string' and noted or read()
 if wrong then
@@ -63,7 +65,7 @@ if mode == 'now' then
   take_out(owner)
 end
 if not was_broken then
-  pcall('SET', KEYS[6], 'v1|' .. token .. '|' .. now .. '|' .. by .. '|' .. why, 'PX', '604800000')
+  pcall('SET', KEYS[6], break_note(owner, call('GET', KEYS[6])), 'PX', '604800000')
 end
 last = next_stamp(token)
 mark_spent(owner, last)

@@ -161,7 +161,7 @@ command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_sta
 
 command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
              std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
-             std::string_view prefix, const quorum_record& record, const part& what, standing who, fencing_token had) {
+             std::string_view prefix, const quorum_record& record, const part& what, standing who) {
   command out{id::vote,
               {keys.holder, keys.fence(), quorum_key(prefix), keys.wanted()},
               {std::string{owner.hex()}, ms_field(ttl), time_field(not_after), ms_field(max_ttl), label_field(label),
@@ -173,10 +173,7 @@ command vote(const lock_keys& keys, const owner_id& owner, std::chrono::millisec
     for (auto& one : {std::string{what.mode}, std::to_string(what.permits), kind_field(what)}) out.args.push_back(one);
   }
   out.args.emplace_back(1, static_cast<char>(who));
-  if (who == standing::keeper) {
-    out.keys.push_back(keys.broken());
-    out.args.push_back(token_field(had));
-  }
+  if (who == standing::keeper) out.keys.push_back(keys.broken());
   return out;
 }
 

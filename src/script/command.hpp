@@ -91,12 +91,11 @@ command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_sta
 // ---- of a quorum ----
 // Who asks for a vote: somebody else may be first in line, and is let in before it.
 enum class standing : char { newcomer = '-', first_in_line = 'h', keeper = 'k' };
-// Asks one node for its vote. `proposal`: the token that all nodes shall give. `what`: of a counted kind. `had`: of a
-// keeper, the token that the vote had there; or the round's proposal, when nobody knows.
+// Asks one node for its vote. `proposal`: the token that all nodes shall give. `what`: of a counted kind.
 command vote(const lock_keys& keys, const owner_id& owner, std::chrono::milliseconds ttl, server_time not_after,
              std::chrono::milliseconds max_ttl, std::string_view label, fencing_token min_fence, fencing_token proposal,
              std::string_view prefix, const quorum_record& record, const part& what = {},
-             standing who = standing::newcomer, fencing_token had = {});
+             standing who = standing::newcomer);
 // Writes the larger token over that of our vote.
 command raise(const lock_keys& keys, const owner_id& owner, fencing_token to, const part& what = {});
 // As renew, of a vote.

@@ -13,7 +13,7 @@
 -- Returns  {0, now, value, pttl, record, waiting, entries}
 --                            value: the holder's (at most 1024 bytes), nil when free;
 --                            pttl: remaining ms, -1 without an expiry, -2 when free;
---                            record: `v1|token|now_us|by|why`, nil when there is none;
+--                            record: `v1|token|now_us|owner ids|by|why`, nil when there is none;
 --                            waiting: how many stand in line; entries: the first 100 of them, as wait.lua wrote them
 --          {0, now, nil, -2, record, waiting, entries, kind, used, holders}
 --                            of a counted kind: `sN` or `wN`; the permits that are taken; of the first 100
@@ -43,7 +43,7 @@ if type_of_holder ~= 'string' and type_of_holder ~= 'zset' and type_of_holder ~=
   return {9, now, type_of_holder}
 end
 if record then
-  record = sub(record, 1, 2048)
+  record = sub(record, 1, 4096)
 end
 
 local waiting, entries = 0, {}

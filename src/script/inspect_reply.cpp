@@ -20,13 +20,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// `v1|token|now_us|by|why`; nullopt for a record that is not ours, which is as good as none.
+// `v1|token|now_us|owner ids|by|why`; nullopt for a record that is not ours, which is as good as none.
 std::optional<break_record> parse_record(std::string_view text, server_time now) {
   if (!text.starts_with(our_version)) return std::nullopt;
   text.remove_prefix(our_version.size());
   const auto token = take_field(text);
   const auto at = token ? take_field(text) : std::nullopt;
-  const auto by = at ? take_field(text) : std::nullopt;
+  const auto ids = at ? take_field(text) : std::nullopt;
+  const auto by = ids ? take_field(text) : std::nullopt;
   if (!by) return std::nullopt;
   const auto number = token_of(*token);
   const auto time = time_of(*at);

@@ -383,7 +383,8 @@ TEST(inspect_reply, nobody) {
 }
 
 TEST(inspect_reply, a_holder_that_is_being_broken) {
-  const auto r = parse_inspect(inspected(ours, 4000, "v1|1795212800000007|1795212799000042|op%7C|why%0Anot"s));
+  const auto r =
+      parse_inspect(inspected(ours, 4000, "v1|1795212800000007|1795212799000042|00ff,11ff|op%7C|why%0Anot"s));
   ASSERT_TRUE(r && r->held && r->last_break);
   EXPECT_TRUE(r->breaking);
   EXPECT_EQ(r->remaining, 4000ms);
@@ -394,14 +395,14 @@ TEST(inspect_reply, a_holder_that_is_being_broken) {
 }
 
 TEST(inspect_reply, an_older_break_is_not_of_this_holder) {
-  const auto r = parse_inspect(inspected(ours, 4000, "v1|1795212800000001|1795212799000042|op|"s));
+  const auto r = parse_inspect(inspected(ours, 4000, "v1|1795212800000001|1795212799000042|00ff|op|"s));
   ASSERT_TRUE(r && r->last_break);
   EXPECT_FALSE(r->breaking);
 }
 
 TEST(inspect_reply, a_break_record_of_unknown_form_is_none) {
   for (const auto& record :
-       {"v2|x"s, "v1|"s, "v1|1795212800000001|now|op|why"s, "v1|1795212800000001|1795212799000042"s}) {
+       {"v2|x"s, "v1|"s, "v1|1795212800000001|now|00ff|op|why"s, "v1|1795212800000001|1795212799000042|00ff"s}) {
     const auto r = parse_inspect(inspected(ours, 1, record));
     ASSERT_TRUE(r) << record;
     EXPECT_FALSE(r->last_break) << record;

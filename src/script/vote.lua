@@ -15,7 +15,6 @@
 -- ARGV[7]  proposal: the token that the caller would like all nodes to give, 16 digits
 -- ARGV[8]  the caller's quorum record
 -- ARGV[9]  standing: `h` it is first in line, `k` it holds a lease and has lost this vote, `-` it is neither
--- ARGV[10] with `k`: the token that the vote had here; or the round's proposal, when it is not known
 --
 -- Returns  now                         granted, under now as its token
 --          {0, now, token}             granted under that token: the proposal, or what this node needs instead
@@ -97,12 +96,8 @@ if value then
   end
   return {2, now, sub(value, 1, 1024), pttl}
 end
-if standing == 'k' then
-  -- Of two that hold it one after another the later has the larger token, so it is no earlier one's that is not below.
-  local broken, had = broken_token(call('MGET', KEYS[5])[1]), ARGV[10]
-  if broken and (broken == had or broken >= proposal or is_of_who_came_last(broken, had, last)) then
-    return {6, now}
-  end
+if standing == 'k' and is_broken(call('MGET', KEYS[5])[1]) then
+  return {6, now}
 end
 if last and sub(last, 18, 49) == owner then
   return {4, now}

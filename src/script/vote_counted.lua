@@ -14,7 +14,6 @@
 -- ARGV[10] permits: how much of the room it takes; of a reader 1, of a writer all
 -- ARGV[11] KIND, as in counted.lua: what the caller takes the name for
 -- ARGV[12] standing: `h` it is first in line, `k` it holds a lease and has lost this vote, `-` it is neither
--- ARGV[13] with `k`: as ARGV[10] of vote.lua
 --
 -- Returns  as vote.lua, and
 --          {2, now, value, pttl}  busy: no room, or whoever is first in line wants it; value and remaining ms are those
@@ -74,12 +73,8 @@ if held then
   end
   return {1, now, held, math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)}
 end
-if standing == 'k' then
-  -- Several hold at once, and another one may be the broken.
-  local broken, had = broken_token(call('MGET', KEYS[8])[1]), ARGV[13]
-  if broken and (broken == had or broken == proposal) or is_of_who_came_last(broken, had, last) then
-    return {6, now}
-  end
+if standing == 'k' and is_broken(call('MGET', KEYS[8])[1]) then
+  return {6, now}
 end
 if last and sub(last, 18, 49) == owner then
   return {4, now}

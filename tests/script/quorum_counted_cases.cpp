@@ -46,17 +46,13 @@ ballot proposing(const std::string& token, ballot b = {}) {
   return b;
 }
 
-// `had`: of a keeper; the proposal, if left out.
-step vote(const std::string& who, shape expected, const ballot& b = {}, const std::string& had = "") {
+step vote(const std::string& who, shape expected, const ballot& b = {}) {
   auto all = keys;
   all.push_back(quorum);
   all.push_back(wanted);
   std::vector<std::string> args{who,        b.ttl,    b.not_after, "60000",   "ann",  b.min_fence,
                                 b.proposal, b.record, b.mode,      b.permits, b.kind, b.standing};
-  if (b.standing == "k") {
-    all.push_back(broken);
-    args.push_back(had.empty() ? b.proposal : had);
-  }
+  if (b.standing == "k") all.push_back(broken);
   return run(id::vote_counted, all, std::move(args), std::move(expected));
 }
 step raise(const std::string& who, const std::string& token, shape expected = now(), const std::string& kind = "s2") {
@@ -237,11 +233,13 @@ std::vector<script_case> standing_cases() {
       // The round went on under another server's larger token, and nobody had heard of this one's vote.
       {"permits_of_the_round_that_somebody_broke_are_not_given_again_P13d",
        {vote("<A>", now("ta")), break_part("<ta>"),
-        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"), "<ta>"), leave_part("<B>", not_mine),
-        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"), "<ta>")}},
-      {"permits_that_somebody_broke_under_a_token_above_the_rounds_are_not_given_again_P13d",
-       {vote("<A>", now("ta")), break_part("<ta>"),
-        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"), "<ta-1>")}},
+        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k")), leave_part("<B>", not_mine),
+        vote("<A>", list({number(6), now()}), as(proposing("<ta+60000000>"), "k"))}},
+      {"permits_of_two_holders_that_somebody_broke_are_not_given_again_P13d",
+       {vote("<A>", now("ta")), vote("<B>", now("tb")), break_part("<ta>"), break_part("<tb>"),
+        vote("<A>", list({number(6), now()}), as(proposing("<ta>"), "k")),
+        vote("<B>", list({number(6), now()}), as(proposing("<tb>"), "k")),
+        vote("<C>", granted("<tb+60000000>"), as(proposing("<tb+60000000>"), "k"))}},
       {"raises_no_permits_that_were_broken_meanwhile_P13d",
        {vote("<A>", now("ta")), break_part("<ta>", "expiry"), raise("<A>", "<ta+60000000>", not_mine),
         renew_vote("<A>", "<ta>", list({number(6), now()}))}},
