@@ -64,15 +64,6 @@ local function next_token(before)
   return stamp
 end
 
--- A vote that somebody broke is not given again to whoever holds the lock with the others: an operator breaks one
--- server after another, and is told "broken" when a majority is (P13d). The mark of a spent owner id would not do,
--- because the next one's leave takes it. The record names the owner id (break_note.lua), and not only the token, of
--- which the caller may not have heard.
-local function is_broken(note)
-  local ids = note and string.match(note, '^v1|%d+|%d+|([%x,]+)|')
-  return ids and string.find(ids, owner, 1, true)
-end
-
 -- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.
 local function fence_ms(stamp)
   return string.format('%.0f', 604800000 + math.ceil((tonumber(stamp) - tonumber(now)) / 1000))

@@ -41,7 +41,7 @@ end
 
 -- include: break_note.lua
 
-local noted = call('TYPE', KEYS[6]).ok
+local noted, earlier = call('TYPE', KEYS[6]).ok, call('MGET', KEYS[6])[1]
 local wrong = noted ~= 'none' and noted ~= 'string' and noted or read()
 if wrong then
   return {9, now, wrong}
@@ -65,7 +65,7 @@ if mode == 'now' then
   take_out(owner)
 end
 if not was_broken then
-  pcall('SET', KEYS[6], break_note(owner, call('GET', KEYS[6])), 'PX', '604800000')
+  pcall('SET', KEYS[6], break_note(owner, earlier), 'PX', '604800000')
 end
 last = next_stamp(token)
 mark_spent(owner, last)

@@ -12,7 +12,7 @@
 -- Returns  now                   renewed: it lives min(ttl, the ttl it was acquired with) from now on
 --          {5, now, 'gone'}      no such lock any more
 --          {5, now, 'taken'}     another owner id, another token of ours, or something that is no lock of ours
---          {6, now}              broken on purpose: this token is not renewed any more
+--          {6, now}              broken on purpose: not renewed any more
 --          {10, now, what}       bad argument
 --          {17, now, record}     other quorum: this server belongs to another list of servers now (P26)
 --
@@ -40,7 +40,7 @@ end
 local found = call('MGET', KEYS[1], KEYS[2])
 local value, record = found[1], found[2]
 
-if record and sub(record, 1, 20) == 'v1|' .. token .. '|' then
+if record and string.find(record, owner, 1, true) then
   return {6, now}
 end
 if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then

@@ -13,13 +13,13 @@
 -- Returns  now                   renewed: they live min(ttl, the ttl they were acquired with) from now on
 --          {5, now, 'gone'}      no such hold any more
 --          {5, now, 'taken'}     another token of ours, or a key that is none of ours
---          {6, now}              broken on purpose: this token is not renewed any more
+--          {6, now}              broken on purpose: not renewed any more
 --          {10, now, what}       bad argument
 --          {17, now, record}     other quorum: this server belongs to another list of servers now (P26)
 --
 -- As renew.lua, for what counted.lua keeps. Each holder renews its own expiry only, so that a dead one's place comes
--- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. What was broken at once is
--- named by the break record, and what was broken at its expiry by its entry, so that several can be. PEXPIRE comes
+-- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. What was broken is
+-- named by the break record, and what was broken at its expiry by its entry as well, however many were. PEXPIRE comes
 -- first: ZADD is refused with a full memory, but not behind a write. The server's clock decides.
 local call, sub = redis.call, string.sub
 
@@ -38,7 +38,7 @@ if not ttl or ttl < 1 or ttl % 1 ~= 0 then
 end
 
 local record = call('MGET', KEYS[2])[1]
-if record and sub(record, 1, 20) == 'v1|' .. token .. '|' then
+if record and string.find(record, owner, 1, true) then
   return {6, now}
 end
 local kind, data_kind = call('TYPE', KEYS[1]).ok, call('TYPE', KEYS[3]).ok

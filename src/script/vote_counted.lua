@@ -73,7 +73,8 @@ if held then
   end
   return {1, now, held, math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)}
 end
-if standing == 'k' and is_broken(call('MGET', KEYS[8])[1]) then
+local broken = standing == 'k' and call('MGET', KEYS[8])[1]
+if broken and string.find(broken, owner, 1, true) then -- As vote.lua.
   return {6, now}
 end
 if last and sub(last, 18, 49) == owner then

@@ -346,7 +346,7 @@ TEST_F(with_quorum, a_lock_is_broken_on_all_servers_that_have_it) {
 // Whichever of them was away.
 TEST_F(with_quorum, inspect_shows_the_last_break_of_those_that_the_servers_know_of) {
   const auto broken = [](const char* token, const char* why) {
-    return std::string{"v1|"} + token + "|1795212800000041|ops|" + why;
+    return std::string{"v1|"} + token + "|1795212800000041|00ff|ops|" + why;
   };
   const auto before = broken("1795212800000001", "first");
   const auto then = broken("1795212800000002", "second");

@@ -2,6 +2,8 @@
 // One node's part in a quorum: its vote, the token that is raised, and to which list of servers it belongs.
 #include "cases.hpp"
 
+#include <fmt/format.h>
+
 namespace holdfast::tests {
 
 namespace {
@@ -40,6 +42,22 @@ step vote_as(const std::string& standing, const std::string& who, shape expected
 // Of the holder of a lease with this token.
 step again(const std::string& who, const std::string& token, shape expected) {
   return vote_with({who, "10000", "0", "60000", "ann", "0", token, ours}, std::move(expected), "k");
+}
+// One more than the record remembers, one after another: the second of them gets no vote again, and the first does.
+std::vector<step> seventeen_breaks() {
+  std::vector<step> all;
+  std::string ids;
+  const auto id_of = [](int i) { return fmt::format("{:032x}", i); };
+  const auto token_of = [](int i) { return fmt::format("t{}", static_cast<char>('a' + i)); };
+  for (int i = 0; i < 17; ++i) {
+    all.push_back(vote(id_of(i), past, now(token_of(i))));
+    all.push_back(break_lock(fmt::format("<{}>", token_of(i)), "now", now("n")));
+    if (i > 0) ids = id_of(i) + (ids.empty() ? "" : ",") + ids;
+  }
+  all.push_back(value_is(broken, text(fmt::format("v1|<{}>|<n>|{}|op|why not", token_of(16), ids))));
+  all.push_back(again(id_of(1), "<tb>", was_broken));
+  all.push_back(again(id_of(0), "<tq+60000000>", granted("<tq+60000000>")));
+  return all;
 }
 step raise(const std::string& who, const std::string& token, shape expected) {
   return run(id::raise, {holder, fence}, {who, token}, std::move(expected));
@@ -189,6 +207,7 @@ std::vector<script_case> standing_cases() {
        {vote("<A>", past, now("ta")), release("<A>", "<ta>", now()),
         vote("<B>", "<ta+60000000>", granted("<ta+60000000>")), break_lock("<ta+60000000>", "now", now()),
         leave("<D>", not_mine), again("<C>", "<ta>", granted("<ta+60000002>"))}},
+      {"sixteen_votes_that_somebody_broke_are_remembered_P13d", seventeen_breaks()},
       {"none_of_the_votes_that_somebody_broke_is_given_again_P13d",
        {vote("<A>", past, now("ta")), break_lock("<ta>", "now", now()), vote("<B>", past, now("tb")),
         break_lock("<tb>", "now", now()), again("<A>", "<ta>", was_broken), again("<B>", "<tb>", was_broken),
