@@ -301,7 +301,7 @@ void acquire_call::beat_at(time_point now, time_point at) {
 }
 
 bool acquire_call::can_be_looked_for(time_point now) const {
-  if (!is_in_line() || is_asked_ || !is_heartbeat_) return false;
+  if (!is_in_line() || is_asked_ || !is_heartbeat_ || is_given_back_) return false;
   return is_taken_along_ ? ask_at_ <= now : ask_at_ <= now + beat() / 2;
 }
 

@@ -163,7 +163,8 @@ public:
   bool wants_hints() const { return place_ != place::outside && !only_once_; }
 
   // Another waiter of this process, in the same line, can look for this one with its own look: this one has nothing to
-  // do there but to be heard of, and that is due soon. `is_heartbeat_due`: now.
+  // do there but to be heard of, and that is due soon. Not for who waits for the proof that what it was granted is
+  // back: only an answer of its own is one. `is_heartbeat_due`: now.
   bool can_be_looked_for(time_point now) const;
   bool is_heartbeat_due(time_point now) const { return can_be_looked_for(now) && now >= ask_at_; }
   // This one is to look for others.

@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 using course_testing::course;
 using course_testing::drift;
 using course_testing::owners;
+using course_testing::round_trip;
 using course_testing::token;
 using course_testing::ttl;
 using course_testing::waits_for_ever;
@@ -121,6 +122,21 @@ TEST(acquire_call_line, a_claim_with_too_little_left_is_given_back_and_it_enters
   EXPECT_FALSE(c.call.is_over());
   EXPECT_EQ(c.left_behind(), owners{me});
   EXPECT_NE(c.stands(), me);
+}
+
+// Another's look proves nothing of what this one was granted.
+TEST(acquire_call_line, who_waits_for_proof_that_its_grant_is_back_looks_itself_C5) {
+  for (const bool is_proof : {false, true}) {
+    course c{waits_for_ever()};
+    c.queues(0ms);
+    c.looks();
+    c.hears(was_mine{token, 10s}, 8s);
+    c.stands();
+    c.now += round_trip;
+    c.call.on_answer(c.now, c.sent_at, was_queued{c.server_now(), 42, 5s}, is_proof);
+    c.now += 3s;
+    EXPECT_EQ(c.call.can_be_looked_for(c.now), is_proof);
+  }
 }
 
 TEST(acquire_call_line, a_refusal_that_passes_is_looked_through_H28) {

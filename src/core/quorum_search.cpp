@@ -133,12 +133,12 @@ void quorum_search::note(time_point now, const std::vector<leftover>& of_a_try) 
   for (std::size_t i = 0; i < of_a_try.size(); ++i) {
     auto& had = left_[i];
     const auto& one = of_a_try[i];
-    // It answers in order: what it was told to leave before, it has left.
-    if (one.heard_over != 0 && one.heard_over == had.told_over) had = {};
+    // It answers in order: what it was told to leave before, and has not refused, it has left.
+    if (one.heard_over.connection != 0 && one.heard_over == had.told_over) had = {};
     if (one.until <= now) continue;
     // Of two connections neither says what has become of the other's.
     const bool is_alone = had.until <= now || had.told_over == one.told_over;
-    had = {std::max(had.until, one.until), is_alone ? one.told_over : 0};
+    had = {std::max(had.until, one.until), is_alone ? one.told_over : passage{}};
   }
 }
 

@@ -63,11 +63,18 @@ public:
   };
   using step = std::variant<try_now, pause, stand_in_line, end>;
 
+  // A connection, and how much of what was told over it and not heard of had been refused by then: what stands between
+  // two that are equal was done.
+  struct passage {
+    std::uint64_t connection = 0;  // 0: none.
+    std::uint64_t refused = 0;
+    friend bool operator==(const passage&, const passage&) = default;
+  };
   // What a try that was not won may have left with one server, and whether that answered.
   struct leftover {
-    time_point until{};            // A vote of ours may be there until then. Past: there is none.
-    std::uint64_t told_over = 0;   // The connection over which it was told to leave, behind the request; 0: over none.
-    std::uint64_t heard_over = 0;  // That over which it answered this try; 0: it did not.
+    time_point until{};    // A vote of ours may be there until then. Past: there is none.
+    passage told_over{};   // Over this it was told to leave, behind the request.
+    passage heard_over{};  // Over this it answered this try.
   };
   // A try that was not won.
   struct lost_round {

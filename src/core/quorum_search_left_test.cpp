@@ -20,10 +20,10 @@ using namespace hunt_testing;
 // With so many of three servers, each of which was told over its first connection to leave.
 std::vector<quorum_search::leftover> left_with(int servers, time_point until = t0 + 10s) {
   std::vector<quorum_search::leftover> all(3);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i] = {until, 1, 0};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i] = {until, {1}, {}};
   return all;
 }
-std::vector<quorum_search::leftover> answered_by(int servers, std::uint64_t connection) {
+std::vector<quorum_search::leftover> answered_by(int servers, quorum_search::passage connection) {
   std::vector<quorum_search::leftover> all(3);
   for (std::size_t i = 0; i < static_cast<std::size_t>(servers); ++i) all[i].heard_over = connection;
   return all;
@@ -77,7 +77,7 @@ TEST(quorum_search, votes_that_must_have_ended_are_none_C5) {
 TEST(quorum_search, who_answers_over_the_same_connection_has_left_before) {
   hunt h{waits_for_ever()};
   h.loses({.how = result::unreachable, .left = left_with(2)});
-  h.loses({.how = result::split, .left = answered_by(2, 1)});
+  h.loses({.how = result::split, .left = answered_by(2, {1})});
   h.now += timeout;
   h.loses(result::unreachable);
   EXPECT_EQ(h.ends(), errc::no_quorum);
@@ -86,9 +86,17 @@ TEST(quorum_search, who_answers_over_the_same_connection_has_left_before) {
 TEST(quorum_search, who_answers_over_another_connection_says_nothing_of_it_C5) {
   hunt h{waits_for_ever()};
   h.loses({.how = result::unreachable, .left = left_with(2)});
-  h.loses({.how = result::split, .left = answered_by(2, 2)});
+  h.loses({.how = result::split, .left = answered_by(2, {2})});
   h.now += timeout;
   h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+}
+
+// MISCONF, say: what only reads is answered where the leave was refused, and nobody heard that.
+TEST(quorum_search, who_has_refused_something_since_may_not_have_left_C5) {
+  hunt h{once()};
+  h.loses({.how = result::split, .left = left_with(2)});
+  h.loses({.how = result::busy, .left = answered_by(2, {.connection = 1, .refused = 1})});
   EXPECT_EQ(h.ends(), errc::reply_lost);
 }
 
@@ -97,9 +105,9 @@ TEST(quorum_search, votes_of_two_connections_are_there_until_they_end_C5) {
   hunt h{waits_for_ever()};
   h.loses({.how = result::unreachable, .left = left_with(2)});
   auto over_the_next = left_with(2);
-  for (auto& one : over_the_next) one.told_over = 2;
+  for (auto& one : over_the_next) one.told_over = {2};
   h.loses({.how = result::unreachable, .left = over_the_next});
-  h.loses({.how = result::split, .left = answered_by(2, 2)});
+  h.loses({.how = result::split, .left = answered_by(2, {2})});
   h.now += timeout;
   h.loses(result::unreachable);
   EXPECT_EQ(h.ends(), errc::reply_lost);

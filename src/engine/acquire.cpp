@@ -113,6 +113,7 @@ void acquire::send(time_point now, const core::look& what) {
   was_called_ = std::exchange(is_called_, false);
   expect_hints_as(what.owner);  // It may have stood in line at another server before.
   auto along = what.is_heartbeat ? take_mates_along(now) : std::vector<owner_id>{};
+  if (!along.empty()) rarely();  // Without memory nothing is sent.
   const script::listener who{ear_->channel_name(), ear_->hearing() == core::hearing::yes};
   const auto until = not_after(now, what.may_take);
   to().send(now, script::look(what_.keys, what.owner, what_.part, who, until, what_.max_ttl, along), *this,
@@ -194,19 +195,23 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   mind_quarantine();
   if (!flow_.is_giving_back()) forget_words();  // Of a trouble that has passed.
   std::vector<std::size_t> missing;
-  auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
+  const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
   const bool is_proof = have_all_left();
-  // Our own grant may have been in the way. Not for ever: an ACL may deny the leave.
-  constexpr int most_doubts = 3;
-  const bool is_no = std::holds_alternative<core::was_busy>(answer) || std::holds_alternative<core::was_lined>(answer);
-  if (is_no && !is_proof && rare_->doubts++ < most_doubts) answer = core::was_unconfirmed{};
-  flow_.on_answer(now, sent_at, answer, is_proof);
+  flow_.on_answer(now, sent_at, is_doubtful(answer, is_proof) ? core::was_unconfirmed{} : answer, is_proof);
   if (rare_ && rare_->news) *rare_->news = flow_.last_news();
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);
   // Who was called and comes too late has not missed it for want of hearing: a break may have ended the grant.
   if (std::holds_alternative<core::was_not_in_line>(answer) && !was_called_ && !is_called_) ear_->doubt(now);
   step_and_tell(now);
+}
+
+// Our own grant may have been in the way; and who is in line asks nothing more for seconds, so that its wait might end
+// as unknown (C5). Not for ever: an ACL may deny the leave.
+bool acquire::is_doubtful(const core::acquire_answer& answer, bool is_proof) {
+  constexpr int most_doubts = 3;
+  const bool is_no = std::holds_alternative<core::was_busy>(answer) || std::holds_alternative<core::was_lined>(answer);
+  return (is_no || std::holds_alternative<core::was_queued>(answer)) && !is_proof && rare_->doubts++ < most_doubts;
 }
 
 // They were told ahead of what is answered now; but the server may have refused that, or not have known the script.
@@ -330,7 +335,6 @@ void acquire::on_no_connection(time_point now, const connection_failure& failure
 }
 
 void acquire::on_connected(time_point now) {
-  let_leave_again();  // Also where nothing of ours was open at the end of the one before.
   flow_.on_connected(now);
   step(now);
 }

@@ -54,6 +54,7 @@ public:
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
   void on_cut(time_point now) override;
   void on_no_connection(time_point now, const connection_failure& failure) override;
+  void on_new_connection() override { let_leave_again(); }
   void on_connected(time_point now) override;
   void on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) override;
   void on_hearing_changed(time_point now) override;
@@ -112,6 +113,7 @@ private:
   void tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing);
   void step_and_tell(time_point now);
   void lose_connection(time_point now);
+  bool is_doubtful(const core::acquire_answer& answer, bool is_proof);
   bool have_all_left();
   void let_leave_again();
   void mind_quarantine() { flow_.on_quarantine(to().quarantined_until()); }

@@ -90,6 +90,37 @@ TEST_F(give_back_test, a_grant_whose_leave_is_refused_is_there_C5) {
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
 }
 
+// Else it would ask nothing more for five seconds, and end as unknown if its time is over before.
+TEST_F(give_back_test, who_is_in_line_asks_again_behind_a_leave_that_was_not_done_C5) {
+  const auto queued = [&] {
+    return list(
+        {integer(7), stamp(server.clock), bulk("1795212800000001"), integer(1), integer(5000), bulk(""), integer(-2)});
+  };
+  start(false);
+  server.say(busy());
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("wait"));
+  server.say(queued());
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("look"));
+  server.pass(9s);
+  server.say(mine(500));  // Too late.
+  ASSERT_THAT(server.take_names(), ElementsAre("leave"));
+  server.say(refusal("NOSCRIPT No matching script."));
+  ASSERT_EQ(server.take().size(), 1u) << "the leave once more, by the channel";
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("wait"));
+  server.say(stamp(server.clock) + queued());
+  EXPECT_THAT(server.take_names(), ElementsAre("leave", "wait")) << "by the call, which does not know of that";
+  server.say(stamp(server.clock) + queued());
+  EXPECT_TRUE(server.take().empty());
+  call->cancel(server.now);
+  EXPECT_EQ(failure(), errc::cancelled);
+}
+
 // The leave of our own grant is sent again, and what was asked behind it is answered before.
 TEST_F(give_back_test, busy_for_a_grant_of_its_own_is_none_C5) {
   start();

@@ -55,7 +55,8 @@ public:
   // Does what is due. Called at the start, at wake_at(), and when a connection became ready.
   virtual void step(time_point now) = 0;
   virtual void on_no_connection(time_point now, const connection_failure& failure) = 0;
-  // The connection is ready (again).
+  // The connection is ready (again): all of its calls are told this first, and do nothing.
+  virtual void on_new_connection() {}
   virtual void on_connected(time_point now) { step(now); }
   // Said on this process's channel (engine/hints.hpp), perhaps to this call.
   virtual void on_hint(time_point /*now*/, std::string_view /*owner*/, server_time /*said_at*/, duration /*look_in*/) {}

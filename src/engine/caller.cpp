@@ -39,6 +39,8 @@ void caller::on_ready(time_point now) {
   if (tell_.on_up) tell_.on_up(now);
   if (!channel_.is_ready()) return;  // It was not what it should be.
   if (expects_many_) expect_many(now);
+  // One of them may step another one, in the same line.
+  tell_all([](call& c) { c.on_new_connection(); });
   tell_all([&](call& c) { c.on_connected(now); });
 }
 

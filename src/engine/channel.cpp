@@ -121,6 +121,7 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
   if (error && !first.from) ++refused_unheard_;
   const bool is_unknown_script = error && first.what && !first.is_text && error->text.starts_with("NOSCRIPT");
   if (is_unknown_script) send_again(first);  // Without memory it stands where it was, and is cut off with the others.
+  if (is_unknown_script && !first.from) ++sent_again_unheard_;
   const slot answered = pop();
   if (is_unknown_script) return;
   let_line_go_on(now, answered, reply);
@@ -316,7 +317,8 @@ void channel::send_unasked(time_point now, script::command what, unsigned char t
 
 void channel::mind_quarantine(time_point now, script::command& what, hope what_for) {
   const bool is_due = what_for == hope::grant ? epoch_.must_ask(now) : epoch_.must_ask_again();
-  if ((is_due && script::may_grant(what)) || epoch_.has_another_number()) ask_epoch(now);
+  const bool depends_on_it = script::may_grant(what) || script::tells_of_holder(what);
+  if ((is_due && depends_on_it) || epoch_.has_another_number()) ask_epoch(now);
   if (epoch_.is_quarantine(now)) script::keep_quarantine(what);
 }
 

@@ -146,6 +146,8 @@ public:
   int connect_attempts() const { return connect_attempts_; }
   // How often what was sent and forgotten was refused: it had no effect, or will be sent again behind what came after.
   std::uint64_t refused_unheard() const { return refused_unheard_; }
+  // Of those: how often it was sent again, after NOSCRIPT.
+  std::uint64_t sent_again_unheard() const { return sent_again_unheard_; }
 
   // Is the server a node of a cluster, so that others may serve what it does not?
   bool is_in_cluster() const { return static_cast<bool>(settings_.redirected); }
@@ -326,6 +328,7 @@ private:
   time_point came_at_ = never;  // What is being given out, if it was kept.
   std::uint64_t sent_ = 0;
   std::uint64_t refused_unheard_ = 0;
+  std::uint64_t sent_again_unheard_ = 0;
   // The request with which the text of a script was sent last; zero: not on this connection.
   std::array<std::uint64_t, script::count> text_sent_{};
   std::array<duration, 128> round_trips_{};

@@ -48,6 +48,11 @@ void quorum_acquire::finish(result how) {
   wake_at_ = never;
 }
 
+core::quorum_search::passage quorum_acquire::passage_at(std::size_t node) const {
+  const auto& wire = all()[node]->wire();
+  return {votes_[node].asked_over, wire.refused_unheard() - wire.sent_again_unheard()};
+}
+
 // Two of three may have decided it before the third could answer. Only of a round that is lost.
 bool quorum_acquire::was_waited_for(const seen& one) const {
   return !round_ || withdrawn_at_ >= (one.is_raising ? raised_at_ : sent_at_) + what_.patience;
@@ -163,6 +168,7 @@ void quorum_acquire::ask_for_vote(std::size_t node, time_point now) {
   kept.not_after_local = now + late;
   kept.asked_over = all()[node]->connection();
   nodes_[node].is_read = false;
+  nodes_[node].sent_again = all()[node]->wire().sent_again_unheard();
   ask(node, now,
       script::vote(what_.keys, owner_, what_.ttl, kept.not_after, what_.max_ttl, *what_.label, what_.min_fence,
                    proposal_, what_.prefix, what_.record, what_.part, what_.who));
@@ -255,7 +261,9 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     nodes_[node].is_to_leave = true;  // Who knows what it did.
     return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
   }
-  nodes_[node].heard_over = kept.asked_over;
+  // What is sent again after NOSCRIPT goes out behind what is asked meanwhile: then the answer says nothing of it.
+  const bool is_behind = nodes_[node].sent_again == all()[node]->wire().sent_again_unheard();
+  if (is_behind) nodes_[node].heard_over = passage_at(node);
   const auto voted = [&](fencing_token token) {
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
@@ -378,7 +386,8 @@ void quorum_acquire::withdraw(time_point now, result how) {
     of(i).clear();  // The answer to the vote, or to raise, is none to this.
     if (!all()[i]->wire().is_ready()) continue;
     ask(i, now, script::leave(what_.keys, owner_));
-    if (votes_[i].asked_over == all()[i]->connection()) nodes_[i].told_over = votes_[i].asked_over;
+    if (votes_[i].asked_over != all()[i]->connection()) continue;
+    nodes_[i].told_over = passage_at(i);
   }
 }
 
@@ -395,7 +404,7 @@ void quorum_acquire::await_withdrawal(time_point now) {
       votes_[i] = {};
       continue;
     }
-    if (paper.reply) nodes_[i].told_over = 0;  // An error: it has not left.
+    if (paper.reply) nodes_[i].told_over = {};  // An error: it has not left.
     ++left;
     is_open = is_open || paper.is_open();
     is_waited_for = is_waited_for || (!nodes_[i].is_read && paper.is_open());

@@ -83,15 +83,17 @@ private:
     bool is_to_leave = false;  // It gave a vote that must not count, or may have.
     bool is_read = true;       // What its slip says has been taken in.
     bool is_raising = false;
-    bool is_denied = false;       // By its ACL, perhaps behind a vote that it gave.
-    std::uint64_t told_over = 0;  // As core::quorum_search::leftover.
-    std::uint64_t heard_over = 0;
+    bool is_denied = false;                    // By its ACL, perhaps behind a vote that it gave.
+    core::quorum_search::passage told_over{};  // As core::quorum_search::leftover.
+    core::quorum_search::passage heard_over{};
+    std::uint64_t sent_again = 0;  // The channel's sent_again_unheard(), when it was asked for its vote.
     int lates = 0;
     bool keeps_our_list = false;            // As open.
     std::optional<std::string> unopened{};  // The record over which our list may be opened there.
     std::string trouble{};
   };
 
+  core::quorum_search::passage passage_at(std::size_t node) const;
   bool was_waited_for(const seen& one) const;
   bool is_refused_for_good() const;
   void note_final_failure();

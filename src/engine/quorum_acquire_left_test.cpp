@@ -25,12 +25,12 @@ TEST_F(quorum_acquire_left, what_may_be_left_is_told_with_where_it_was_told_to_l
   ASSERT_TRUE(is_over(result::unreachable));
   const auto left = round->left();
   EXPECT_EQ(left[0].until, time_point{}) << "it has left";
-  EXPECT_EQ(left[0].heard_over, all[0]->connection());
+  EXPECT_EQ(left[0].heard_over.connection, all[0]->connection());
   EXPECT_GE(left[1].until, late + ttl) << "a whole ttl behind the last instant";
-  EXPECT_EQ(left[1].told_over, 0u) << "its connection ended";
+  EXPECT_EQ(left[1].told_over.connection, 0u) << "its connection ended";
   EXPECT_EQ(left[2].until, left[1].until);
-  EXPECT_EQ(left[2].told_over, all[2]->connection());
-  EXPECT_EQ(left[2].heard_over, 0u);
+  EXPECT_EQ(left[2].told_over.connection, all[2]->connection());
+  EXPECT_EQ(left[2].heard_over.connection, 0u);
 }
 
 TEST_F(quorum_acquire_left, who_answers_a_withdrawal_with_an_error_was_not_told_to_leave_C5) {
@@ -41,7 +41,51 @@ TEST_F(quorum_acquire_left, who_answers_a_withdrawal_with_an_error_was_not_told_
   say(0, refusal("LOADING Redis is loading the dataset in memory"));
   ASSERT_TRUE(is_over(result::busy));
   EXPECT_GT(round->left()[0].until, now());
-  EXPECT_EQ(round->left()[0].told_over, 0u);
+  EXPECT_EQ(round->left()[0].told_over.connection, 0u);
+}
+
+// It goes out once more, ahead of the next question: then the answer to that is as good as ever; behind it, it is none.
+TEST_F(quorum_acquire_left, a_leave_that_is_sent_again_is_done_behind_that_C5) {
+  start_voting();
+  pass(patience);
+  ASSERT_TRUE(is_over(result::unreachable));
+  const auto told = round->left();
+  round->forget_all();
+  for (auto& one : servers) one.take();
+  for (std::size_t i : {0u, 1u}) say(i, granted(servers[i], proposal_of(votes[i])));
+  say(0, refusal("NOSCRIPT No matching script."));
+  EXPECT_EQ(servers[0].take().size(), 1u);
+  start();
+  take_votes();
+  say(1, refusal("NOSCRIPT No matching script."));
+  EXPECT_EQ(servers[1].take().size(), 1u);
+  say(0, done(servers[0]));
+  for (std::size_t i : {0u, 1u}) say(i, busy(servers[i]));
+  ASSERT_TRUE(is_over(result::busy));
+  EXPECT_EQ(round->left()[0].heard_over, told[0].told_over);
+  EXPECT_EQ(round->left()[1].heard_over.connection, 0u);
+}
+
+// The vote came too late to be waited for, the leave behind it was refused when nobody listened any more, and the next
+// try is told that the lock is busy: for a vote of the first one.
+TEST_F(quorum_acquire_left, a_leave_that_is_refused_unheard_is_no_leave_C5) {
+  start_voting();
+  pass(patience);
+  ASSERT_TRUE(is_over(result::unreachable));
+  const auto told = round->left();
+  round->forget_all();
+  for (auto& one : servers) one.take();
+  for (std::size_t i : {0u, 1u}) say(i, granted(servers[i], proposal_of(votes[i])));
+  for (std::size_t i : {0u, 1u}) say(i, refusal("MISCONF Redis is configured to save RDB snapshots"));
+  start();
+  take_votes();
+  for (std::size_t i : {0u, 1u}) say(i, busy(servers[i]));
+  ASSERT_TRUE(is_over(result::busy));
+  const auto heard = round->left();
+  for (std::size_t i : {0u, 1u}) {
+    EXPECT_EQ(heard[i].heard_over.connection, told[i].told_over.connection);
+    EXPECT_NE(heard[i].heard_over, told[i].told_over) << i;
+  }
 }
 
 }  // namespace

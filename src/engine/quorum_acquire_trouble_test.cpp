@@ -154,7 +154,7 @@ TEST_F(quorum_acquire_trouble, who_has_an_old_list_is_told_the_one_that_replaced
   say(0, granted(servers[0], proposal_of(votes[0])) + done(servers[0]));
   ASSERT_TRUE(is_over(result::refused));
   EXPECT_EQ(round->final_reason(), errc::other_quorum);
-  EXPECT_EQ(round->trouble(1), "its list of servers was replaced by redis+quorum://a:1,b:1,c:1?generation=2");
+  EXPECT_EQ(round->trouble(1), "its list of servers was replaced by a:1,b:1,c:1?generation=2");
 }
 
 TEST_F(quorum_acquire_trouble, whoever_is_silent_behind_that_is_waited_for_no_longer_than_a_vote_P26_B54) {
