@@ -32,7 +32,7 @@ std::string fix_of(const finding& f, std::string_view endpoint, const settings& 
   if (!out.ends_with("holdfast init")) return out;
   if (endpoint.find("+quorum://") != endpoint.npos)
     out = "wait; or, if none of the servers has forgotten a lock: holdfast init";
-  return out + server_argument(s);
+  return out + meant_server_argument(s);
 }
 
 std::string milliseconds_of(std::chrono::microseconds span) {

@@ -165,7 +165,7 @@ bool is_of_sentinels(const pieces& p) {
 std::string way_to_another_size(const pieces& p) {
   if (p.server.find("+quorum://") != p.server.npos)
     return "another one: let all give it back, and resize it on each server alone";
-  return fmt::format("another one for all: holdfast resize {} N", p.lock_argument);
+  return fmt::format("another one for all: holdfast resize {} N", p.meant_lock_argument);
 }
 
 sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {

@@ -14,7 +14,8 @@ namespace holdfast::cli {
 struct pieces {
   pieces(const error& e, const fault_context& context);
 
-  std::string server, subject, bare_subject, words, why, lock, lock_argument, server_argument;
+  std::string server, subject, bare_subject, words, why, lock, lock_argument, server_argument, meant_lock_argument,
+      meant_server_argument;
   std::string colon_words{}, tried{}, remains{};
   bool is_named_by_option;  // The server, by --uri.
 };

@@ -34,6 +34,12 @@ server_words server_of(const fault_context& context) {
   return {context.uri_option, is_default ? std::string_view{} : context.prefix};
 }
 
+// For commands that change something (options.hpp).
+server_words meant_server_of(const fault_context& context) {
+  const auto typed = server_of(context);
+  return {context.uri, typed.prefix};
+}
+
 // No variable changes what the command line says.
 const char* way_to_another_server(const pieces& p) {
   return p.is_named_by_option ? "--uri redis://HOST:PORT" : "export HOLDFAST_URI=redis://HOST:PORT";
@@ -157,6 +163,8 @@ pieces::pieces(const error& e, const fault_context& context)
       lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
       lock_argument{cli::lock_argument(lock_words{context.lock, server_of(context), context.plain})},
       server_argument{cli::server_argument(server_of(context))},
+      meant_lock_argument{cli::lock_argument(lock_words{context.lock, meant_server_of(context), context.plain})},
+      meant_server_argument{cli::server_argument(meant_server_of(context))},
       is_named_by_option{!context.uri_option.empty()} {
   const auto& d = e.detail();
   if (!words.empty()) colon_words = fmt::format(": {}", words);

@@ -46,7 +46,7 @@ sentences for_quarantine(const pieces& p, const fault_context& context) {
   }
   const auto patience = may_wait ? "wait for it (-w)" : "wait for it";
   return {fmt::format("{}: {} may have forgotten locks", what, p.server), p.why,
-          fmt::format("{}; if {}: holdfast init{}", patience, why_none_is_forgotten(p), p.server_argument)};
+          fmt::format("{}; if {}: holdfast init{}", patience, why_none_is_forgotten(p), p.meant_server_argument)};
 }
 
 sentences for_missing_replicas(const pieces& p) {

@@ -41,6 +41,8 @@ A --uri or a HOLDFAST_URI that is there and empty names no server and is refused
   HOLDFAST_HOLDS        the locks that processes above us hold; asking for one that they still hold is refused (E16)
   REDISCLI_AUTH         the server's password
   HOLDFAST_SENTINEL_USER  HOLDFAST_SENTINEL_PASSWORD    the sentinels' own
+  SSL_CERT_FILE, SSL_CERT_DIR    OpenSSL's: whom rediss:// trusts without --cacert
+  PATH                  where redis-server is, of local: and `lab`, and the command
   LOGNAME, else USER    the user in what others see of us (--owner)
   TMPDIR, XDG_RUNTIME_DIR    where `lab` makes its directory
   NO_COLOR, TERM=dumb   no colours on a terminal

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --json prints. Each document is one line with "version": 1; fields are added, never changed. Times are integer
-// milliseconds or RFC 3339 in UTC; what is not known is null; nothing depends on the locale.
+// milliseconds, where a field's name ends with _us microseconds, or RFC 3339 in UTC; what is not known is null; nothing
+// depends on the locale.
 #pragma once
 
 #include "message.hpp"

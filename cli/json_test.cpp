@@ -56,6 +56,20 @@ TEST(json_of_a_foreign_lock, knows_only_what_remains) {
   const auto found = json::parse(json_of(info));
   EXPECT_TRUE(found["token"].is_null());
   EXPECT_EQ(found["remaining_ms"], 7'200);
+  EXPECT_TRUE(found["waiting"].is_null() && found["waiters"].is_null());
+}
+
+TEST(json_of_a_lock_of_a_quorum, knows_nothing_of_who_waits) {
+  auto info = held_lock();
+  info.nodes.emplace_back();
+  const auto found = json::parse(json_of(info));
+  EXPECT_TRUE(found["waiting"].is_null() && found["waiters"].is_null());
+}
+
+TEST(json_of_locks, of_one_server_knows_nothing_of_its_quarantine) {
+  EXPECT_EQ(json::parse(json_of(held_lock()))["quarantine_ms"], 0);
+  const auto found = json::parse(json_of(std::vector{held_lock()}));
+  EXPECT_TRUE(found["locks"][0]["quarantine_ms"].is_null());
 }
 
 TEST(json, is_valid_whatever_bytes_a_label_has) {

@@ -98,7 +98,7 @@ fault why_not_started(const settings& s, const std::string& program, int failure
   if (!s.shell_command && (program.starts_with('-') || s.is_name_behind_dashes)) {
     what.why =
         fmt::format("'{}' was taken for the lock's name, and '{}' for the command", visible(s.name), visible(program));
-    what.fix = fmt::format("holdfast run NAME -- {} ..", shell_quoted(visible(s.name)));
+    what.fix = fmt::format("holdfast run{} NAME -- {} ..", server_argument(s), shell_quoted(visible(s.name)));
     return what;
   }
   switch (failure) {

@@ -31,7 +31,8 @@ constexpr std::array options{
     option_row{option::wait, 0, "timeout", "DUR", takers | waits, nullptr},
     option_row{option::conflict_exit, 'E', "conflict-exit-code", "N", takers | waits,
                "exit N instead of 75 when it is held"},
-    option_row{option::quiet_busy, 0, "quiet-busy", nullptr, takers, "say nothing and exit 0 when it is held"},
+    option_row{option::quiet_busy, 0, "quiet-busy", nullptr, takers,
+               "say nothing when it is held, and exit 0 (or as -E says)"},
     option_row{option::exclusive, 'x', "exclusive", nullptr, takers, "alone, on a name that others take with -s"},
     option_row{option::exclusive, 'e', nullptr, nullptr, takers, nullptr},
     option_row{option::shared, 's', "shared", nullptr, takers, "together with others that take it with -s"},
@@ -68,7 +69,7 @@ constexpr std::array options{
     option_row{option::now, 0, "now", nullptr, breaks, "free at once; without it, when the remaining ttl is over"},
     option_row{option::json, 0, "json", nullptr, lookers | labs | quorums | bits(command::local),
                "one JSON document on stdout"},
-    option_row{option::quiet, 'q', "quiet", nullptr, all, "no notices and no warnings; errors only"},
+    option_row{option::quiet, 'q', "quiet", nullptr, all, "no notices and no warnings; errors, and what waits for you"},
     option_row{option::verbose, 0, "verbose", nullptr, all, "say what is being done"},
     option_row{option::uri, 'u', "uri", "URI", servers,
                "the server (HOLDFAST_URI): redis:// rediss:// redis+unix:// redis+sentinel://\n"

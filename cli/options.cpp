@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include "duration.hpp"
+#include "environment.hpp"
 #include "escape.hpp"
 #include "option_values.hpp"
 #include "suggest.hpp"
@@ -212,7 +213,8 @@ void check_words(command which, const settings& s) {
                       fmt::format("holdfast help {}", word_of(which))};
   if (which == command::run) return check_run(s);
   const std::size_t most = which == command::resize ? 1 : 0;
-  if (s.words.size() < most) throw usage_error{"resize needs the number of permits", "holdfast resize NAME N"};
+  if (s.words.size() < most)
+    throw usage_error{"resize needs the number of permits", fmt::format("holdfast resize {} N", lock_argument(s))};
   if (which != command::local && which != command::lab && which != command::quorum && s.words.size() > most)
     throw usage_error{
         fmt::format("'{}' is one word too many for {}", visible(without_credentials(s.words[most])), word_of(which)),
@@ -231,6 +233,10 @@ std::string_view view_of(const std::optional<std::string>& given) {
 
 server_words server_words_of(const settings& s) { return {.uri = view_of(s.uri), .prefix = view_of(s.prefix)}; }
 
+server_words meant_server_of(const settings& s) {
+  return {.uri = s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI"), .prefix = view_of(s.prefix)};
+}
+
 }  // namespace
 
 bool takes_name(command which) {
@@ -245,6 +251,12 @@ std::string server_argument(const settings& s) { return server_argument(server_w
 
 std::string lock_argument(const settings& s) {
   return lock_argument(lock_words{.name = s.name, .at = server_words_of(s), .plain = s.plain});
+}
+
+std::string meant_server_argument(const settings& s) { return server_argument(meant_server_of(s)); }
+
+std::string meant_lock_argument(const settings& s) {
+  return lock_argument(lock_words{.name = s.name, .at = meant_server_of(s), .plain = s.plain});
 }
 
 bool asks_for_json(command which, int argc, char* const* argv) {

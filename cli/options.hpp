@@ -197,6 +197,10 @@ bool takes_name(command which);
 // them.
 std::string server_argument(const settings& s);
 std::string lock_argument(const settings& s);
+// The same, with the server of HOLDFAST_URI: for commands that change something. Who copies them from cron's mail has
+// another server in that variable, or none.
+std::string meant_server_argument(const settings& s);
+std::string meant_lock_argument(const settings& s);
 
 // For complaints about a command line that could not be read: is --json somewhere on it?
 bool asks_for_json(command which, int argc, char* const* argv);

@@ -17,20 +17,20 @@
 namespace holdfast::cli {
 namespace {
 
-int size_of(std::string_view word) {
+int size_of(std::string_view word, const settings& s) {
   constexpr int largest = 1'000'000;
   int size = 0;
   const auto [end, ec] = std::from_chars(word.data(), word.data() + word.size(), size);
   if (ec != std::errc{} || end != word.data() + word.size() || size < 1 || size > largest)
     throw usage_error{fmt::format("resize: '{}' is not a whole number from 1 to {}", visible(word), largest),
-                      "holdfast resize NAME N"};
+                      fmt::format("holdfast resize {} N", lock_argument(s))};
   return size;
 }
 
 }  // namespace
 
 int resize_command(const settings& s) {
-  const int size = size_of(s.words.front());
+  const int size = size_of(s.words.front(), s);
   server at = open_server(s);
   semaphore{at.locks, s.name, size}.resize(size);
   if (!s.quiet)

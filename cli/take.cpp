@@ -175,7 +175,7 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
     return {{}, refuse_self_deadlock(s)};
   }
   wait_canceller canceller{inbox, silent_wait, [&] {
-                             if (!s.quiet && !s.try_once) say_who_is_ahead(at, s, owner, canceller);
+                             if (!s.quiet && !s.quiet_busy && !s.try_once) say_who_is_ahead(at, s, owner, canceller);
                            }};
   const auto options = options_from(s, owner, canceller.token());
   std::optional<lease> held;
@@ -249,7 +249,7 @@ std::string holder_text(const lock_info& info, const settings& s) {
     return fmt::format(
         "may be held by somebody whom the server has forgotten, for {} more (if this is {} first start: holdfast "
         "init{})",
-        to_text(info.quarantine), info.nodes.empty() ? "its" : "each server's", server_argument(s));
+        to_text(info.quarantine), info.nodes.empty() ? "its" : "each server's", meant_server_argument(s));
   if (info.foreign)
     return info.endless ? std::string{"is held by something that is not holdfast, and never expires"}
                         : fmt::format("is held by something that is not holdfast, for {} more without a renewal",

@@ -34,7 +34,7 @@ TEST(ways_out, end_the_quarantine_of_a_quorum_where_none_has_forgotten) {
 TEST(ways_out, name_the_server_and_the_prefix_that_were_named) {
   const auto fix = [](errc cause) {
     return describe(holdfast::error{cause, {.endpoint = "redis://db1:6379"}},
-                    {.lock = "x", .prefix = "b$c:", .uri_option = "redis://db1"})
+                    {.lock = "x", .prefix = "b$c:", .uri = "redis://db1", .uri_option = "redis://db1"})
         .fix;
   };
   EXPECT_EQ(fix(errc::changed_hands), "look again: holdfast show --uri redis://db1 --prefix 'b$c:' x");
@@ -42,6 +42,17 @@ TEST(ways_out, name_the_server_and_the_prefix_that_were_named) {
   EXPECT_THAT(fix(errc::quarantined), testing::EndsWith(": holdfast init --uri redis://db1 --prefix 'b$c:'"));
   EXPECT_THAT(fix(errc::lease_gone), testing::EndsWith("holdfast doctor --uri redis://db1 --prefix 'b$c:'"));
   EXPECT_THAT(fix(errc::not_replicated), HasSubstr("doctor --uri redis://db1 --prefix 'b$c:' --replicas K"));
+}
+
+// Whoever copies them out of cron's mail has another server in that variable, or none.
+TEST(ways_out, name_the_server_of_the_variable_where_they_change_something) {
+  const auto fix = [](errc cause, std::string_view uri) {
+    return describe(holdfast::error{cause, {.endpoint = "redis://db1:6379"}}, {.lock = "x", .uri = uri}).fix;
+  };
+  EXPECT_THAT(fix(errc::quarantined, "redis://db1"), testing::EndsWith(": holdfast init --uri redis://db1"));
+  EXPECT_THAT(fix(errc::quarantined, "redis://me:secret@db1"), testing::EndsWith(": holdfast init --uri URI"));
+  EXPECT_THAT(fix(errc::other_size, "redis://db1"), HasSubstr("holdfast resize --uri redis://db1 x N"));
+  EXPECT_EQ(fix(errc::changed_hands, "redis://db1"), "look again: holdfast show x");
 }
 
 TEST(ways_out, set_no_variable_where_an_option_named_the_server) {

@@ -53,7 +53,7 @@ auto quorum_world::told_to(const replacement& what, errc how, const std::string&
   for (std::size_t i = 0; i < history_.size(); ++i) {
     const auto& record = history_.list(i).record;
     if (record.generation != history_.list(what.to).record.generation || i == what.to) continue;
-    if (says(why, "redis+quorum://" + record.servers + " as the new list")) return {what.from, i, what.reopen};
+    if (says(why, ", with " + record.servers + " as the new list")) return {what.from, i, what.reopen};
   }
   if (!says(why, "is not open: finish")) return what;
   // He knows whether it was.

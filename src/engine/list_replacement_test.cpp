@@ -169,7 +169,7 @@ TEST_F(list_replacement_test, leaves_it_to_who_has_a_majority_P26) {
   records = {closed, others, others, ""};
   EXPECT_EQ(go_on(), make_error_code(errc::other_quorum).message());
   EXPECT_EQ(why,
-            "another replacement is under way: finish that replacement, with redis+quorum://a:1,b:1,e:1 as the "
+            "another replacement is under way: finish that replacement, with a:1,b:1,e:1 as the "
             "new list");
 }
 

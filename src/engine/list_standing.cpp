@@ -70,11 +70,10 @@ auto list_replacement::fail_for_other(const member& first) const -> failure {
   detail.server_text = at.name + ": it belongs to " + at.kept;
   if (found && found->generation == open_.generation) {
     detail.why = fmt::format(
-        "{}: finish that replacement, with redis+quorum://{} as the new list",
+        "{}: finish that replacement, with {} as the new list",
         found->is_open ? "the list was replaced by another one" : "another replacement is under way", found->servers);
   } else if (found && found->generation > open_.generation) {
-    detail.why =
-        fmt::format("the old list is redis+quorum://{}?generation={} by now", found->servers, found->generation);
+    detail.why = fmt::format("the old list is {}?generation={} by now", found->servers, found->generation);
   } else {
     detail.why = fmt::format("name the list to which it belongs; if that is not used any more, redis-cli DEL {} there",
                              what_.record_key);
@@ -133,10 +132,8 @@ auto list_replacement::fail_for_rival() const -> failure {
         "{} where it names another new list than the one that you choose, and replace the list by that",
         what_.record_key);
   } else if (most->second > ours) {
-    detail.why = fmt::format(
-        "another replacement is under way: finish that replacement, with redis+quorum://{} as the "
-        "new list",
-        theirs);
+    detail.why =
+        fmt::format("another replacement is under way: finish that replacement, with {} as the new list", theirs);
   } else {
     detail.why = fmt::format(
         "{} are closed for yours, and another replacement is under way: start the others and call again; if they are "

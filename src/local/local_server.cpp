@@ -60,10 +60,11 @@ local_status status_of(const place& where, const answer& seen) {
     case presence::busy:
       fail(where.socket(),
            server + " is busy with a script: `redis-cli -s " + where.socket() +
-               " SCRIPT KILL`, or `holdfast local stop`.",
+               " SCRIPT KILL`, or `holdfast local stop " + where.directory + "`.",
            seen.words);
     case presence::crowded:
-      fail(where.socket(), server + " has as many clients as it takes: end some, or `holdfast local stop`.",
+      fail(where.socket(),
+           server + " has as many clients as it takes: end some, or `holdfast local stop " + where.directory + "`.",
            seen.words);
     case presence::forbidden:
       fail(where.socket(),

@@ -44,8 +44,8 @@ std::string why_it_does_not_count(std::string_view stored, const quorum_record& 
   }
   const auto theirs = parse_quorum_record(stored);
   if (!theirs || theirs->generation <= ours.generation) return "it belongs to " + std::string{stored};
-  return "its list of servers was replaced by redis+quorum://" + theirs->servers +
-         "?generation=" + std::to_string(theirs->generation);
+  // No URI: scheme and database are the caller's.
+  return "its list of servers was replaced by " + theirs->servers + "?generation=" + std::to_string(theirs->generation);
 }
 
 }  // namespace holdfast::script

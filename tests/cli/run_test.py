@@ -52,7 +52,11 @@ class Status(CommandTest):
             succeeded = 0
             for count in range(5, 24):
                 few = ("sh", "-c", f'ulimit -n {count}; exec "$@"', "sh")
-                tried = self.finish(words[0], "-n", "-q", "--server-timeout", "100ms", *words[1:], prefix=few)
+                # Once more with time, where it was the machine that had none.
+                for timeout in ("100ms", "3s"):
+                    tried = self.finish(words[0], "-n", "-q", "--server-timeout", timeout, *words[1:], prefix=few)
+                    if tried.status == 0 or "no descriptor left" in tried.err:
+                        break
                 with self.subTest(command=words[0], descriptors=count, said=tried.err):
                     succeeded += tried.status == 0
                     self.assertIn(tried.status, (0, 69, 70))
@@ -361,7 +365,7 @@ class Resize(CommandTest):
     def test_changes_the_size_for_everybody(self):
         self.assertEqual(self.finish("run", "-l", "2", self.lock, "true").status, 0)
         refused = self.finish("run", "-l", "3", self.lock, "true")
-        self.assertIn(f"holdfast resize {self.lock} N\n", refused.err)
+        self.assertIn(f"holdfast resize --uri {self.server.uri} {self.lock} N\n", refused.err)
         resized = self.finish("resize", self.lock, "3")
         self.assertEqual((resized.status, resized.err), (0, ""))
         self.assertIn(f"'{self.lock}' has 3 permits now", resized.out)
