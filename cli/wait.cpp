@@ -5,6 +5,7 @@
 #include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
+#include "lease_watch.hpp"
 #include "message.hpp"
 #include "self_wait.hpp"
 #include "server.hpp"
@@ -26,8 +27,17 @@
 namespace holdfast::cli {
 namespace {
 
-using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+
+// A wait goes on while the machine sleeps (H2).
+struct clock {
+  using duration = milliseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<clock>;
+  static constexpr bool is_steady = true;
+  static time_point now() { return time_point{lease_watch::now()}; }
+};
 
 // Who only looks stands in no line, and nobody tells it. So it looks again when the lease can end by itself, and twice
 // a second for the case that it is given back.

@@ -6,10 +6,29 @@
 #include "net/clock.hpp"
 #include "net/uncancelled.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 namespace holdfast {
 inline namespace v0 {
+
+namespace {
+
+// A condition variable does not count a suspend, behind which `until` is to be seen soon (H2).
+template <class Condition>
+bool wait_until(std::unique_lock<std::mutex>& held, std::condition_variable& news, time_point until,
+                Condition condition) {
+  for (;;) {
+    const auto left = std::min<duration>(until - net::boottime_now(), std::chrono::seconds{5});
+    if (news.wait_for(held, std::max(left, duration{0}), condition)) return true;
+    if (net::boottime_now() >= until) return false;
+  }
+}
+
+}  // namespace
 
 mutex::mutex(client& locks, std::string_view name, acquire_options options)
     : locks_{locks}, freed_{}, name_{name}, options_{std::move(options)}, generation_{detail::process_generation()} {
@@ -37,7 +56,7 @@ bool mutex::enter(lease got, std::optional<std::chrono::nanoseconds> within) {
   const auto is_free = [this] { return !is_taken_; };
   if (!within) {
     freed_.wait(held, is_free);
-  } else if (!freed_.wait_for(held, *within, is_free)) {
+  } else if (!wait_until(held, freed_, net::boottime_now() + *within, is_free)) {
     return false;
   }
   if (!got.valid()) {
