@@ -155,14 +155,14 @@ while True: signal.pause()
 
 class ServerSaysSo(CommandTest):
     def test_a_deleted_lock_stops_the_command(self):
-        running = self.start_child("--ttl", "1s", code=POLITE)
+        running = self.start_child("--ttl", "4s", code=POLITE)
         self.server.ask("DEL", "hf:{%s}" % self.lock)
         self.assertEqual(running.wait(), 79)
         self.assertTrue(was_termed(running))
         self.assertIn("the server has no such lease any more", running.err)
 
     def test_a_lock_broken_now_stops_the_command_before_it_ends_by_itself(self):
-        running = self.start_child("--ttl", "1s", code=POLITE)
+        running = self.start_child("--ttl", "4s", code=POLITE)
         broken = self.finish("break", "--now", "--why", "stuck", "--token", str(self.show()["token"]), self.lock)
         self.assertEqual(broken.status, 0, broken.err)
         self.assertEqual(running.wait(), 79)
@@ -213,12 +213,12 @@ class ServerSaysSo(CommandTest):
 
     def test_max_hold_ends_a_command_that_hangs_R14(self):
         began_at = now()
-        running = self.start_child("--ttl", "1s", "--max-hold", "3s", code=POLITE)
+        running = self.start_child("--ttl", "4s", "--max-hold", "9s", code=POLITE)
         self.assertEqual(running.wait(), 79)
-        self.assertGreater(now(), began_at + 2, "it was renewed until then")
-        self.assertLess(now(), began_at + 12)
+        self.assertGreater(now(), began_at + 5, "it was renewed until then")
+        self.assertLess(now(), began_at + 20)
         self.assertTrue(was_termed(running))
-        self.assertIn("held for 3s, as long as --max-hold allows", running.err)
+        self.assertIn("held for 9s, as long as --max-hold allows", running.err)
 
 
 class ServerRefuses(CommandTest):
@@ -229,7 +229,7 @@ class ServerRefuses(CommandTest):
         self.addCleanup(self.server.ask, "ACL", "SETUSER", "default", *(f"+{rule}" for rule in rules))
 
     def test_renewals_and_run_says_so(self):
-        running = self.start_child("--ttl", "1s", code=POLITE)
+        running = self.start_child("--ttl", "4s", code=POLITE)
         self.refuse("evalsha", "eval")
         self.assertEqual(running.wait(), 79)
         self.assertIn(f"why: renewals at {self.server.uri} failed: the server's ACL forbids it", running.err)

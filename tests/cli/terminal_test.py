@@ -74,7 +74,7 @@ class Job(CommandTest):
     # The terminal's input wakes all that poll it, and stops those in the background that read it.
     def test_hold_keeps_its_lock_while_other_commands_are_typed(self):
         shell = self.shell()
-        shell.type(f"{COMMAND} hold --ttl 1s {self.lock} &\n")
+        shell.type(f"{COMMAND} hold --ttl 4s {self.lock} &\n")
         shell.shows(r"^\d{16}")
         shell.type("echo pid $!.\n")
         holder = int(shell.shows(r"^pid (\d+)\.")[1])
@@ -82,7 +82,7 @@ class Job(CommandTest):
             shell.type(f"echo line {count}.\n")
             shell.shows(f"^line {count}\\.")
             self.assertNotEqual(state_of(holder), "T")
-        renewed = self.server.scripts_run() + 4
+        renewed = self.server.scripts_run() + 2
         until(lambda: self.server.scripts_run() >= renewed or not is_alive(holder), "it is renewed")
         self.assertFalse(self.is_free())
         shell.type("fg\n")
@@ -94,12 +94,12 @@ class Job(CommandTest):
     # It is stopped by its first read; the job itself runs, so that fg sends nothing.
     def test_a_command_that_reads_the_terminal_goes_on_after_fg(self):
         shell = self.shell()
-        shell.type(f"{COMMAND} run --ttl 1s {self.lock} -- sh -c 'read line; echo got $line.; exit 7' &\n")
+        shell.type(f"{COMMAND} run --ttl 4s {self.lock} -- sh -c 'read line; echo got $line.; exit 7' &\n")
         shell.shows(f"the command under '{self.lock}' waits for the terminal")
-        renewed = self.server.scripts_run() + 4
+        renewed = self.server.scripts_run() + 2
         until(lambda: self.server.scripts_run() >= renewed, "it is renewed meanwhile")
         shell.type("fg\n")
-        shell.shows(f"run --ttl 1s {self.lock}")
+        shell.shows(f"run --ttl 4s {self.lock}")
         shell.type("something\n")
         shell.shows(r"^got something\.")
         shell.type("echo status $?.\n")

@@ -308,12 +308,12 @@ TEST_F(hand_over, leaves_one_entry_in_the_line_however_many_threads_wait) {
 TEST_F(hand_over, does_not_wait_for_a_holder_that_never_gives_back) {
   auto locks = make(16);
   auto first = locks.acquire("x");
-  auto giver = behind(locks, {.ttl = 1s}, [&](lease& held) {
+  auto giver = in_front(locks, {.ttl = 3s}, [&](lease& held) {
     let_pass(1s);  // Past the span: nobody waits here for it any more.
     EXPECT_EQ(in_line(), 1);
     held.release();
   });
-  auto next = behind(locks, {.ttl = 1s}, [&](lease&) {});
+  auto next = behind(locks, {.ttl = 3s}, [&](lease&) {});
   first.release();
   giver.join();
   next.join();

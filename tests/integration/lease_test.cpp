@@ -15,7 +15,7 @@ class lease_on_redis : public on_redis {};
 
 TEST_F(lease_on_redis, outlives_its_ttl_many_times_by_renewal) {
   auto locks = make_client();
-  auto held = locks.acquire("x", {.ttl = 900ms});
+  auto held = locks.acquire("x", {.ttl = 1500ms});
   const auto until = boottime() + 4s;
   while (boottime() < until) {
     ASSERT_TRUE(held.valid());
@@ -194,7 +194,7 @@ TEST_F(lease_on_redis, lost_fires_once_and_never_after_release) {
 TEST_F(lease_on_redis, is_not_asked_for_after_its_release_nor_after_its_drop_C6) {
   auto locks = make_client();
   for (const bool is_dropped : {false, true}) {
-    auto held = locks.acquire("x", {.ttl = 900ms});
+    auto held = locks.acquire("x", {.ttl = 1500ms});
     auto left = pttl("hf:{x}");
     const auto is_renewed = [&] {
       const auto before = std::exchange(left, pttl("hf:{x}"));
@@ -245,7 +245,7 @@ TEST_F(lease_on_redis, assigned_over_is_released_in_the_background) {
 // Destroying the client while leases are out is allowed: they keep what they need.
 TEST_F(lease_on_redis, outlives_its_client) {
   std::optional<client> locks = make_client();
-  auto held = locks->acquire("x", {.ttl = 900ms});
+  auto held = locks->acquire("x", {.ttl = 1500ms});
   locks.reset();
   let_pass(2s);
   EXPECT_TRUE(held.valid());

@@ -6,7 +6,9 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
 #include <utility>
 
 namespace holdfast::test {
@@ -71,7 +73,17 @@ protected:
       const auto before = waiting();
       one.go();
       ASSERT_TRUE(waits_for(before + 1)) << waiting() << " wait";
+      // Who waited for its subscription in vain looks only now and then, until that comes after all.
+      (void)eventually([&] { return hearing() > before; }, 2s);
     }
+  }
+  // So many in line hear of their turn.
+  std::int64_t hearing() {
+    const auto entries = server_("HVALS", "hf:{x}:waiters").items;
+    return std::count_if(entries.begin(), entries.end(), [](const auto& one) {
+      const auto& text = one.text;
+      return text.starts_with("v1|") && text.find("|s|") != std::string::npos;
+    });
   }
   std::vector<waiting_process> start_many(int count) {
     std::vector<waiting_process> all;

@@ -27,8 +27,10 @@ void begin_with_ever_more_memory(const Make& make) {
     allocations_left = -1;
     const auto began = boottime();
     std::error_code ec;
-    EXPECT_TRUE(locks.try_acquire("y", {.ttl = 1s}, ec)) << ec.message() << " after " << failures << " allocations";
-    EXPECT_LT(boottime() - began, 1500ms) << "after " << failures << " allocations";
+    // Another one each time: the farewell of the client before may have been too short to give it back.
+    EXPECT_TRUE(locks.try_acquire("y" + std::to_string(failures), {.ttl = 1s}, ec))
+        << ec.message() << " after " << failures << " allocations";
+    EXPECT_LT(boottime() - began, slack) << "after " << failures << " allocations";
   }
   EXPECT_GT(failures, 20) << "or this tests nothing";
 }

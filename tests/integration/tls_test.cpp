@@ -46,7 +46,7 @@ TEST_F(tls, with_a_good_certificate_works_by_name_and_by_address) {
 TEST_F(tls, keeps_a_lease_renewed) {
   redis_server server{{.tls_directory = tls_material(certificate::good)}};
   client locks{uri(server, "localhost", trusting(certificate::good))};
-  auto held = locks.acquire("x", {.ttl = 900ms});
+  auto held = locks.acquire("x", {.ttl = 1500ms});
   let_pass(3s);
   EXPECT_TRUE(held.valid());
   EXPECT_EQ(held.release(), release_outcome::released);
