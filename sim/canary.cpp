@@ -39,7 +39,7 @@ const std::vector<canary>& canaries() {
        20000,
        "breaks",
        canary_switch::none,
-       {{{id::renew_counted}, "if record and string.find(record, owner, 1, true)", "if false"},
+       {{{id::renew_counted}, "if record and string.find(record, '^v1|%d+|%d+|[%x,]*' .. owner)", "if false"},
         {{id::renew_counted}, "if flag == 'b' then", "if false then"}}},
       {"renew_creates",
        "a renewal of a lock that is gone makes it anew",

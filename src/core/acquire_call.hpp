@@ -201,6 +201,8 @@ public:
   // Since when the server owes a sign of life, to us or to whoever asked for us; it may be a time to come, when nothing
   // is asked before.
   time_point silent_since() const { return std::min(silent_since_, silent_before_); }
+  // What it was granted is given back, nothing proves that it is back, and there is time for another question.
+  bool can_ask_for_proof(time_point now) const { return is_given_back_ && now < last_ask(); }
   // It has asked nothing, and will not: it only waits for the end of its time.
   bool is_past_asking() const { return attempts_ == 0 && ask_at_ == never; }
   // The next answer is that to give_back.

@@ -121,6 +121,23 @@ TEST_F(give_back_test, who_is_in_line_asks_again_behind_a_leave_that_was_not_don
   EXPECT_EQ(failure(), errc::cancelled);
 }
 
+// Its first request was cut off and asked again, and came to nothing: the place in line is all that it has.
+TEST_F(give_back_test, who_is_in_line_doubts_nothing_where_it_was_granted_nothing) {
+  start(false);
+  server.cut();
+  server.connect();
+  server.take();
+  server.say(busy());
+  server.pass(call->wake_at() - server.now);
+  call->step(server.now);
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "wait"));
+  server.say(refusal("NOSCRIPT No matching script.") + list({integer(7), stamp(server.clock), bulk("1795212800000001"),
+                                                             integer(1), integer(5000), bulk(""), integer(-2)}));
+  EXPECT_THAT(server.take_names(), testing::Not(testing::Contains("wait")));
+  call->cancel(server.now);
+  EXPECT_EQ(failure(), errc::cancelled);
+}
+
 // The leave of our own grant is sent again, and what was asked behind it is answered before.
 TEST_F(give_back_test, busy_for_a_grant_of_its_own_is_none_C5) {
   start();

@@ -118,7 +118,7 @@ void channel::on_request_reply(time_point now, const resp::value& reply) {
 
   const auto* error = reply.as_error();
   if (error && settings_.redirected && is_redirection(error->text)) settings_.redirected();
-  if (error && !first.from) ++refused_unheard_;
+  if (error && !first.from && first.what) ++refused_unheard_;
   const bool is_unknown_script = error && first.what && !first.is_text && error->text.starts_with("NOSCRIPT");
   if (is_unknown_script) send_again(first);  // Without memory it stands where it was, and is cut off with the others.
   if (is_unknown_script && !first.from) ++sent_again_unheard_;
@@ -317,7 +317,8 @@ void channel::send_unasked(time_point now, script::command what, unsigned char t
 
 void channel::mind_quarantine(time_point now, script::command& what, hope what_for) {
   const bool is_due = what_for == hope::grant ? epoch_.must_ask(now) : epoch_.must_ask_again();
-  const bool depends_on_it = script::may_grant(what) || script::tells_of_holder(what);
+  // A replica, which it may be by now, would answer what only reads, too (H37).
+  const bool depends_on_it = script::may_grant(what) || script::only_reads(what);
   if ((is_due && depends_on_it) || epoch_.has_another_number()) ask_epoch(now);
   if (epoch_.is_quarantine(now)) script::keep_quarantine(what);
 }

@@ -144,7 +144,8 @@ public:
   std::size_t open_requests() const { return open_.size(); }
   const connection_failure& last_failure() const { return last_failure_; }
   int connect_attempts() const { return connect_attempts_; }
-  // How often what was sent and forgotten was refused: it had no effect, or will be sent again behind what came after.
+  // How often what was sent and forgotten, or a leave that was asked and forgotten, was refused: it had no effect, or
+  // will be sent again behind what came after.
   std::uint64_t refused_unheard() const { return refused_unheard_; }
   // Of those: how often it was sent again, after NOSCRIPT.
   std::uint64_t sent_again_unheard() const { return sent_again_unheard_; }

@@ -23,7 +23,8 @@ struct quarantine {
   bool is_promotion;  // Else the server restarted.
 };
 
-//  the last answer     | acquire, wait, look       | what they are granted | release, leave, break, ...
+//  the last answer     | acquire, wait, look and   | what they are granted | release, leave, break, ...
+//                      | inspect                   |                       |
 //  --------------------+---------------------------+-----------------------+-------------------------------------
 //  nothing to wait for | as ever                   | counts                | as ever
 //  the same, 1 s old   | behind a question (P20),  | counts; of a          | as ever

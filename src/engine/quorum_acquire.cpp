@@ -426,7 +426,9 @@ std::vector<core::quorum_search::leftover> quorum_acquire::left() const {
     all[i].heard_over = nodes_[i].heard_over;
     if (votes_[i].not_after == server_time{} || nodes_[i].is_denied) continue;
     all[i].until = votes_[i].not_after_local + longest;
-    all[i].told_over = nodes_[i].told_over;
+    const auto& answer = of(i).reply;  // Perhaps behind the end, when nobody read it any more.
+    const bool has_refused = answer && !script::parse_release(*answer);
+    if (!has_refused) all[i].told_over = nodes_[i].told_over;
   }
   return all;
 }

@@ -44,6 +44,36 @@ TEST_F(quorum_acquire_left, who_answers_a_withdrawal_with_an_error_was_not_told_
   EXPECT_EQ(round->left()[0].told_over.connection, 0u);
 }
 
+// Behind the end, and before the servers were told that nobody listens.
+TEST_F(quorum_acquire_left, a_leave_that_is_refused_behind_the_end_is_no_leave_C5) {
+  start_voting();
+  pass(patience);
+  ASSERT_TRUE(is_over(result::unreachable));
+  say(0, granted(servers[0], proposal_of(votes[0])));
+  say(0, refusal("MISCONF Redis is configured to save RDB snapshots"));
+  EXPECT_GT(round->left()[0].until, now());
+  EXPECT_EQ(round->left()[0].told_over.connection, 0u);
+  EXPECT_NE(round->left()[1].told_over.connection, 0u);
+}
+
+// A vote that nobody waits for any more, and that is refused, was never given.
+TEST_F(quorum_acquire_left, a_vote_that_is_refused_unheard_says_nothing_of_the_leave_C5) {
+  start_voting();
+  pass(patience);
+  ASSERT_TRUE(is_over(result::unreachable));
+  const auto told = round->left();
+  round->forget_all();
+  for (auto& one : servers) one.take();
+  say(0, refusal("OOM command not allowed when used memory > 'maxmemory'."));
+  say(0, done(servers[0]));
+  start();
+  take_votes();
+  say(0, busy(servers[0]));
+  say(1, granted(servers[1], proposal_of(votes[1])));
+  pass(patience);
+  EXPECT_EQ(round->left()[0].heard_over, told[0].told_over);
+}
+
 // It goes out once more, ahead of the next question: then the answer to that is as good as ever; behind it, it is none.
 TEST_F(quorum_acquire_left, a_leave_that_is_sent_again_is_done_behind_that_C5) {
   start_voting();

@@ -250,10 +250,6 @@ bool may_grant(const command& what) {
 
 bool only_reads(const command& what) { return what.script == id::inspect; }
 
-bool tells_of_holder(const command& what) {
-  return only_reads(what) || what.script == id::break_lock || what.script == id::break_counted;
-}
-
 void keep_quarantine(command& what) {
   constexpr std::size_t told_of_wait = 7;  // Counted from 0.
   constexpr std::size_t told_of_look = 4;

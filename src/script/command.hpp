@@ -113,9 +113,6 @@ std::optional<command> go_on(const command& behind);
 bool may_grant(const command& what);
 // Does nothing change by it that anybody asks for?
 bool only_reads(const command& what);
-// Would a replica say who holds the lock, or that nobody does? It may have been a primary when it was greeted, and what
-// it knows may be old (H37). What writes is refused there.
-bool tells_of_holder(const command& what);
 // While the server is in quarantine: the same, but nothing is granted, nothing claimed, and no line moves (P21). Not
 // for acquire, which would grant.
 void keep_quarantine(command& what);

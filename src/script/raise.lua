@@ -13,8 +13,8 @@
 -- The expiry stays what the vote's was. The stamp goes first: written alone, by a server that dies between the two, it
 -- costs a number; the holder's value alone would be a token that the next round does not know of (C2).
 --
--- What was broken at its expiry since it was given is not raised: the record of that names its token, and under another
--- it would be renewed for ever. Its stamp tells, which is above its token since then (break.lua).
+-- What was broken at its expiry since it was given is not raised: nobody renews it any more, so it must not count. Its
+-- stamp tells, which is above its token since then (break.lua).
 --
 -- Compare and SET must be one step, or the vote could pass to another between them.
 local call, sub = redis.call, string.sub

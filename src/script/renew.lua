@@ -40,7 +40,7 @@ end
 local found = call('MGET', KEYS[1], KEYS[2])
 local value, record = found[1], found[2]
 
-if record and string.find(record, owner, 1, true) then
+if record and string.find(record, '^v1|%d+|%d+|[%x,]*' .. owner) then
   return {6, now}
 end
 if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then

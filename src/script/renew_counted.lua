@@ -38,7 +38,7 @@ if not ttl or ttl < 1 or ttl % 1 ~= 0 then
 end
 
 local record = call('MGET', KEYS[2])[1]
-if record and string.find(record, owner, 1, true) then
+if record and string.find(record, '^v1|%d+|%d+|[%x,]*' .. owner) then
   return {6, now}
 end
 local kind, data_kind = call('TYPE', KEYS[1]).ok, call('TYPE', KEYS[3]).ok

@@ -100,7 +100,7 @@ end
 -- server after another, and is told "broken" when a majority is (P13d). The mark of a spent owner id would not do,
 -- because the next one's leave takes it.
 local broken = standing == 'k' and call('MGET', KEYS[5])[1]
-if broken and string.find(broken, owner, 1, true) then
+if broken and string.find(broken, '^v1|%d+|%d+|[%x,]*' .. owner) then
   return {6, now}
 end
 if last and sub(last, 18, 49) == owner then

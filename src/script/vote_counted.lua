@@ -74,7 +74,7 @@ if held then
   return {1, now, held, math.ceil((tonumber(call('ZSCORE', KEYS[1], owner)) - tonumber(now)) / 1000)}
 end
 local broken = standing == 'k' and call('MGET', KEYS[8])[1]
-if broken and string.find(broken, owner, 1, true) then -- As vote.lua.
+if broken and string.find(broken, '^v1|%d+|%d+|[%x,]*' .. owner) then -- As vote.lua.
   return {6, now}
 end
 if last and sub(last, 18, 49) == owner then

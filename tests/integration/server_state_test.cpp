@@ -69,20 +69,14 @@ TEST_F(server_state, demoted_primary_is_refused_and_no_lease_is_called_lost_earl
   EXPECT_TRUE(eventually([&] { return held.remaining() > 2s; }, 4s)) << "renewed again after it came back";
 }
 
-// The lock has ended here, and the new primary may have renewed it. What writes nothing is no different.
+// The lock has ended here, and the new primary may have renewed it.
 TEST_F(server_state, a_demoted_primary_says_nothing_of_who_holds_a_lock_H37) {
   auto locks = make_client(500ms);
-  const auto token = locks.acquire("x", {.ttl = 1s, .renew = renewal::none}).token();
+  auto held = locks.acquire("x", {.ttl = 1s, .renew = renewal::none});
   EXPECT_TRUE(locks.inspect("x").held);
   server_("REPLICAOF", "127.0.0.1", std::to_string(free_port()));
   let_pass(1100ms);
   EXPECT_EQ(code_of([&] { (void)locks.inspect("x"); }), errc::not_a_primary);
-  server_("REPLICAOF", "NO", "ONE");
-  (void)eventually([&] { return !code_of([&] { (void)locks.inspect("x"); }); });
-  server_("REPLICAOF", "127.0.0.1", std::to_string(free_port()));
-  let_pass(1100ms);
-  const auto code = code_of([&] { locks.break_lock("x", token, {}); });
-  EXPECT_TRUE(code == errc::reply_lost || code == errc::not_a_primary) << code.message() << ": it is not repeated";
 }
 
 // H30, B69: volatile-lru throws away keys with a ttl first.
