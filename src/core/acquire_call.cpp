@@ -388,9 +388,9 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
 }
 
 // Who is called in line has a turn to lose, and goes for it while there is time for twice the round trip.
-time_point acquire_call::last_ask() const {
+time_point acquire_call::last_ask(duration round_trip) const {
   const int round_trips = place_ == place::in_line ? 2 : 4;
-  return deadline_ == never ? never : deadline_ - std::max<duration>(5ms, round_trips * round_trip_);
+  return deadline_ == never ? never : deadline_ - std::max<duration>(5ms, round_trips * round_trip);
 }
 
 // A request that is sent a moment before the deadline is answered after it, and a wait that ends as `unknown` helps

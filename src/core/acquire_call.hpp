@@ -201,8 +201,11 @@ public:
   // Since when the server owes a sign of life, to us or to whoever asked for us; it may be a time to come, when nothing
   // is asked before.
   time_point silent_since() const { return std::min(silent_since_, silent_before_); }
-  // What it was granted is given back, nothing proves that it is back, and there is time for another question.
-  bool can_ask_for_proof(time_point now) const { return is_given_back_ && now < last_ask(); }
+  // What it was granted is given back, nothing proves that it is back, and there is time for another question: that
+  // will take as long as the one that was sent at `sent_at`.
+  bool can_ask_for_proof(time_point now, time_point sent_at) const {
+    return is_given_back_ && now < last_ask(std::max(round_trip_, now - sent_at));
+  }
   // It has asked nothing, and will not: it only waits for the end of its time.
   bool is_past_asking() const { return attempts_ == 0 && ask_at_ == never; }
   // The next answer is that to give_back.
@@ -232,7 +235,8 @@ private:
   void fail(errc code);
   void fail_definitely(errc code);
   void forget_owner();
-  time_point last_ask() const;
+  time_point last_ask() const { return last_ask(round_trip_); }
+  time_point last_ask(duration round_trip) const;
   void schedule_ask(time_point now, time_point at);
   void look_now(time_point now);
   void ask_sooner(time_point at);

@@ -197,7 +197,8 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
   std::vector<std::size_t> missing;
   const auto answer = flow_.is_giving_back() ? judge_leave(now, sent_at, reply) : judge(now, sent_at, reply, missing);
   const bool is_proof = have_all_left();
-  flow_.on_answer(now, sent_at, is_doubtful(now, answer, is_proof) ? core::was_unconfirmed{} : answer, is_proof);
+  flow_.on_answer(now, sent_at, is_doubtful(now, sent_at, answer, is_proof) ? core::was_unconfirmed{} : answer,
+                  is_proof);
   if (rare_ && rare_->news) *rare_->news = flow_.last_news();
   stand_with_mates(flow_.is_in_line() ? flow_.ticket() : 0);
   tell_mates(now, answer, missing);
@@ -208,11 +209,12 @@ void acquire::on_reply(time_point now, time_point sent_at, const resp::value& re
 
 // Our own grant may have been in the way; and who is in line asks nothing more for seconds, so that its wait might end
 // as unknown (C5). Not for ever: an ACL may deny the leave.
-bool acquire::is_doubtful(time_point now, const core::acquire_answer& answer, bool is_proof) {
+bool acquire::is_doubtful(time_point now, time_point sent_at, const core::acquire_answer& answer, bool is_proof) {
   if (is_proof) return false;
   constexpr int most_doubts = 3;
   const bool is_no = std::holds_alternative<core::was_busy>(answer) || std::holds_alternative<core::was_lined>(answer);
-  const bool may_wait_for_proof = std::holds_alternative<core::was_queued>(answer) && flow_.can_ask_for_proof(now);
+  const bool may_wait_for_proof =
+      std::holds_alternative<core::was_queued>(answer) && flow_.can_ask_for_proof(now, sent_at);
   return (is_no || may_wait_for_proof) && rare_->doubts++ < most_doubts;
 }
 

@@ -113,7 +113,7 @@ private:
   void tell_mates(time_point now, const core::acquire_answer& answer, const std::vector<std::size_t>& missing);
   void step_and_tell(time_point now);
   void lose_connection(time_point now);
-  bool is_doubtful(time_point now, const core::acquire_answer& answer, bool is_proof);
+  bool is_doubtful(time_point now, time_point sent_at, const core::acquire_answer& answer, bool is_proof);
   bool have_all_left();
   void let_leave_again();
   void mind_quarantine() { flow_.on_quarantine(to().quarantined_until()); }

@@ -90,6 +90,36 @@ TEST_F(give_back_test, a_grant_whose_leave_is_refused_is_there_C5) {
   EXPECT_EQ(failure(), errc::cancelled_in_flight);
 }
 
+// It stood still, and to enter once more would take as long: then it has its place, and its next look is the proof.
+TEST_F(give_back_test, who_has_no_time_for_proof_keeps_its_place_C7) {
+  const auto queued = [&] {
+    return list(
+        {integer(7), stamp(server.clock), bulk("1795212800000001"), integer(1), integer(5000), bulk(""), integer(-2)});
+  };
+  const auto goes_on = [&] {
+    server.pass(call->wake_at() - server.now);
+    call->step(server.now);
+  };
+  auto how = rules(false);
+  how.wait = 30s;
+  call.emplace(calls.wire(), ear, wants(), how, server.now, rng);
+  calls.start(*call, server.now);
+  server.connect();
+  server.take();
+  server.say(busy());
+  goes_on();
+  ASSERT_THAT(server.take_names(), ElementsAre("wait"));
+  server.say(queued());
+  goes_on();
+  ASSERT_THAT(server.take_names(), ElementsAre("look"));
+  server.say(mine(100));  // Too little.
+  goes_on();
+  ASSERT_THAT(server.take_names(), ElementsAre("leave", "wait"));
+  server.pass(6s);
+  server.say(refusal("NOSCRIPT No matching script.") + queued());
+  EXPECT_THAT(server.take_names(), testing::Contains("look"));
+}
+
 // Else it would ask nothing more for five seconds, and end as unknown if its time is over before.
 TEST_F(give_back_test, who_is_in_line_asks_again_behind_a_leave_that_was_not_done_C5) {
   const auto queued = [&] {
