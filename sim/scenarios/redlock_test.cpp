@@ -18,10 +18,11 @@ const rule fence{.opposite = "the store takes a write with any token",
 const rule gone_is_told{
     .opposite = "a renewal of a vote that is gone makes it anew",
     .broken = "expected",
-    .texts = {{{id::renew},
-               "return {5, now, 'gone'}",
-               "call('SET', KEYS[1], 'v1|' .. owner .. '|' .. token .. '|' .. ttl .. '|' .. now .. '|', 'PX', ttl) "
-               "return now"}}};
+    .texts = {
+        {{id::renew},
+         "if not is_ours then",
+         "if not value then call('SET', KEYS[1], 'v1|' .. owner .. '|' .. token .. '|' .. ttl .. '|' .. now .. '|', "
+         "'PX', ttl) return now end if not is_ours then"}}};
 const rule quarantine{.opposite = "nobody asks whether a server has forgotten its vote",
                       .broken = "C1",
                       .what = canary_switch::no_quarantine};

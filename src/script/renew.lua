@@ -40,15 +40,14 @@ end
 local found = call('MGET', KEYS[1], KEYS[2])
 local value, record = found[1], found[2]
 
-if record and string.find(record, '^v1|%d+|%d+|[%x,]*' .. owner) then
+local is_ours = value and sub(value, 1, 53) == 'v1|' .. owner .. '|' .. token .. '|'
+-- Or somebody broke it at once, and another one since.
+if record and (sub(record, 4, 19) == token or not is_ours and string.find(record, '^v1[|%d]+[%x,]*' .. owner)) then
   return {6, now}
 end
-if not value or sub(value, 1, 53) ~= 'v1|' .. owner .. '|' .. token .. '|' then
+if not is_ours then
   -- The key may also hold a list, which MGET shows as nil.
-  if value or call('EXISTS', KEYS[1]) == 1 then
-    return {5, now, 'taken'}
-  end
-  return {5, now, 'gone'}
+  return {5, now, (value or call('EXISTS', KEYS[1]) == 1) and 'taken' or 'gone'}
 end
 
 -- One of an earlier generation is of a server that was brought back with old data: the lease is not refused for that.

@@ -18,8 +18,8 @@
 --          {17, now, record}     other quorum: this server belongs to another list of servers now (P26)
 --
 -- As renew.lua, for what counted.lua keeps. Each holder renews its own expiry only, so that a dead one's place comes
--- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. What was broken is
--- named by the break record, and what was broken at its expiry by its entry as well, however many were. PEXPIRE comes
+-- back (B7). One whose lease has ended is gone, whether or not somebody has cleared it away. What was broken at once is
+-- named by the break record, and what was broken at its expiry by its entry, so that several can be. PEXPIRE comes
 -- first: ZADD is refused with a full memory, but not behind a write. The server's clock decides.
 local call, sub = redis.call, string.sub
 
@@ -38,23 +38,26 @@ if not ttl or ttl < 1 or ttl % 1 ~= 0 then
 end
 
 local record = call('MGET', KEYS[2])[1]
-if record and string.find(record, '^v1|%d+|%d+|[%x,]*' .. owner) then
-  return {6, now}
+local function lost(why)
+  if record and string.find(record, '^v1|%d+|%d+|[%x,]*' .. owner) then
+    return {6, now}
+  end
+  return {5, now, why}
 end
 local kind, data_kind = call('TYPE', KEYS[1]).ok, call('TYPE', KEYS[3]).ok
 if kind == 'none' or data_kind == 'none' then
-  return {5, now, 'gone'}
+  return lost('gone')
 end
 if kind ~= 'zset' or data_kind ~= 'hash' then
-  return {5, now, 'taken'}
+  return lost('taken')
 end
 local ends, entry = call('ZSCORE', KEYS[1], owner), call('HGET', KEYS[3], owner)
 if not ends or not entry or tonumber(ends) <= tonumber(now) then
-  return {5, now, 'gone'}
+  return lost('gone')
 end
 local flag, seen, most = string.match(entry, '^%d+|%a|(.)|v1|%x+|(%d+)|(%d+)|')
 if seen ~= token then
-  return {5, now, 'taken'}
+  return lost('taken')
 end
 if flag == 'b' then
   return {6, now}

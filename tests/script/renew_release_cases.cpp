@@ -52,6 +52,10 @@ std::vector<script_case> renew_cases() {
         renew("<A>", "<t>", list({number(6), now()})), break_lock("<u>", "now", now()),
         renew("<A>", "<t>", list({number(6), now()})), acquire("<C>", now()),
         renew("<A>", "<t>", list({number(6), now()})), renew("<D>", "<t>", taken)}},
+      // A waiter whose grant was broken in its claim window asks again under its owner id.
+      {"who_was_broken_and_granted_again_is_renewed_P13d",
+       {acquire("<A>", now("t")), break_lock("<t>", "now", now()), leave("<B>", list({number(5), now()})),
+        acquire("<A>", now("u")), renew("<A>", "<u>", now()), renew("<A>", "<t>", list({number(6), now()}))}},
       {"a_record_of_an_older_break_does_not_stop_renewal_P13d",
        {acquire("<A>", now("t")), break_lock("<t>", "now", now()), acquire("<B>", now("u")),
         send({"PEXPIRE", holder, "3000"}, number(1)), renew("<B>", "<u>", now()), left_is(holder, 9000, 10000)}},
