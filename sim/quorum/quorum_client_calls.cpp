@@ -115,7 +115,9 @@ quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won)
 void quorum_client::go_on(search& whose, const decider::step& next) {
   if (const auto* end = std::get_if<decider::end>(&next)) {
     const errc reason = end->code == errc::reply_lost ? end->reason : end->code;
-    if (reason == errc::no_quorum) tell_.on_no_quorum(whose.what.part, now() - whose.began_at);
+    // However late it ends: who waits for less than the timeout has not waited for all of that.
+    const duration waited = std::min<duration>(now() - whose.began_at, whose.what.wait.value_or(duration::max()));
+    if (reason == errc::no_quorum) tell_.on_no_quorum(whose.what.part, waited);
     const bool is_unknown =
         end->code == errc::reply_lost || end->code == errc::unexpected_reply || end->code == errc::cancelled_in_flight;
     if (!is_unknown) tell_.on_without_effect(whose.what.lock, whose.what.part, whose.tried_as);
