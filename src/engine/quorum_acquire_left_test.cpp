@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <vector>
+
 namespace holdfast::engine {
 
 namespace {
@@ -13,7 +16,23 @@ namespace {
 using namespace quorum_testing;
 using namespace std::chrono_literals;
 
-using quorum_acquire_left = quorum_acquire_test;
+class quorum_acquire_left : public quorum_acquire_test {
+protected:
+  // Nobody has voted in time, and nobody listens any more: what it may have left.
+  std::vector<core::quorum_search::leftover> end_unheard() {
+    start_voting();
+    pass(patience);
+    EXPECT_TRUE(is_over(result::unreachable));
+    auto told = round->left();
+    round->forget_all();
+    for (auto& one : servers) one.take();
+    return told;
+  }
+  void start_again() {
+    start();
+    take_votes();
+  }
+};
 
 TEST_F(quorum_acquire_left, what_may_be_left_is_told_with_where_it_was_told_to_leave_C5) {
   start_voting();
@@ -58,16 +77,10 @@ TEST_F(quorum_acquire_left, a_leave_that_is_refused_behind_the_end_is_no_leave_C
 
 // A vote that nobody waits for any more, and that is refused, was never given.
 TEST_F(quorum_acquire_left, a_vote_that_is_refused_unheard_says_nothing_of_the_leave_C5) {
-  start_voting();
-  pass(patience);
-  ASSERT_TRUE(is_over(result::unreachable));
-  const auto told = round->left();
-  round->forget_all();
-  for (auto& one : servers) one.take();
+  const auto told = end_unheard();
   say(0, refusal("OOM command not allowed when used memory > 'maxmemory'."));
   say(0, done(servers[0]));
-  start();
-  take_votes();
+  start_again();
   say(0, busy(servers[0]));
   say(1, granted(servers[1], proposal_of(votes[1])));
   pass(patience);
@@ -76,17 +89,11 @@ TEST_F(quorum_acquire_left, a_vote_that_is_refused_unheard_says_nothing_of_the_l
 
 // It goes out once more, ahead of the next question: then the answer to that is as good as ever; behind it, it is none.
 TEST_F(quorum_acquire_left, a_leave_that_is_sent_again_is_done_behind_that_C5) {
-  start_voting();
-  pass(patience);
-  ASSERT_TRUE(is_over(result::unreachable));
-  const auto told = round->left();
-  round->forget_all();
-  for (auto& one : servers) one.take();
+  const auto told = end_unheard();
   for (std::size_t i : {0u, 1u}) say(i, granted(servers[i], proposal_of(votes[i])));
   say(0, refusal("NOSCRIPT No matching script."));
   EXPECT_EQ(servers[0].take().size(), 1u);
-  start();
-  take_votes();
+  start_again();
   say(1, refusal("NOSCRIPT No matching script."));
   EXPECT_EQ(servers[1].take().size(), 1u);
   say(0, done(servers[0]));
@@ -99,16 +106,10 @@ TEST_F(quorum_acquire_left, a_leave_that_is_sent_again_is_done_behind_that_C5) {
 // The vote came too late to be waited for, the leave behind it was refused when nobody listened any more, and the next
 // try is told that the lock is busy: for a vote of the first one.
 TEST_F(quorum_acquire_left, a_leave_that_is_refused_unheard_is_no_leave_C5) {
-  start_voting();
-  pass(patience);
-  ASSERT_TRUE(is_over(result::unreachable));
-  const auto told = round->left();
-  round->forget_all();
-  for (auto& one : servers) one.take();
+  const auto told = end_unheard();
   for (std::size_t i : {0u, 1u}) say(i, granted(servers[i], proposal_of(votes[i])));
   for (std::size_t i : {0u, 1u}) say(i, refusal("MISCONF Redis is configured to save RDB snapshots"));
-  start();
-  take_votes();
+  start_again();
   for (std::size_t i : {0u, 1u}) say(i, busy(servers[i]));
   ASSERT_TRUE(is_over(result::busy));
   const auto heard = round->left();
