@@ -57,6 +57,7 @@ struct hold {
   instant valid_until{};   // valid() from now until then, by the holder's clock.
   instant got_at{};
   instant must_end_by = end_of_time;  // However well it is renewed.
+  bool is_joined = false;             // With others, and lost with them.
 };
 
 enum class hold_end { released, lost, died, held_too_long, handed_on };

@@ -155,6 +155,11 @@ void trouble::strike_server(fault what) {
       lasting(2 * down, [&server] { server.redis().set_memory_full(false); });
       in_->befall_all(2 * down);
       break;
+    case fault::refused_writes:
+      server.redis().refuse_writes(true);
+      lasting(2 * down, [&server] { server.redis().refuse_writes(false); });
+      in_->befall_all(2 * down);
+      break;
     case fault::flushes:
       server.operate({"FLUSHALL"});
       in_->disturb(cause::data_lost, duration{0});
@@ -226,13 +231,24 @@ void trouble::forge_something() {
 
 // As C1 has it: whoever breaks a lock at once may let two in; at its expiry nobody may.
 void trouble::break_something() {
-  const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
-  auto& server = in_->server_of(about);
-  const auto all = holders_of(server.redis(), about);
-  if (!server.is_up() || all.empty()) return;
   const bool is_at_once = rng_.chance(30);
-  if (is_at_once) in_->disturb(cause::broken_at_once, duration{0});
-  server.break_lock(about, all[rng_.below(all.size())], is_at_once);
+  // What a waiter is granted next, mostly before it has heard of that.
+  if (rng_.chance(30)) {
+    return in_->at_next_grant(
+        [this, is_at_once, wait = rng_.span(duration{0}, 1ms)](const lock& of, const holder& who) {
+          in_->queue().after(wait, [this, &of, who, is_at_once] { break_holder(of, who, is_at_once); });
+        });
+  }
+  const lock& about = in_->what().locks[rng_.below(in_->what().locks.size())];
+  const auto all = holders_of(in_->server_of(about).redis(), about);
+  if (!all.empty()) break_holder(about, all[rng_.below(all.size())], is_at_once);
+}
+
+void trouble::break_holder(const lock& about, const holder& whose, bool at_once) {
+  auto& server = in_->server_of(about);
+  if (is_over_ || !server.is_up()) return;
+  if (at_once) in_->disturb(cause::broken_at_once, duration{0});
+  server.break_lock(about, whose, at_once);
 }
 
 void trouble::resize_something() {
@@ -263,6 +279,7 @@ void trouble::end() {
   for (std::size_t i = 0; i < in_->servers().size(); ++i) {
     auto& server = in_->servers().of(i);
     server.redis().set_memory_full(false);
+    server.redis().refuse_writes(false);
     server.redis().allow_all();
     server.deny_subscribe(false);
     if (server.clock().ppm() != in_->what().server_ppm) server.clock().run_at(in_->now(), in_->what().server_ppm);

@@ -61,6 +61,8 @@ public:
 
   // As with maxmemory reached and noeviction: what may grow the memory is refused (H29).
   void set_memory_full(bool full) { memory_full_ = full; }
+  // As with NOREPLICAS or MISCONF: what writes is refused, and what reads is answered (H31).
+  void refuse_writes(bool refuses) { lacks_replicas_ = refuses; }
 
   // As after an ACL change: this command, in capitals, is denied (H35).
   void deny(const std::string& command) { denied_.insert(command); }

@@ -34,6 +34,7 @@ enum class fault {
   old_snapshots,
   server_stalls,
   full_memory,
+  refused_writes,
   flushes,
   evictions,
   script_flushes,
@@ -58,8 +59,8 @@ enum class fault {
   // Of a quorum: of its list of servers, once.
   replacements,
 };
-inline constexpr std::size_t fault_count = 36;
-inline constexpr std::size_t common_fault_count = 30;  // Of them, those of one server.
+inline constexpr std::size_t fault_count = 37;
+inline constexpr std::size_t common_fault_count = 31;  // Of them, those of one server.
 std::string_view to_string(fault what);
 std::optional<fault> fault_of(std::string_view name);
 

@@ -23,6 +23,7 @@ lease_ptrs process::join(const lease_ptrs& several) {
   keeper.keep_as_one({joined.begin(), joined.end()}, never, deadline, renewal::automatic);
   for (std::size_t i = 0; i < several.size(); ++i) {
     joined[i]->all.assign(joined.begin(), joined.end());
+    joined[i]->seen.is_joined = true;
     joined[i]->seen.valid_until = clock_.when(std::min(deadline, joined[i]->last));
     for (auto& o : leases_) {
       if (o.lease == several[i]) o.lease = joined[i];

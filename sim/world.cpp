@@ -203,6 +203,18 @@ void world::note_size(const script_run& run) {
   befall_all(2s);
 }
 
+void world::note_grant(const script_run& run) {
+  const auto is_known = [&](const holder& one) {
+    return one.owner == run.owner() ||
+           std::any_of(run.before.begin(), run.before.end(), [&](const holder& was) { return was.owner == one.owner; });
+  };
+  const auto granted = std::find_if_not(run.after.begin(), run.after.end(), is_known);
+  if (granted == run.after.end()) return;
+  events_.after(duration{0}, [what = std::exchange(at_grant_, {}), lock = run.lock, whom = *granted, this] {
+    what(lock_of(lock), whom);
+  });
+}
+
 // A clock that goes back lets a quarantine begin anew, when a client next asks: that may be long after the step (H5).
 void world::note_quarantine(const resp::value& reply) {
   const auto* parts = reply.as_array();
@@ -225,6 +237,7 @@ void world::see(const script_run& run, int server) {
   constexpr std::size_t unseen = 18;
   if (run.which == script::id::resize && (code == 0 || code == unseen)) note_size(run);
   note_lost_place(run, code);
+  if (at_grant_) note_grant(run);
   ++statistics_->replies[static_cast<std::size_t>(run.which)][code];
   mix(static_cast<std::uint64_t>(now().time_since_epoch().count()));
   mix(run.owner());

@@ -53,6 +53,8 @@ public:
   model_server& server_of(const lock& what) {
     return servers_.of(static_cast<std::size_t>(servers_.primary_of(what.keys)));
   }
+  // Once, when the server has granted a lock to somebody who stood in line for it, and has not heard of that.
+  void at_next_grant(std::function<void(const lock&, const holder&)> what) { at_grant_ = std::move(what); }
   network& net() { return servers_.net(0); }  // Where there is one server.
   network& net_with(int connection) { return servers_.net_with(connection); }
   const plan& what() const { return plan_; }
@@ -99,6 +101,7 @@ private:
   void start_process(const process_plan& what);
   void see(const script_run& run, int server);
   void note_size(const script_run& run);
+  void note_grant(const script_run& run);
   void note_quarantine(const resp::value& reply);
   void note_lost_place(const script_run& run, std::size_t code);
   void mix(std::uint64_t number);
@@ -134,6 +137,7 @@ private:
   std::uint64_t fingerprint_ = 14695981039346656037u;
   bool keeps_trace_ = false;
   std::vector<std::string> trace_;
+  std::function<void(const lock&, const holder&)> at_grant_{};
   int last_number_ = 0;
   int seen_ = nobody;
   int to_come_ = 0;  // Processes that will be started again.
@@ -168,6 +172,7 @@ private:
   void strike_rights(fault what);
   void forge_something();
   void break_something();
+  void break_holder(const lock& about, const holder& whose, bool at_once);
   void resize_something();
   void strike_clock(fault what);
   int some_connection();

@@ -94,6 +94,7 @@ std::unique_ptr<checker> make_exclusion(surroundings&);
 std::unique_ptr<checker> make_token_order(surroundings&);
 std::unique_ptr<checker> make_stale_write(surroundings&);
 std::unique_ptr<checker> make_loss_told(surroundings&);
+std::unique_ptr<checker> make_lost_for_nothing(surroundings&);
 std::unique_ptr<checker> make_outcomes(surroundings&);
 std::unique_ptr<checker> make_reasons(surroundings&);
 std::unique_ptr<checker> make_no_late_renewal(surroundings&);

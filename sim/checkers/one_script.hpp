@@ -17,7 +17,7 @@ void check_only_the_owner(const script_run& run, const complaint& complain);
 void check_full_memory(const script_run& run, const complaint& complain);
 // The invariant that such a reply breaks, whatever befalls anybody; null: none.
 const char* failure_of_command(const resp::value& reply);
-// Of a lock's own script: but for a full memory, nothing in it may be refused.
+// Of a lock's own script: but where the server takes no writes, nothing in it may be refused.
 const char* failure_of_lock_script(const resp::value& reply);
 
 }  // namespace holdfast::sim

@@ -26,7 +26,10 @@ const char* failure_of_command(const resp::value& reply) {
 
 const char* failure_of_lock_script(const resp::value& reply) {
   if (const char* broken = failure_of_command(reply)) return broken;
-  return has_words(reply, "user_script") && !reply.as_error()->text.starts_with("OOM") ? "script" : nullptr;
+  if (!has_words(reply, "user_script")) return nullptr;
+  const bool takes_no_writes =
+      reply.as_error()->text.starts_with("OOM") || reply.as_error()->text.starts_with("NOREPLICAS");
+  return takes_no_writes ? nullptr : "script";
 }
 
 }  // namespace holdfast::sim

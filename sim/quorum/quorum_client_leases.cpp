@@ -100,13 +100,13 @@ void quorum_client::update(const lease_ptr& lease) {
                          [this, lock, token](guarded_store::written done) { tell_.on_write(lock, token, done); }});
 }
 
-void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc) {
+void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {
   const auto ours = std::static_pointer_cast<held>(lease);
   if (std::find(leases_.begin(), leases_.end(), ours) == leases_.end()) {
     tell_.complain("C4", fmt::format("client {} was told that it lost token {}, which it had no more", what_.number,
                                      ours->token.value()));
   }
-  end(ours, hold_end::lost);
+  end(ours, reason == errc::lease_held_too_long ? hold_end::held_too_long : hold_end::lost);
 }
 
 }  // namespace holdfast::sim

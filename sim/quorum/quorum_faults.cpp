@@ -140,6 +140,9 @@ void quorum_world::strike_server(fault what, std::size_t node) {
     case fault::full_memory:
       server.redis().set_memory_full(true);
       return later(2 * down, [&server] { server.redis().set_memory_full(false); });
+    case fault::refused_writes:
+      server.redis().refuse_writes(true);
+      return later(2 * down, [&server] { server.redis().refuse_writes(false); });
     case fault::flushes: return delete_keys(node, {"FLUSHALL"});
     case fault::evictions: {
       const auto& all = server.redis().all();
@@ -208,6 +211,7 @@ void quorum_world::end_trouble() {
   const auto latest = agree_on_the_latest();
   for (std::size_t node = 0; node < servers_.size(); ++node) {
     servers_[node].redis().set_memory_full(false);
+    servers_[node].redis().refuse_writes(false);
     servers_[node].redis().allow_all();
     servers_[node].deny_subscribe(false);
     servers_[node].clock() = latest[node];

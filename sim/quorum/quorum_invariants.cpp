@@ -59,6 +59,7 @@ void quorum_world::let_in(int client, const quorum_client::held& one, const view
   std::erase_if(valid_[one.lock], [&](const auto& other) { return other.second.valid_until <= now; });
   check_room(client, one, seen);
   valid_[one.lock][one.id] = seen;
+  note_votes(one);
 }
 
 // Nothing moves a deadline that has passed, and others may have come since (P13c).
@@ -76,22 +77,10 @@ void quorum_world::on_deadline(int client, const quorum_client::held& one, insta
   }
   if (until > known->second.valid_until) {
     ++statistics_->extensions;
+    note_votes(one);
     check_broken(client, one, until);
   }
   known->second.valid_until = until;
-}
-
-// C4: who runs is told before the lease is not valid any more, by more than a timer is ever late (core/lease_time.hpp:
-// lost_lead); who stood still, at the first instant of running. Also when the first that it does behind that is to give
-// the lease back. One that is over may have been taken out, because another has come.
-void quorum_world::check_told(int client, const quorum_client::held& one) {
-  const auto& who = *clients_[static_cast<std::size_t>(client)];
-  const auto& all = valid_[one.lock];
-  const auto known = all.find(one.id);
-  const bool is_over = known == all.end() || events_.now() > known->second.valid_until;
-  if (!is_over || !who.is_running() || who.resumed_at() == events_.now()) return;
-  complain("C4", fmt::format("client {}, lock {}, token {}: was not told of its loss by its deadline", client, one.lock,
-                             one.token.value()));
 }
 
 // C6: what was under way when release() returned is the network's business.
@@ -224,16 +213,6 @@ void quorum_world::check_that_it_has_none(int client, int lock, const script::pa
     if (votes < engine::votes_needed(list().nodes.size(), what)) continue;
     complain("C5", fmt::format("client {} was told that nothing has come of it, and has {} votes for lock {}", client,
                                votes, lock));
-  }
-}
-
-// Who was told has given it up, and is in valid_ no more.
-void quorum_world::check_that_all_losses_were_told() {
-  for (const auto& [lock, all] : valid_) {
-    for (const auto& [id, one] : all) {
-      if (one.valid_until >= events_.now() || !clients_[static_cast<std::size_t>(one.client)]->is_running()) continue;
-      complain("C4", fmt::format("client {} was never told that it lost token {}", one.client, one.token));
-    }
   }
 }
 

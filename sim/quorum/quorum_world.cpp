@@ -18,14 +18,32 @@ namespace {
 constexpr std::uint64_t most_events = 3'000'000;
 
 // The others are beyond what a quorum promises, or about what its lines are not needed for.
-constexpr std::array faults_of_a_quorum{
-    fault::delays,        fault::split_writes,   fault::blocked_routes,   fault::stalls,
-    fault::cuts,          fault::lost_replies,   fault::silence,          fault::pauses,
-    fault::suspends,      fault::kills,          fault::host_deaths,      fault::data_losses,
-    fault::server_stalls, fault::full_memory,    fault::flushes,          fault::server_restarts,
-    fault::evictions,     fault::script_flushes, fault::info_denied,      fault::client_kills,
-    fault::clock_steps,   fault::publish_denied, fault::subscribe_denied, fault::subscriber_kills,
-    fault::breaks};
+constexpr std::array faults_of_a_quorum{fault::delays,
+                                        fault::split_writes,
+                                        fault::blocked_routes,
+                                        fault::stalls,
+                                        fault::cuts,
+                                        fault::lost_replies,
+                                        fault::silence,
+                                        fault::pauses,
+                                        fault::suspends,
+                                        fault::kills,
+                                        fault::host_deaths,
+                                        fault::data_losses,
+                                        fault::server_stalls,
+                                        fault::full_memory,
+                                        fault::refused_writes,
+                                        fault::flushes,
+                                        fault::server_restarts,
+                                        fault::evictions,
+                                        fault::script_flushes,
+                                        fault::info_denied,
+                                        fault::client_kills,
+                                        fault::clock_steps,
+                                        fault::publish_denied,
+                                        fault::subscribe_denied,
+                                        fault::subscriber_kills,
+                                        fault::breaks};
 
 // In every other schedule, whatever kinds the plan has: most of the trouble is with those.
 void make_exclusive(plan& what) {
@@ -138,8 +156,9 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
   h.on_end = [this, client](const quorum_client::held& one, hold_end how) {
     ++statistics_->holds[static_cast<std::size_t>(how)];
     check_told(client, one);
+    check_lost(client, one, how);
     valid_[one.lock].erase(one.id);
-    static constexpr std::array words{"lets go", "is told that it lost", "dies with"};
+    static constexpr std::array words{"lets go", "is told that it lost", "dies with", "has held for too long"};
     if (keeps_trace_) {
       say(fmt::format("c{} {} lock {}, token {}", client, words[static_cast<std::size_t>(how)], one.lock,
                       one.token.value()));

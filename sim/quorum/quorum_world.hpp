@@ -19,6 +19,8 @@
 //            | which none is said to have been; nor that nothing has come of a call while enough servers have a vote of
 //            | it, then or later; who was told that it released a lock gave it back on as many servers as make one, and
 //            | who was told that it had lost it did not; and when all is quiet nothing of a lock is left on any server
+//  loss      | nobody is told of a loss while his client and as many servers as make the lock, that had voted for it,
+//            | were well, and nobody had broken it
 //  break     | what an operator was told is broken is renewed no more, and over a ttl later; but where the record of
 //            | the break was deleted
 //  C6        | no server is asked to renew what a release() that has returned was about
@@ -91,8 +93,9 @@ private:
     std::uint64_t token;
     int permits;
     std::string owner;
-    std::size_t list;   // Which one.
-    bool is_left_open;  // list_history.hpp
+    std::size_t list;                  // Which one.
+    bool is_left_open;                 // list_history.hpp
+    std::vector<std::size_t> votes{};  // Of which servers it has, since its deadline was moved.
   };
   // Of a hold that operators broke.
   struct broken {
@@ -106,6 +109,8 @@ private:
   void on_hold(int client, const quorum_client::held& one, instant valid_until);
   void on_deadline(int client, const quorum_client::held& one, instant until);
   void check_told(int client, const quorum_client::held& one);
+  void note_votes(const quorum_client::held& one);
+  void check_lost(int client, const quorum_client::held& one, hold_end how);
   // Into valid_.
   void let_in(int client, const quorum_client::held& one, const view& seen);
   view view_of(int client, const quorum_client::held& one, instant valid_until);

@@ -4,6 +4,7 @@
 #include "checkers/checker.hpp"
 #include "checkers/one_script.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -30,6 +31,8 @@ public:
 
   // Every process; until then they stood still.
   void all_run_again_at(duration when) { resumed_at_ = instant{} + when; }
+  // Until then something befell each of them.
+  void all_are_well_since(duration when) { healthy_since_ = instant{} + when; }
 
   instant now() const override { return now_; }
   server_time server_now(int) const override { return {}; }
@@ -40,7 +43,7 @@ public:
   bool is_at_primary(int) const override { return true; }
   bool is_running(int) const override { return true; }
   instant resumed_at(int) const override { return resumed_at_; }
-  instant healthy_since(int) const override { return {}; }
+  instant healthy_since(int) const override { return healthy_since_; }
   duration slowest_round_trip(int) const override { return 1ms; }
   core::hand_over_limits hand_overs() const override { return {2, 20ms}; }
   bool is_one_server() const override { return true; }
@@ -52,6 +55,7 @@ public:
 private:
   instant now_{};
   instant resumed_at_{};
+  instant healthy_since_{};
   lock lock_{0, lock_kind::exclusive, 1, {}};
   model_redis redis_{{}, nullptr};
   std::set<std::string> complaints_{};
@@ -76,6 +80,16 @@ hold handed_on(hold made) {
   ++made.number;
   ++made.token;
   return made;
+}
+
+// By an operator, at once.
+script_run break_of(const hold& one) {
+  static const resp::value done{std::int64_t{1}};
+  const auto token = fmt::format("{:016}", one.grant);
+  script_run run{script::id::break_lock, {}, {}, nobody, {}, one.lock, {}};
+  run.before.push_back({one.owner, token, {}, 1});
+  run.reply = &done;
+  return run;
 }
 
 using complaints = std::set<std::string>;
@@ -142,6 +156,36 @@ TEST(checkers, let_who_stood_still_give_back_what_it_has_lost) {
   world.at(1s, [&](checker& c) { c.on_hold(a); });
   world.all_run_again_at(12s);
   EXPECT_EQ(world.at(12s, [&](checker& c) { c.on_hold_ended(a, hold_end::released); }), complaints{});
+}
+
+// ---- what is lost for nothing ----
+
+TEST(checkers, see_a_lease_that_is_lost_for_nothing) {
+  made_up world;
+  const hold a = lease(1, 1s, 10s);
+  world.at(1s, [&](checker& c) { c.on_hold(a); });
+  EXPECT_EQ(world.at(5s, [&](checker& c) { c.on_hold_ended(a, hold_end::lost); }), complaints{"loss"});
+}
+
+TEST(checkers, let_a_lease_be_lost_to_what_befell_its_holder) {
+  made_up world;
+  const hold a = lease(1, 1s, 10s);
+  world.at(1s, [&](checker& c) { c.on_hold(a); });
+  world.all_are_well_since(1s + 1ns);
+  EXPECT_EQ(world.at(5s, [&](checker& c) { c.on_hold_ended(a, hold_end::lost); }), complaints{});
+}
+
+// Of two grants that one owner id had, one after the other.
+TEST(checkers, let_a_lease_be_lost_to_who_broke_it_and_not_to_who_broke_the_one_before) {
+  made_up world;
+  const hold broken = lease(1, 1s, 10s);
+  hold next = lease(2, 3s, 12s);
+  next.owner = broken.owner;
+  world.at(1s, [&](checker& c) { c.on_hold(broken); });
+  world.at(2s, [&](checker& c) { c.on_script(break_of(broken)); });
+  EXPECT_EQ(world.at(2s, [&](checker& c) { c.on_hold_ended(broken, hold_end::lost); }), complaints{});
+  world.at(3s, [&](checker& c) { c.on_hold(next); });
+  EXPECT_EQ(world.at(4s, [&](checker& c) { c.on_hold_ended(next, hold_end::lost); }), complaints{"loss"});
 }
 
 // ---- what a server says to a script ----
