@@ -77,6 +77,8 @@ TEST_F(server_state, a_demoted_primary_says_nothing_of_who_holds_a_lock_H37) {
   server_("REPLICAOF", "127.0.0.1", std::to_string(free_port()));
   let_pass(1100ms);
   EXPECT_EQ(code_of([&] { (void)locks.inspect("x"); }), errc::not_a_primary);
+  EXPECT_EQ(code_of([&] { (void)locks.list(); }), errc::not_a_primary);
+  EXPECT_EQ(code_of([&] { locks.break_lock("x", held.token(), {.why = "test"}); }), errc::not_a_primary);
 }
 
 // H30, B69: volatile-lru throws away keys with a ttl first.
