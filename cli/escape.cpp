@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace holdfast::cli {
 namespace {
@@ -45,6 +46,15 @@ std::string uri_argument(std::string_view uri) {
   return is_uri && without_credentials(uri) == uri ? shell_quoted(visible(uri)) : "URI";
 }
 
+// What is shown in another spelling would be another one when it is copied.
+bool can_be_typed(std::string_view text) { return visible(text) == text; }
+
+// A descriptor of ours is another file to whoever types it, or none.
+std::string file_argument(std::string_view path) {
+  const bool is_ours_alone = path.starts_with("/dev/fd/") || path.starts_with("/proc/") || path == "/dev/stdin";
+  return is_ours_alone || !can_be_typed(path) ? "FILE" : shell_quoted(path);
+}
+
 }  // namespace
 
 std::string visible(std::string_view text) {
@@ -78,12 +88,18 @@ std::string shell_quoted(std::string_view text) {
 }
 
 std::string name_argument(std::string_view name) {
-  return (name.starts_with('-') ? "-- " : "") + shell_quoted(visible(name));
+  constexpr std::size_t longest = 512;  // Of a lock's name.
+  if (name.size() > longest || !can_be_typed(name)) return "NAME";
+  return (name.starts_with('-') ? "-- " : "") + shell_quoted(name);
 }
 
 std::string server_argument(const server_words& which) {
   std::string out;
   if (!which.uri.empty()) out += fmt::format(" --uri {}", uri_argument(which.uri));
+  for (const auto& [option, path] :
+       {std::pair{"--password-file", which.files.password}, std::pair{"--cacert", which.files.cacert},
+        std::pair{"--cert", which.files.cert}, std::pair{"--key", which.files.key}})
+    if (!path.empty()) out += fmt::format(" {} {}", option, file_argument(path));
   if (!which.prefix.empty()) out += fmt::format(" --prefix {}", shell_quoted(visible(which.prefix)));
   return out;
 }

@@ -15,17 +15,28 @@ std::string visible(std::string_view text);
 // `text` quoted for a POSIX shell where it needs to be, for commands that we print to be copied.
 std::string shell_quoted(std::string_view text);
 
-// A lock's name as the words of a command line: behind `--` where it would be read as an option.
+// A lock's name as the words of a command line: behind `--` where it would be read as an option. The word NAME for one
+// that nobody could copy.
 std::string name_argument(std::string_view name);
+
+// The files that a server wants of us, as options name them. Empty: not given. Views must outlive the call.
+struct server_files {
+  std::string_view password{};  // --password-file
+  std::string_view cacert{};
+  std::string_view cert{};
+  std::string_view key{};
+};
 
 // What names a server, and the locks there, on a command line. Views must outlive the call.
 struct server_words {
   std::string_view uri{};     // --uri; empty: not given.
   std::string_view prefix{};  // --prefix; empty: not given.
+  server_files files{};
 };
 
 // These options, each behind a space, for commands that we print to be copied: without them another server would be
-// asked or changed, or other locks. A URI that has user or password, or may have, is the word URI there.
+// asked or changed, or other locks, or it would not let us in. A URI that has user or password, or may have, is the
+// word URI there, and a file that is there for this process alone, as <(pass show db1) is, the word FILE.
 std::string server_argument(const server_words& which);
 
 // What names a lock on a command line. Views must outlive the call.

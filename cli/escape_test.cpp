@@ -46,6 +46,13 @@ TEST(name_argument, puts_a_name_that_begins_with_a_dash_behind_two) {
   EXPECT_EQ(name_argument("a b"), "'a b'");
 }
 
+// Copied, 'a\x0ab' would be another lock.
+TEST(name_argument, is_a_word_for_it_where_nobody_could_copy_it) {
+  for (const auto& name : {std::string{"a\nb"}, std::string{"\xff"}, std::string(513, 'n')})
+    EXPECT_EQ(name_argument(name), "NAME") << name;
+  EXPECT_EQ(name_argument(std::string(512, 'n')), std::string(512, 'n'));
+}
+
 TEST(lock_argument, has_the_options_without_which_the_name_is_another_lock) {
   EXPECT_EQ(lock_argument({.name = "x"}), "x");
   EXPECT_EQ(lock_argument({.name = "-x", .plain = true}), "--plain -- '-x'");
@@ -60,6 +67,23 @@ TEST(server_argument, has_the_options_without_which_it_is_another_server) {
   EXPECT_EQ(server_argument(server_words{.uri = "redis+quorum://a,b,c?generation=2"}),
             " --uri 'redis+quorum://a,b,c?generation=2'");
   EXPECT_EQ(server_argument(server_words{.uri = "local:/a@b", .prefix = "a$b:"}), " --uri local:/a@b --prefix 'a$b:'");
+}
+
+// Without them the server would not let us in.
+TEST(server_argument, has_the_files_that_were_named) {
+  EXPECT_EQ(server_argument(server_words{.uri = "rediss://db1", .files = {.cacert = "/my ca.pem"}}),
+            " --uri rediss://db1 --cacert '/my ca.pem'");
+  EXPECT_EQ(server_argument(server_words{
+                .prefix = "b:", .files = {.password = "pw", .cacert = "ca.pem", .cert = "me.pem", .key = "me.key"}}),
+            " --password-file pw --cacert ca.pem --cert me.pem --key me.key --prefix b:");
+  EXPECT_EQ(lock_argument({.name = "x", .at = {.files = {.cert = "me.pem"}}, .plain = true}),
+            "--plain --cert me.pem x");
+}
+
+// run --password-file <(pass show db1)
+TEST(server_argument, has_no_file_that_is_there_for_this_process_alone) {
+  for (const auto* path : {"/dev/fd/63", "/proc/self/fd/3", "/dev/stdin", "a\nb"})
+    EXPECT_EQ(server_argument(server_words{.files = {.password = path}}), " --password-file FILE") << path;
 }
 
 TEST(server_argument, has_nothing_of_a_uri_that_may_have_a_password) {

@@ -31,13 +31,14 @@ std::string_view unquoted(std::string_view subject) {
 // The prefix that is everybody's need not be typed.
 server_words server_of(const fault_context& context) {
   const bool is_default = context.prefix == client_options{}.prefix;
-  return {context.uri_option, is_default ? std::string_view{} : context.prefix};
+  return {context.uri_option, is_default ? std::string_view{} : context.prefix, context.files};
 }
 
 // For commands that change something (options.hpp).
 server_words meant_server_of(const fault_context& context) {
-  const auto typed = server_of(context);
-  return {context.uri, typed.prefix};
+  auto which = server_of(context);
+  which.uri = context.uri;
+  return which;
 }
 
 // No variable changes what the command line says.

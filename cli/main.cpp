@@ -81,7 +81,8 @@ fault_context context_of(command which, const settings& s) {
           .what = intent_of(which),
           .min_fence = s.min_fence,
           .uri = server_named(s),
-          .uri_option = s.uri ? std::string_view{*s.uri} : std::string_view{}};
+          .uri_option = s.uri ? std::string_view{*s.uri} : std::string_view{},
+          .files = files_of(s)};
 }
 
 fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }

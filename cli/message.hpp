@@ -10,6 +10,7 @@
 // error and stays one line. Only the word before the colon is coloured, on a terminal and without NO_COLOR.
 #pragma once
 
+#include "escape.hpp"
 #include "exit_code.hpp"
 
 #include <holdfast/error.hpp>
@@ -55,6 +56,7 @@ struct fault_context {
   fencing_token min_fence{};      // --min-fence.
   std::string_view uri{};         // As it was typed; shown only where it can hide no password.
   std::string_view uri_option{};  // --uri alone, which no variable can change; empty: not given.
+  server_files files{};
 };
 
 fault describe(const error& e, const fault_context& context = {});

@@ -231,10 +231,14 @@ std::string_view view_of(const std::optional<std::string>& given) {
   return given ? std::string_view{*given} : std::string_view{};
 }
 
-server_words server_words_of(const settings& s) { return {.uri = view_of(s.uri), .prefix = view_of(s.prefix)}; }
+server_words server_words_of(const settings& s) {
+  return {.uri = view_of(s.uri), .prefix = view_of(s.prefix), .files = files_of(s)};
+}
 
 server_words meant_server_of(const settings& s) {
-  return {.uri = s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI"), .prefix = view_of(s.prefix)};
+  auto which = server_words_of(s);
+  if (!s.uri) which.uri = variable("HOLDFAST_URI");
+  return which;
 }
 
 }  // namespace
@@ -248,6 +252,9 @@ bool takes_name(command which) {
 }
 
 std::string server_argument(const settings& s) { return server_argument(server_words_of(s)); }
+server_files files_of(const settings& s) {
+  return {.password = s.password_file, .cacert = s.cacert, .cert = s.cert, .key = s.key};
+}
 
 std::string lock_argument(const settings& s) {
   return lock_argument(lock_words{.name = s.name, .at = server_words_of(s), .plain = s.plain});

@@ -7,6 +7,8 @@
 // option must not change what an old crontab line means.
 #pragma once
 
+#include "escape.hpp"
+
 #include <holdfast/names.hpp>
 
 #include <chrono>
@@ -193,6 +195,8 @@ command parse_command(std::string_view word);
 // Does the command have a lock's name, or a pattern of names, for its first word?
 bool takes_name(command which);
 
+// The files that were named, for commands that we print; refers to `s`.
+server_files files_of(const settings& s);
 // The server that was named, and the lock that was asked for, as server_argument and lock_argument (escape.hpp) have
 // them.
 std::string server_argument(const settings& s);

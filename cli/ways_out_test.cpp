@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 
 namespace {
@@ -53,6 +54,20 @@ TEST(ways_out, name_the_server_of_the_variable_where_they_change_something) {
   EXPECT_THAT(fix(errc::quarantined, "redis://me:secret@db1"), testing::EndsWith(": holdfast init --uri URI"));
   EXPECT_THAT(fix(errc::other_size, "redis://db1"), HasSubstr("holdfast resize --uri redis://db1 x N"));
   EXPECT_EQ(fix(errc::changed_hands, "redis://db1"), "look again: holdfast show x");
+}
+
+// Pasted without them, they would end at the TLS handshake, or be asked for a password.
+TEST(ways_out, name_the_files_that_were_named) {
+  const auto fix = [](errc cause) {
+    return describe(holdfast::error{cause, {.endpoint = "rediss://db1:6379"}},
+                    {.lock = "x",
+                     .uri = "rediss://db1",
+                     .files = {.password = "/pw", .cacert = "/ca.pem", .cert = "/me.pem", .key = "/me.key"}})
+        .fix;
+  };
+  constexpr auto files = " --password-file /pw --cacert /ca.pem --cert /me.pem --key /me.key";
+  EXPECT_EQ(fix(errc::changed_hands), std::string{"look again: holdfast show"} + files + " x");
+  EXPECT_THAT(fix(errc::quarantined), HasSubstr(std::string{"holdfast init --uri rediss://db1"} + files));
 }
 
 TEST(ways_out, set_no_variable_where_an_option_named_the_server) {
