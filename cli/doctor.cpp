@@ -28,7 +28,7 @@ std::string shown(const finding& f) {
 
 // Of the server, and under the prefix, that was looked at; of a quorum, of all its servers.
 std::string fix_of(const finding& f, std::string_view endpoint, const settings& s) {
-  auto out = in_words_of_options(f.fix);
+  auto out = in_units_of_options(in_words_of_options(f.fix));
   if (!out.ends_with("holdfast init")) return out;
   if (endpoint.find("+quorum://") != endpoint.npos)
     out = "wait; or, if none of the servers has forgotten a lock: holdfast init";

@@ -5,7 +5,6 @@
 #include "escape.hpp"
 #include "fault_pieces.hpp"
 #include "message.hpp"
-#include "option_words.hpp"
 #include "uri.hpp"
 
 #include <fmt/format.h>
@@ -31,10 +30,6 @@ std::string shortened(std::string text) {
 // "the nodes" and the like are said as they are; what was typed is quoted.
 std::string quoted_part(const std::string& part) { return part.starts_with("the ") ? part : fmt::format("'{}'", part); }
 
-bool is_file(const std::string& subject) {
-  return subject.starts_with("cacert ") || subject.starts_with("cert ") || subject.starts_with("key ");
-}
-
 // No list has plain keys: they cannot be told from any other key.
 std::string way_to_look(const pieces& p, const fault_context& context) {
   return context.plain ? fmt::format("look again: holdfast show {}", p.lock_argument)
@@ -57,17 +52,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
                           p.server),
               "tokens are microseconds of that clock, and all later ones would have to be above this one",
               "look where the number came from"};
-    case errc::invalid_option:
-      if (is_file(p.subject))
-        return {fmt::format("{} cannot be used", as_typed(p.subject)), p.why,
-                "name a PEM file that this user can read"};
-      if (p.subject.starts_with("resize of ")) return {fmt::format("no {}", p.subject), p.why, "holdfast help resize"};
-      if (p.why.starts_with("the server's answers take"))
-        return {fmt::format("{} is too short for {}", in_units_of_options(as_typed(p.subject)), p.server),
-                in_units_of_options(p.why),
-                fmt::format("a longer --ttl; holdfast doctor{} says which", p.server_argument)};
-      return {fmt::format("{} is out of its range", p.subject.empty() ? "an option" : as_typed(p.subject)),
-              in_units_of_options(p.why), way_into_range(p.subject)};
+    case errc::invalid_option: return for_option(p, context);
     case errc::invalid_uri:
       // A URI that is understood, and is no list to replace another one with.
       if (p.subject.find("://") != p.subject.npos && !p.subject.ends_with("://") && !p.why.empty())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the texts of faults are made of; for fault.cpp, fault_reach.cpp and fault_trouble.cpp.
+// What the texts of faults are made of; for the files that begin with fault.
 #pragma once
 
 #include "message.hpp"
@@ -35,6 +35,9 @@ sentences for_connection(errc cause, const pieces& p);
 
 // A server of ours (local:, lab) that cannot be started or used.
 sentences for_local(const pieces& p);
+
+// An option that cannot be had: alone, or together with what else was asked for.
+sentences for_option(const pieces& p, const fault_context& context);
 
 // A server that is there and grants nothing, or not now. Empty for other causes.
 sentences for_trouble(errc cause, const pieces& p, const fault_context& context);

@@ -383,45 +383,12 @@ TEST(E23, says_when_a_promoted_server_may_be_trusted) {
               HasSubstr("it has kept every write"));
 }
 
-// Who typed 100 and meant milliseconds sees what it was read as.
-TEST(E08, says_what_was_read_and_what_to_write) {
-  const auto text = shown(errc::invalid_option, {.subject = "ttl = 100000 ms", .why = "it must be 100 to 60000 ms"});
-  EXPECT_THAT(text, HasSubstr("error[E08]: --ttl 1m40s is out of its range\n  why: it must be 100ms to 1m00s\n"));
-  EXPECT_THAT(text, HasSubstr("fix: --ttl 10s, say, or 500ms; a plain number is seconds"));
-  // Shown as 1m00s it would seem to be in its range.
-  EXPECT_THAT(shown(errc::invalid_option, {.subject = "ttl = 60001 ms", .why = "it must be 100 to 60000 ms"}),
-              HasSubstr("--ttl 60001 ms is out of its range\n  why: it must be 100ms to 1m00s\n"));
-}
-
-TEST(E08, names_no_range_where_the_servers_answers_are_slow) {
-  const auto text =
-      shown(errc::invalid_option, {.endpoint = "redis://h:1",
-                                   .subject = "ttl 100 ms",
-                                   .why = "the server's answers take 120 ms, so that each grant is over"});
-  EXPECT_THAT(text, HasSubstr("--ttl 100ms is too short for redis://h:1\n  why: the server's answers take 120ms, so"));
-  EXPECT_THAT(text, HasSubstr("fix: a longer --ttl; holdfast doctor says which"));
-}
-
-TEST(E08, of_each_duration_says_how_it_is_written) {
-  for (const auto* field : {"ttl", "wait", "max_hold", "timeout", "max_ttl", "durability.timeout", "ready_within"}) {
-    const auto what =
-        describe(holdfast::error{errc::invalid_option, {.subject = std::string{field} + " = 0 ms", .why = "it must"}});
-    EXPECT_THAT(what.fix, HasSubstr("a plain number is seconds")) << field;
-    EXPECT_THAT(what.text, testing::StartsWith("--")) << field;
-  }
-}
-
 TEST(E18, of_a_lab_that_is_not_there_says_where_it_may_be) {
   for (const auto* why : {"Nothing is there: its lab has been ended, or it is another directory.",
                           "It is not the directory of a lab: it has no file `lab`. Nothing in it was touched."}) {
     const auto text = shown(errc::local_server, {.endpoint = "lab", .subject = "/d", .why = why});
     EXPECT_THAT(text, AllOf(HasSubstr("error[E18]: no lab in /d\n"), HasSubstr("fix: the directory that"))) << text;
   }
-}
-
-TEST(E08, of_a_file_is_not_a_matter_of_a_range) {
-  const auto text = shown(errc::invalid_option, {.subject = "cacert 'nosuch'", .why = "No such file or directory"});
-  EXPECT_THAT(text, AllOf(HasSubstr("--cacert 'nosuch' cannot be used"), Not(HasSubstr("range"))));
 }
 
 TEST(E14, says_what_the_key_is_instead) {

@@ -37,7 +37,20 @@ void check_name(const settings& s) {
   throw error{ec, {.why = std::move(why)}};
 }
 
+const char* counted_by(taking_mode mode) {
+  switch (mode) {
+    case taking_mode::exclusive: break;
+    case taking_mode::writing: return "-x";
+    case taking_mode::reading: return "-s";
+    case taking_mode::permit: return "-l";
+  }
+  return nullptr;
+}
+
 void check_taking(const settings& s) {
+  if (const auto* option = counted_by(s.mode); option && s.plain)
+    refuse(fmt::format("plain naming, with {}", option),
+           "semaphores and shared locks are not there under plain naming: nobody else knows them");
   const auto max_ttl = s.max_ttl.value_or(client_options{}.max_ttl);
   check_span("max_ttl", max_ttl, 100ms, 24h);
   check_span("ttl", s.ttl, 100ms, max_ttl);

@@ -4,10 +4,13 @@
 
 #include <holdfast/client.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/semaphore.hpp>
+#include <holdfast/shared_mutex.hpp>
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -93,6 +96,33 @@ TEST(check_ranges, leaves_what_is_checked_before_a_server_is_started_to_the_libr
   s.replicas_timeout = 1h;
   EXPECT_EQ(of_command(s), "");
   EXPECT_NE(of_library(s).find("durability.timeout"), std::string::npos);
+}
+
+// The library says so only when it is asked for one, and by then a local: server runs.
+TEST(check_ranges, refuses_plain_names_of_what_only_holdfast_knows) {
+  const auto code_of = [](auto work) -> std::error_code {
+    try {
+      work();
+    } catch (const holdfast::error& e) {
+      return e.code();
+    }
+    return {};
+  };
+  for (const auto mode : {taking_mode::writing, taking_mode::reading, taking_mode::permit}) {
+    settings s;
+    s.name = "x";
+    s.plain = true;
+    s.mode = mode;
+    EXPECT_EQ(code_of([&] { check_ranges(command::run, s); }), holdfast::errc::invalid_option);
+    EXPECT_EQ(code_of([&] {
+                holdfast::client locks{"redis://127.0.0.1:1", {.names = holdfast::naming::plain}};
+                if (mode == taking_mode::permit)
+                  (void)holdfast::semaphore{locks, "x", 2}.try_acquire();
+                else
+                  (void)holdfast::shared_mutex{locks, "x"}.try_acquire();
+              }),
+              holdfast::errc::invalid_option);
+  }
 }
 
 // Their ttl is the default one, and nobody asked for it.

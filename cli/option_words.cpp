@@ -11,6 +11,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace holdfast::cli {
@@ -19,7 +22,7 @@ namespace {
 struct option_name {
   std::string_view field;
   const char* typed;
-  const char* way;  // Nobody can know of 100 that it was read as seconds.
+  const char* way;  // Nobody can know of 100 that it was read as seconds. What it begins with is an example.
 };
 
 // Each field that an option sets, and the option.
@@ -27,7 +30,9 @@ constexpr std::array option_names{
     option_name{"timeout", "--server-timeout", "--server-timeout 5s, say; a plain number is seconds"},
     option_name{"max_ttl", "--max-ttl", "--max-ttl 5m, say, the same on every client; a plain number is seconds"},
     option_name{"durability.replicas", "--replicas", "leave --replicas out"},
-    option_name{"durability.timeout", "--replicas-timeout", "--replicas-timeout 100ms, say; a plain number is seconds"},
+    option_name{"durability.timeout", "--replicas-timeout",
+                "--replicas-timeout 100ms, say; a plain number is seconds; a longer one needs twice as long a "
+                "--server-timeout"},
     option_name{"ttl", "--ttl",
                 "--ttl 10s, say, or 500ms; a plain number is seconds; a longer one needs --max-ttl, the same on every "
                 "client"},
@@ -69,6 +74,47 @@ std::string span_of(std::string_view digits) {
   return ec == std::errc{} && parse_duration(shown, why) == span ? shown : fmt::format("{} ms", digits);
 }
 
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t count = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return ec == std::errc{} ? std::optional{count} : std::nullopt;
+}
+
+// In milliseconds.
+struct range {
+  std::int64_t least;
+  std::int64_t most;
+};
+
+// "it must be 100 to 60000 ms", or "it must be 400 ms or more".
+std::optional<range> range_in(std::string_view why) {
+  constexpr std::string_view before = "it must be ";
+  const auto at = why.find(before);
+  if (at == why.npos) return std::nullopt;
+  const auto rest = why.substr(at + before.size());
+  const auto least = number_in(rest);
+  if (!least || !is_followed_by_ms(rest.substr(digits_of(rest)))) return std::nullopt;
+  constexpr std::string_view between = " to ";
+  const auto behind = rest.substr(digits_of(rest));
+  if (!behind.starts_with(between)) return range{*least, std::numeric_limits<std::int64_t>::max()};
+  const auto most = number_in(behind.substr(between.size()));
+  return most ? std::optional{range{*least, *most}} : std::nullopt;
+}
+
+// The 10s of "--ttl 10s, say", in milliseconds.
+std::optional<std::int64_t> example_in(std::string_view way) {
+  const auto begin = std::min(way.find(' '), way.size() - 1) + 1;
+  std::string why;
+  const auto span = parse_duration(way.substr(begin, way.find(',', begin) - begin), why);
+  return span ? std::optional{span->count()} : std::nullopt;
+}
+
+// As it can be typed.
+std::string typed_of(std::int64_t count) {
+  const auto shown = span_of(std::to_string(count));
+  return shown.ends_with(" ms") ? fmt::format("{}ms", count) : shown;
+}
+
 }  // namespace
 
 std::string as_typed(const std::string& subject) {
@@ -79,16 +125,29 @@ std::string as_typed(const std::string& subject) {
   return option->typed + rest;
 }
 
-const char* way_into_range(std::string_view subject) {
+std::string way_into_range(std::string_view subject, std::string_view why) {
   const auto* option = find(subject);
-  return option ? option->way : "holdfast help run";
+  if (!option) return "holdfast help run";
+  const auto range = range_in(why);
+  const std::string_view way = option->way;
+  const auto example = example_in(way);
+  if (!range || !example || (*example >= range->least && *example <= range->most)) return option->way;
+  // The nearer end of it, which is what was meant if the number was.
+  const auto digits = subject.find_first_of("0123456789");
+  const auto value = digits == subject.npos ? std::nullopt : number_in(subject.substr(digits));
+  const bool is_too_short = value && *value < range->least;
+  return fmt::format("{} {} or {}{}", option->typed, typed_of(is_too_short ? range->least : range->most),
+                     is_too_short ? "more" : "less", way.substr(std::min(way.find(';'), way.size())));
 }
 
 std::string in_words_of_options(std::string text) {
   for (const auto& [field, typed] :
        {std::pair{"quarantine = trust_every_write_is_synced", "--trust-every-write-is-synced"},
         std::pair{"durability.replicas = ", "--replicas "}, std::pair{"durability.replicas", "--replicas"},
-        std::pair{"durability.timeout", "--replicas-timeout"}})
+        std::pair{"durability.timeout", "--replicas-timeout"},
+        std::pair{"a smaller max_ttl", "a smaller --max-ttl, the same on every client"},
+        std::pair{"use a ttl of ", "use a --ttl of "}, std::pair{"or another prefix", "or another --prefix"},
+        std::pair{"leave the quarantine on", "leave --trust-every-write-is-synced out"}})
     for (auto at = text.find(field); at != text.npos; at = text.find(field, at))
       text.replace(at, std::strlen(field), typed);
   return text;

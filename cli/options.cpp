@@ -207,7 +207,7 @@ void check_words(command which, const settings& s) {
     throw usage_error{fmt::format("--max-hold {} is shorter than --ttl {}", to_text(*s.max_hold), to_text(s.ttl)),
                       "a longer --max-hold, or a shorter --ttl"};
   if (s.replicas_timeout && s.replicas == 0)
-    throw usage_error{"--replicas-timeout says nothing without --replicas", "--replicas 1, say"};
+    throw usage_error{"--replicas-timeout says nothing without --replicas", "--replicas 1, say; or leave it out"};
   if (takes_name(which) && which != command::ls && s.name.empty())
     throw usage_error{fmt::format("{} needs a lock's name", word_of(which)),
                       fmt::format("holdfast help {}", word_of(which))};

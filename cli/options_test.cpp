@@ -207,6 +207,8 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{{"run", "-l", "-n", "x", "true"}, "--limit needs a value, and '-n' stands in its place"},
         mistake{{"run", "-w", "-.5", "x", "true"}, "'-.5' is negative"},
         mistake{{"run", "x", "--unlock"}, "is ended with holdfast break"},
+        mistake{{"run", "--replicas-timeout", "1s", "x", "true"},
+                "without --replicas\n--replicas 1, say; or leave it out"},
         mistake{{"run", "-u", "/var/lock/x"}, "a path is no server"},
         mistake{{"run", "-u", "9"}, "flock's -u is holdfast break"}, mistake{{"wait"}, "wait needs a lock's name"},
         mistake{{"run", "-F", "x", "true"}, "-F cannot be had"},

@@ -161,7 +161,7 @@ class Status(CommandTest):
                             (["--max-hold", "9999h"], "--max-hold 416d15h is out of its range"),
                             (["-w", "400d"], "--wait 400d00h is out of its range"),
                             (["--replicas", "1", "-u", "redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"],
-                             "--replicas 1, with a quorum is out of its range")):
+                             "--replicas 1 cannot be had with a quorum\n")):
             with self.subTest(words):
                 bad = self.finish("run", *words, self.lock, "true")
                 self.assertEqual(bad.status, 64)
