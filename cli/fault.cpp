@@ -59,13 +59,19 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
         return {fmt::format("{} cannot be used here", p.subject), p.why, "holdfast help quorum"};
       // What may hide a password is not shown.
       if (p.subject.starts_with("a URI of") && !context.uri.empty() && !may_hide_password(context.uri)) {
-        const bool has_scheme = context.uri.find("://") != context.uri.npos || context.uri.starts_with("local:");
+        if (context.uri.starts_with("local:"))
+          return {fmt::format("'{}' is not a server that we know how to reach", shortened(visible(context.uri))),
+                  "what follows local: is a directory with its whole path, or nothing", "local:/DIRECTORY, or local:"};
+        const bool has_scheme = context.uri.find("://") != context.uri.npos;
         return {fmt::format("'{}' is not a server that we know how to reach", shortened(visible(context.uri))),
                 has_scheme ? "" : "it does not say what is spoken there: redis:// is missing before it",
                 has_scheme ? "holdfast help servers"
                            : fmt::format("redis://{}, or rediss:// for TLS; holdfast help servers",
                                          shortened(visible(context.uri)))};
       }
+      if (p.subject.ends_with(" servers"))
+        return {fmt::format("{} are no quorum", p.subject), p.why,
+                "redis+quorum:// with 1, 3, 5, 7 or 9 servers, each named once"};
       // The part that is wrong, or that it cannot be taken apart.
       return {p.subject.starts_with("a URI of") || p.subject == "an empty URI"
                   ? fmt::format("{} is not a server that we know how to reach", p.subject)
@@ -208,7 +214,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
     case errc::script_mismatch:
       return {fmt::format("{} loads our scripts as something else{}", p.server, p.colon_words), "",
               "something between us and the server changes what we send; go to it directly"};
-    case errc::local_server: return for_local(p);
+    case errc::local_server: return for_local(p, context);
     default: return {};
   }
 }

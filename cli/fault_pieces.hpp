@@ -30,11 +30,14 @@ struct sentences {
 inline constexpr const char* way_to_descriptors =
     "raise the limit: ulimit -n 64 or more, LimitNOFILE= of a systemd unit; of the machine: sysctl fs.file-max";
 
+// Which names another server; no variable changes what the command line says.
+const char* way_to_another_server(const pieces& p);
+
 // A server that cannot be reached. Empty for other causes.
 sentences for_connection(errc cause, const pieces& p);
 
 // A server of ours (local:, lab) that cannot be started or used.
-sentences for_local(const pieces& p);
+sentences for_local(const pieces& p, const fault_context& context);
 
 // An option that cannot be had: alone, or together with what else was asked for.
 sentences for_option(const pieces& p, const fault_context& context);

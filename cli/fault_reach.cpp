@@ -41,11 +41,6 @@ server_words meant_server_of(const fault_context& context) {
   return which;
 }
 
-// No variable changes what the command line says.
-const char* way_to_another_server(const pieces& p) {
-  return p.is_named_by_option ? "--uri redis://HOST:PORT" : "export HOLDFAST_URI=redis://HOST:PORT";
-}
-
 bool is_local(const pieces& p) { return p.server.starts_with("local:"); }
 bool is_socket(const pieces& p) { return p.server.starts_with("redis+unix:"); }
 bool is_plain_tcp(const pieces& p) { return !is_local(p) && !is_socket(p) && !p.server.starts_with("rediss"); }
@@ -155,6 +150,10 @@ const tls_row& about_tls(const pieces& p) {
 
 }  // namespace
 
+const char* way_to_another_server(const pieces& p) {
+  return p.is_named_by_option ? "--uri redis://HOST:PORT" : "export HOLDFAST_URI=redis://HOST:PORT";
+}
+
 pieces::pieces(const error& e, const fault_context& context)
     : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
       subject{visible(e.detail().subject)},
@@ -223,28 +222,6 @@ sentences for_connection(errc cause, const pieces& p) {
     }
     default: return {};
   }
-}
-
-// The library's `why` has the way out where there is one; ours is the package's name, and the other way to get a
-// server.
-sentences for_local(const pieces& p) {
-  if (p.server == "lab") {
-    if (p.subject == "redis-server" && p.words.empty())
-      return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
-              "apt-get install redis-server"};
-    // Of `lab stop`: it was mistyped, or is gone already.
-    if (p.why.starts_with("Nothing is there") || p.why.starts_with("It is not the directory of a lab"))
-      return {fmt::format("no lab in {}", p.subject), p.why,
-              "the directory that `holdfast lab` said when it began: holdfast-lab-* in TMPDIR, XDG_RUNTIME_DIR or "
-              "/tmp, unless --directory named one"};
-    return {fmt::format("the lab failed: {}{}", p.subject, p.colon_words), "", ""};  // `why` has the way out.
-  }
-  const auto elsewhere = fmt::format("name a server: {}", way_to_another_server(p));
-  if (p.subject == "redis-server" && p.words.empty())
-    return {"the local: server cannot be started: redis-server is not installed",
-            "PATH, /usr/bin and /usr/sbin have none", fmt::format("apt-get install redis-server; or {}", elsewhere)};
-  return {fmt::format("the local: server cannot be used: {}{}", p.subject, p.colon_words), "",
-          fmt::format("what `why` says; or {}", elsewhere)};
 }
 
 }  // namespace holdfast::cli

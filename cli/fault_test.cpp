@@ -137,28 +137,6 @@ TEST(E14, names_the_key) {
               HasSubstr("key 'hf:{nightly}' exists on redis://db1"));
 }
 
-TEST(E18, says_what_to_install) {
-  EXPECT_THAT(
-      shown(errc::local_server, {.endpoint = "local:", .subject = "redis-server", .why = "It is not installed."}),
-      HasSubstr("apt-get install redis-server"));
-}
-
-TEST(E18, of_a_lab_does_not_speak_of_local) {
-  const auto not_installed =
-      shown(errc::local_server, {.endpoint = "lab", .subject = "redis-server", .why = "It is not installed."});
-  EXPECT_THAT(not_installed, HasSubstr("apt-get install redis-server"));
-  const auto used = shown(errc::local_server, {.endpoint = "lab", .subject = "/d", .why = "It is not empty."});
-  EXPECT_THAT(used, HasSubstr("the lab failed: /d"));
-  EXPECT_THAT(used, HasSubstr("why: It is not empty."));
-  EXPECT_THAT(not_installed + used, Not(HasSubstr("local:")));
-}
-
-TEST(E18, gives_the_reason_for_a_directory) {
-  const auto text = shown(errc::local_server, {.endpoint = "local:", .subject = "/d", .why = "It is a symbolic link."});
-  EXPECT_THAT(text, HasSubstr("cannot be used: /d"));
-  EXPECT_THAT(text, HasSubstr("why: It is a symbolic link."));
-}
-
 TEST(E20, says_for_how_long_a_lock_may_be_left) {
   EXPECT_THAT(shown(errc::reply_lost, {.endpoint = "redis://db1", .may_remain = std::chrono::milliseconds{15'000}}),
               HasSubstr("left taken for 15s at most"));
@@ -383,14 +361,6 @@ TEST(E23, says_when_a_promoted_server_may_be_trusted) {
               HasSubstr("it has kept every write"));
 }
 
-TEST(E18, of_a_lab_that_is_not_there_says_where_it_may_be) {
-  for (const auto* why : {"Nothing is there: its lab has been ended, or it is another directory.",
-                          "It is not the directory of a lab: it has no file `lab`. Nothing in it was touched."}) {
-    const auto text = shown(errc::local_server, {.endpoint = "lab", .subject = "/d", .why = why});
-    EXPECT_THAT(text, AllOf(HasSubstr("error[E18]: no lab in /d\n"), HasSubstr("fix: the directory that"))) << text;
-  }
-}
-
 TEST(E14, says_what_the_key_is_instead) {
   const auto text = shown(errc::wrong_kind, {.subject = "key 'hf:{nightly}'", .why = "it is a list"});
   EXPECT_THAT(text, HasSubstr("it is a list, of some other program"));
@@ -414,6 +384,19 @@ TEST(E17, of_a_uri_shows_nothing_that_may_hide_a_password) {
   EXPECT_THAT(of("redis://{host}"), HasSubstr("'redis://{host}' is not a server"));
   for (const auto* uri : {"redis://db1?password=can^ary", "redis://me:can^ary", "me:can^ary", "redis://:can^ary@db1"})
     EXPECT_THAT(of(uri), AllOf(HasSubstr(": a URI of 9 bytes is not a server"), Not(HasSubstr("can^ary")))) << uri;
+}
+
+// It can be understood, and is wrong.
+TEST(E17, of_a_quorum_that_can_be_split_says_how_many_there_are) {
+  const auto what = describe(holdfast::error{errc::invalid_uri, {.subject = "2 servers", .why = "w"}});
+  EXPECT_EQ(what.text, "2 servers are no quorum");
+  EXPECT_THAT(what.fix, HasSubstr("1, 3, 5, 7 or 9 servers"));
+}
+
+TEST(E17, of_a_local_directory_says_how_it_is_named) {
+  const auto what =
+      describe(holdfast::error{errc::invalid_uri, {.subject = "a URI of 9 bytes", .why = "w"}}, {.uri = "local:rel"});
+  EXPECT_EQ(what.fix, "local:/DIRECTORY, or local:");
 }
 
 // With HOLDFAST_URI=redis://$HOST and no HOST.

@@ -41,6 +41,7 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
   std::string cause;
   if (is_at_max_hold(how, s)) {
     cause = fmt::format("it was held for {}, as long as --max-hold allows", to_text(*s.max_hold));
+    what.fix = "a longer --max-hold, if it may take so long";
   } else if (!how.reason || how.reason == errc::lease_expired) {
     cause = silence(how, s);
     if (s.renews && is_answer(how.trouble)) {
@@ -49,9 +50,13 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
     } else if (s.renews) {
       what.why =
           fmt::format("{} stopped answering, or this machine was asleep, or this process suspended", visible(endpoint));
+      what.fix = "whether it answers: holdfast doctor" + server_argument(s);
+    } else {
+      what.fix = "leave --no-renew out, or a longer --ttl";
     }
   } else if (how.reason == errc::lease_taken) {
     cause = "somebody else holds it now";
+    what.fix = fmt::format("who: holdfast show {}", lock_argument(s));
   } else if (how.reason == errc::lease_broken) {
     cause = "somebody broke it on purpose";
     what.fix = fmt::format("who and why: holdfast show {}", lock_argument(s));
@@ -60,6 +65,7 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
     what.why = endpoint.find("+quorum://") != endpoint.npos
                    ? "its list of servers was replaced (holdfast run says by which), or it was deleted or flushed"
                    : "it was deleted, evicted or flushed, or the server lost its data";
+    what.fix = "holdfast doctor" + server_argument(s);
   }
   what.text = fmt::format("lost '{}' (token {}): {}", visible(held.name()), held.token().to_string(), cause);
   return what;
@@ -73,6 +79,7 @@ fault explain_watchdog(const lease& held, const settings& s, const child& comman
                           visible(held.name()), held.token().to_string(), to_text(s.ttl),
                           command.has_ended() ? "has ended" : "is ending", command.pid()),
       .why = "this process was stopped (SIGSTOP, a debugger), or got no time to run",
+      .fix = "a longer --ttl rides out a longer pause",
       .exit = exit_code::lost};
 }
 

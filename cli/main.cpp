@@ -75,6 +75,7 @@ std::string_view server_named(const settings& s) {
 }
 
 fault_context context_of(command which, const settings& s) {
+  const bool is_local = which == command::local || which == command::lab;
   return {.lock = takes_name(which) && which != command::ls ? std::string_view{s.name} : std::string_view{},
           .prefix = s.prefix ? std::string_view{*s.prefix} : "hf:",
           .plain = s.plain,
@@ -82,7 +83,9 @@ fault_context context_of(command which, const settings& s) {
           .min_fence = s.min_fence,
           .uri = server_named(s),
           .uri_option = s.uri ? std::string_view{*s.uri} : std::string_view{},
-          .files = files_of(s)};
+          .files = files_of(s),
+          .local_word = is_local && !s.words.empty() ? std::string_view{s.words.front()} : std::string_view{},
+          .names_directory = is_local ? s.words.size() == 2 : server_named(s).starts_with("local:/")};
 }
 
 fault from(const usage_error& e) { return {.code = "E17", .text = e.what(), .fix = e.fix, .exit = exit_code::usage}; }

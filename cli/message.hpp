@@ -57,6 +57,8 @@ struct fault_context {
   std::string_view uri{};         // As it was typed; shown only where it can hide no password.
   std::string_view uri_option{};  // --uri alone, which no variable can change; empty: not given.
   server_files files{};
+  std::string_view local_word{};  // What `local` or `lab`, which take no --uri, was told: "start"; empty: neither.
+  bool names_directory = false;   // Of a local: server, where HOLDFAST_LOCAL_DIR is not read.
 };
 
 fault describe(const error& e, const fault_context& context = {});

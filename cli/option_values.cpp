@@ -92,7 +92,7 @@ constexpr int largest_limit = 1'000'000;
 void choose(settings& s, taking_mode mode) {
   if (s.mode != taking_mode::exclusive && s.mode != mode)
     throw usage_error{"-x, -s and -l exclude each other",
-                      "one lock is for writing, for reading, or for a limited number"};
+                      "leave all but one out: a lock is for writing (-x), for reading (-s), or for N at a time (-l N)"};
   s.mode = mode;
 }
 
@@ -102,14 +102,20 @@ const char* named_value(const option_row& row, const char* value) {
   return value;
 }
 
-// flock's -u takes no value and unlocks. The value is not shown: it may be what a password in a URI was torn from.
+constexpr const char* way_to_list = "redis+quorum://A,B,C, or rediss+quorum:// for TLS";
+
+// flock's -u takes no value and unlocks; --with wants a list. The value is not shown: it may be what a password in a
+// URI was torn from.
 void check_uri(const option_row& row, std::string_view value) {
+  const bool is_list = row.id == option::with;
   if (value.starts_with('/') || value.starts_with('.'))
-    throw usage_error{spelt(row) + ": a path is no server, and a lock needs no file: its name is any word",
-                      "a socket is redis+unix:///PATH, our own server local:/DIRECTORY; flock's -u is holdfast break"};
+    throw usage_error{
+        spelt(row) + ": a path is no server, and a lock needs no file: its name is any word",
+        is_list ? way_to_list
+                : "a socket is redis+unix:///PATH, our own server local:/DIRECTORY; flock's -u is holdfast break"};
   if (value.find(':') == value.npos)
     throw usage_error{spelt(row) + ": a server is named by a URI, and this one has no scheme",
-                      "redis://HOST:PORT; flock's -u is holdfast break"};
+                      is_list ? way_to_list : "redis://HOST:PORT; flock's -u is holdfast break"};
 }
 
 void note_password(settings& s, const option_row& row, char* uri) {

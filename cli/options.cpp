@@ -76,8 +76,9 @@ private:
     typed = typed.substr(0, typed.find('='));
     if (std::find(names_.begin(), names_.end(), typed) != names_.end()) return;
     if (typed == "unlock")
-      throw usage_error{fmt::format("'{}' has no option '--unlock': a lock ends with its command", word_of(which_)),
-                        "somebody's hold is ended with holdfast break"};
+      throw usage_error{
+          fmt::format("'{}' has no option '--unlock': a lock ends with its command", word_of(which_)),
+          which_ == command::break_lock ? "leave it out" : "somebody's hold is ended with holdfast break"};
     for (const auto name : names_)
       if (!typed.empty() && name.starts_with(typed))
         throw usage_error{
@@ -251,10 +252,11 @@ bool takes_name(command which) {
   return (static_cast<unsigned>(which) & without) == 0;
 }
 
-std::string server_argument(const settings& s) { return server_argument(server_words_of(s)); }
 server_files files_of(const settings& s) {
   return {.password = s.password_file, .cacert = s.cacert, .cert = s.cert, .key = s.key};
 }
+
+std::string server_argument(const settings& s) { return server_argument(server_words_of(s)); }
 
 std::string lock_argument(const settings& s) {
   return lock_argument(lock_words{.name = s.name, .at = server_words_of(s), .plain = s.plain});
@@ -282,7 +284,8 @@ command parse_command(std::string_view word) {
     words.push_back(row.name);
   }
   for (const auto later : {"top", "serve", "bench", "man", "completion"})
-    if (word == later) throw usage_error{fmt::format("'{}' is not there yet; a later release brings it", word)};
+    if (word == later)
+      throw usage_error{fmt::format("'{}' is not there yet; a later release brings it", word), "holdfast help"};
   const auto near = nearest(word, words);
   throw usage_error{near.empty() ? fmt::format("unknown command '{}'", visible(without_credentials(word)))
                                  : fmt::format("unknown command '{}' \u2014 did you mean '{}'?", visible(word), near),

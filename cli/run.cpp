@@ -56,7 +56,10 @@ fault lost_meanwhile(const lease& held, std::error_code reason, const settings& 
   const ending_lease how{
       .remaining = held.remaining(), .reason = reason ? reason : errc::lease_gone, .held_for = {}, .trouble = {}};
   auto what = explain_loss(held, how, s, at.locks.endpoint());
-  if (!reason) what.why = "it was deleted, evicted, broken or taken since its last renewal";
+  if (!reason) {
+    what.why = "it was deleted, evicted, broken or taken since its last renewal";
+    what.fix = fmt::format("look who has it: holdfast show {}", lock_argument(s));
+  }
   what.text += fmt::format("; the command had ended by itself, with {}", status);
   return what;
 }

@@ -188,6 +188,7 @@ private:
     if (is_for_its_end && !has_it) command_.reap();
     const bool had_ended = command_.has_ended();
     const bool is_heard = has_it || command_.signal(signal.number);
+    // With --quiet too: whoever sent it waits for an end that will not come.
     if (!is_heard && !std::exchange(is_out_of_reach_told_, true)) {
       try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
     }

@@ -189,7 +189,7 @@ class ServerSaysSo(CommandTest):
             self.assertEqual(status, 79)
             self.assertRegex(err, rf"^holdfast: error\[E12\]: lost '{self.lock}' \(token \d+\): the server has no such "
                                   r"lease any more; the command had ended by itself, with 7\n  why: it was deleted, evicted, "
-                                  r"broken or taken since its last renewal\n  see: holdfast help E12\n$")
+                                  r"broken or taken since its last renewal\n  fix: look who has it: holdfast show [^\n]*\n  see: holdfast help E12\n$")
 
     def test_on_lost_warn_says_so_too_and_exits_as_the_command(self):
         status, err = self.end_of_a_run_whose_key_is_deleted("-q", "--on-lost", "warn")

@@ -75,6 +75,12 @@ class Exclusion(CommandTest):
         self.assertEqual(self.finish(*without(words, ("--replicas-timeout", True))).status, 0)
 
 
+    def test_of_a_quorum_of_two_counts_them(self):
+        refused = self.finish("ls", "-u", "redis+quorum://127.0.0.1:1,127.0.0.1:2")
+        self.assertEqual(refused.status, 64)
+        self.assertIn("error[E17]: 2 servers are no quorum\n  why: their votes can come out even", refused.err)
+        self.assertEqual(fix_of(refused.err), "redis+quorum:// with 1, 3, 5, 7 or 9 servers, each named once")
+
     def test_of_a_resize_of_a_quorum_is_one_of_each_server(self):
         servers = [Server() for _ in range(3)]
         for one in servers:
@@ -205,6 +211,88 @@ class Files(CommandTest):
                 subprocess.run([*shlex.split(command.replace("NEW", new)), "-passin", "pass:canary7f3a"], check=True)
                 followed = self.finish("ls", "-u", self.uri, *given, *shlex.split(option.replace("NEW", new)))
                 self.assertEqual(followed.status, 0, followed.err)
+
+
+class Mistakes(CommandTest):
+    """Each command, and whatever can be wrong: the message has a value, and a way out."""
+
+    COMMANDS = (["run", "x", "true"], ["hold", "x"], ["check", "x"], ["show", "x"], ["wait", "x"], ["ls"],
+                ["break", "x", "--token", "5"], ["resize", "x", "3"], ["doctor"], ["init"])
+    NAMED = [words for words in COMMANDS if "x" in words]
+
+    def has_a_way_out(self, refused, status):
+        self.assertEqual(refused.status, status, refused.err)
+        self.assertRegex(refused.err, r"\Aholdfast: error(\[E\d\d\])?: [^\n]+\n(  why: [^\n]+\n)?  fix: [^\n]+\n")
+        self.assertNotIn("E21", refused.err)
+
+    def try_all(self, commands, status, *given, **environment):
+        for words in commands:
+            with self.subTest(words[0], given=given, **environment):
+                self.has_a_way_out(self.finish(words[0], *given, *words[1:], **environment), status)
+
+    def test_in_the_uri(self):
+        for uri in ("http://h", "127.0.0.1:6379", "redis://", "redis://h:99999", "redis://h/x", "redis://h?x=1",
+                    "local:rel", "redis+unix://h/s", "redis+sentinel://h", "redis+cluster://h/3", "redis+quorum://a,b",
+                    ""):
+            self.try_all(self.COMMANDS, 64, HOLDFAST_URI=uri)
+        for uri in ("", "h", "/tmp/s"):
+            self.try_all(self.COMMANDS, 64, "--uri", uri)
+
+    def test_in_an_option(self):
+        for given in (["--server-timeout", "abc"], ["--server-timeout", ""], ["--server-timeout", "0"],
+                      ["--server-timeout", "-1"], ["--max-ttl", "48h"], ["--prefix", ""], ["--prefix", "a*"],
+                      ["--no-such"], ["--serv", "3"], ["-Z"], ["--password-file", self.path("none")],
+                      ["--password-file", self.directory], ["--password-file", "/dev/null"],
+                      ["--cacert", self.path("none")], ["--cacert", ""]):
+            self.try_all(self.COMMANDS, 64, *given)
+
+    def test_in_the_name(self):
+        for name in ("", "a\nb", "n" * 513):
+            self.try_all([[words[0], name, *words[2:]] for words in self.NAMED], 64)
+        self.try_all([[words[0]] for words in self.NAMED], 64)
+        self.try_all([[*words, "more"] for words in self.COMMANDS if words[0] not in ("run", "ls")], 64)
+        self.try_all([[words[0], "--plain", "hf:x", *words[2:]] for words in self.NAMED if words[0] != "resize"], 64)
+
+    def test_about_the_server(self):
+        locked = Server("--requirepass", "canary7f3a")
+        self.addCleanup(locked.stop)
+        port = listen(locked, "port")
+        here = f"127.0.0.1:{listen(self.server, 'port')}"
+        for uri, status in (("redis://127.0.0.1:1", 69), (f"redis+unix://{self.path('none')}", 69),
+                            (locked.uri, 77), (f"redis://:wrong@127.0.0.1:{port}", 77), (f"redis://{here}/99", 78),
+                            (f"redis+sentinel://{here}/m", 78), (f"redis+cluster://{here}", 78)):
+            self.try_all(self.COMMANDS, status, HOLDFAST_URI=uri)
+        # Nobody answers, and that takes its time.
+        bounded = [[words[0], *(["-w", "1s"] if words[0] in ("run", "hold") else []), *words[1:]]
+                   for words in self.COMMANDS]
+        self.try_all(bounded, 69, "--server-timeout", "100ms", HOLDFAST_URI=f"rediss://{here}")
+
+    def test_of_those_that_take_no_uri_proposes_none(self):
+        file = self.path("file")
+        with open(file, "w", encoding="ascii"):
+            pass
+        for words, status in ((["local", "start", file], 69), (["lab", "single", "--directory", file], 69),
+                              (["lab", "single", "--directory", self.directory], 69),
+                              (["lab", "stop", self.path("none")], 69), (["local"], 64), (["local", "x"], 64),
+                              (["lab"], 64), (["lab", "quorum", "4"], 64), (["quorum"], 64),
+                              (["quorum", "replace"], 64),
+                              (["quorum", "replace", "--with", "x"], 64), (["top"], 64), (["help", "x"], 64)):
+            with self.subTest(words):
+                refused = self.finish(*words)
+                self.has_a_way_out(refused, status)
+                self.assertNotIn("HOLDFAST_URI=", refused.err)
+
+    def test_of_a_lease_that_ended_by_itself(self):
+        for given, fix in ((["--no-renew"], "leave --no-renew out, or a longer --ttl"),
+                           (["--max-hold", "1s"], "a longer --max-hold, if it may take so long")):
+            with self.subTest(given):
+                # Where the machine had no time between the grant and the command, silence is told for the reason.
+                for _ in range(8):
+                    lost = self.finish("run", "-t", "1s", *given, self.lock, "sleep", "60")
+                    if f"{given[0]} allows" in lost.err or f"({given[0]})" in lost.err:
+                        break
+                self.has_a_way_out(lost, 79)
+                self.assertEqual(fix_of(lost.err), fix)
 
 
 if __name__ == "__main__":
