@@ -2,9 +2,11 @@
 // A process that locks on behalf of a test, which can stop, kill and question it.
 //
 //   worker URI hold NAME TTL_MS STORE     "acquired TOKEN", then a line for each line of input:
-//                                         valid | lost | write VALUE | release | exit
+//                                         valid | lost | write VALUE | wall | release | exit; wall: the seconds of
+//                                         its wall clock
 //   worker URI queue NAME TTL_MS          for each line "go": waits, and says "acquired TOKEN AT_NS"; for each line
-//                                         "release": "released OUTCOME AT_NS", CLOCK_BOOTTIME just before the call
+//                                         "release": "released OUTCOME AT_NS", CLOCK_BOOTTIME just before the call;
+//                                         for each line "go MS": waits for so long, and says "timed_out AT_NS" then
 //   worker URI contend NAME ROUNDS WITNESS HOLD_US [plain]
 //                                         acquires and releases before the witness, ROUNDS times or for so long
 //                                         ("3s"); then "done HOLDS"
@@ -32,6 +34,7 @@
 #include <holdfast/holdfast.hpp>
 
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -68,6 +71,8 @@ int hold(holdfast::client& locks, const std::vector<std::string>& words) {
       std::int64_t value = 0;
       parts >> value;
       std::cout << store.write(token, value) << std::endl;
+    } else if (verb == "wall") {
+      std::cout << std::time(nullptr) << std::endl;
     } else if (verb == "release") {
       std::cout << static_cast<int>(held.release()) << std::endl;
     } else {
@@ -118,6 +123,12 @@ int queue(holdfast::client& locks, const std::vector<std::string>& words) {
       const auto at = holdfast::test::boottime();
       const auto outcome = static_cast<int>(held.release());
       std::cout << "released " << outcome << ' ' << at.count() << std::endl;
+    } else if (line.starts_with("go ")) {
+      const std::chrono::milliseconds within{std::stoi(line.substr(3))};
+      std::error_code ec;
+      const auto got = locks.acquire(words.at(2), {.ttl = ttl, .wait = within}, ec);
+      const auto end = got ? "acquired" : holdfast::to_string(static_cast<holdfast::errc>(ec.value()));
+      std::cout << end << ' ' << holdfast::test::boottime().count() << std::endl;
     } else {
       break;
     }
