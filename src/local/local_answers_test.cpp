@@ -148,7 +148,11 @@ TEST(local_answers, that_keep_a_server_from_serving_are_told_apart) {
     all.emplace_back([answer = answer, said = said] {
       const scratch_directory scratch;
       const impostor server{scratch.server(), std::string{answer} + "\r\n"};
-      EXPECT_THAT(refusal_of(start_local, scratch.server()), HasSubstr(said));
+      const auto refusal = refusal_of(start_local, scratch.server());
+      EXPECT_THAT(refusal, HasSubstr(said));
+      if (refusal.find("holdfast local stop") != refusal.npos) {
+        EXPECT_THAT(refusal, HasSubstr("`holdfast local stop " + scratch.server() + "`")) << "not the user's own";
+      }
     });
   for (auto& each : all) each.join();
 }
