@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration/scarce_memory.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -9,12 +10,22 @@ namespace holdfast::test {
 thread_local int allocations_left = -1;
 thread_local int allocations_made = 0;
 
+namespace {
+std::atomic<bool> is_kept_to_one{false};
+thread_local bool is_that_one = false;
+}  // namespace
+
+void keep_memory_to_this_thread() {
+  is_that_one = true;
+  is_kept_to_one = true;
+}
+
 }  // namespace holdfast::test
 
 // Not inline, or g++ sees a malloc that is ended by delete and warns.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   using namespace holdfast::test;
-  if (allocations_left == 0) throw std::bad_alloc{};
+  if (allocations_left == 0 || (is_kept_to_one && !is_that_one)) throw std::bad_alloc{};
   if (allocations_left > 0) --allocations_left;
   ++allocations_made;
   if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;

@@ -8,4 +8,7 @@ namespace holdfast::test {
 extern thread_local int allocations_left;
 extern thread_local int allocations_made;
 
+// From now on and for good, no allocation of another thread succeeds.
+void keep_memory_to_this_thread();
+
 }  // namespace holdfast::test
