@@ -93,10 +93,13 @@ class Connection:
         self.socket.close()
 
     def ask(self, *words):
+        self.send(*words)
+        return self.reply()
+
+    def send(self, *words):
         words = [w if isinstance(w, bytes) else str(w).encode() for w in words]
         out = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)
         self.socket.sendall(out)
-        return self.reply()
 
     def reply(self):
         line = self.file.readline()

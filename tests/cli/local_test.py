@@ -3,10 +3,11 @@
 
 import json
 import os
+import re
 import signal
 import unittest
 
-from fixture import CommandTest, is_alive, now, signals_of, until
+from fixture import CommandTest, Connection, is_alive, now, signals_of, until
 
 
 class Local(CommandTest):
@@ -177,6 +178,53 @@ class Local(CommandTest):
                 if os.geteuid() == 0:
                     self.assertIn(f"why: {why}", wrong.err)
                     self.assertIn("Name a directory of your own", wrong.err)
+
+    # Without its directory it would end another one's server: that of the user, with all locks of theirs.
+    def test_that_cannot_answer_is_ended_by_the_way_out_and_no_other(self):
+        self.finish("local", "start")
+        mine = self.status()["pid"]
+        for trouble, make, words in (("busy with a script", self.keep_busy, ["run", self.lock, "true"]),
+                                     ("as many clients as it takes", self.crowd, ["ls"])):
+            with self.subTest(trouble):
+                named = self.path(make.__name__)
+                self.assertEqual(self.finish("local", "start", named).status, 0)
+                self.addCleanup(self.finish, "local", "stop", named)
+                theirs = json.loads(self.finish("local", "status", named, "--json").out)
+                kept = make(theirs["socket"])
+                self.addCleanup(kept.close)
+
+                def refusal():  # In its script, on a busy machine, it may say nothing for a second.
+                    said = self.finish(words[0], "-u", "local:" + named, *words[1:])
+                    self.assertEqual(said.status, 69, said.err)
+                    return said if "does not answer" not in said.err else None
+                refused = until(refusal, "an answer, and not silence", 60)
+                self.assertIn(trouble, refused.err)
+                ways_out = re.findall(r"`holdfast ([^`]*)`", refused.err)
+                self.assertEqual(ways_out, ["local stop " + named], refused.err)
+                self.assertEqual(self.finish(*ways_out[0].split()).status, 0)
+                until(lambda: not is_alive(theirs["pid"]), "the one that was named has ended")
+                self.assertEqual(self.status()["pid"], mine)
+
+    def keep_busy(self, socket):
+        kept = Connection(socket)
+        kept.ask("CONFIG", "SET", "lua-time-limit", "100")
+        kept.send("EVAL", "while true do end", "0")
+
+        def is_busy():
+            another = Connection(socket)
+            try:
+                another.ask("PING")
+            except RuntimeError as said:
+                return str(said).startswith("BUSY ")
+            finally:
+                another.close()
+        until(is_busy, "the server is busy")
+        return kept
+
+    def crowd(self, socket):
+        kept = Connection(socket)
+        kept.ask("CONFIG", "SET", "maxclients", "1")
+        return kept
 
     def test_outlives_the_command_that_started_it(self):
         self.finish("run", self.lock, "true")
