@@ -5,6 +5,7 @@
 #include "local/directory.hpp"
 #include "local/failure.hpp"
 #include "local/process.hpp"
+#include "local/shell_word.hpp"
 #include "local/whole_file.hpp"
 
 #include <fcntl.h>
@@ -111,8 +112,8 @@ lab_place make_lab_place(std::string_view directory) {
     place.was_made = true;
   }
   if (has_record(place))
-    fail(place.directory,
-         "It has a lab already: `holdfast lab stop " + place.directory + "` ends that one; or name another directory.");
+    fail(place.directory, "It has a lab already: `holdfast lab stop " + shell_word(place.directory) +
+                              "` ends that one; or name another directory.");
   if (!is_empty(place)) fail(place.directory, "It is not empty; a lab wants a directory of its own.");
   return place;
 }

@@ -9,6 +9,7 @@
 #include "local/lab_ready.hpp"
 #include "local/launch.hpp"
 #include "local/process.hpp"
+#include "local/shell_word.hpp"
 
 #include <holdfast/client.hpp>
 #include <holdfast/detail/longest_wait.hpp>
@@ -110,7 +111,7 @@ std::string undo(const lab_place& place, const lab_record& record) {
     remove_all(place, record);
   } catch (const error& e) {
     return fmt::format(" And what was started is still there ({}: {}): `holdfast lab stop {}`.", e.detail().subject,
-                       e.detail().server_text, place.directory);
+                       e.detail().server_text, shell_word(place.directory));
   }
   return {};
 }

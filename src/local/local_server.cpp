@@ -13,6 +13,7 @@
 #include "local/probe.hpp"
 #include "local/process.hpp"
 #include "local/server_lock.hpp"
+#include "local/shell_word.hpp"
 #include "local/starts.hpp"
 #include "local/whole_file.hpp"
 
@@ -59,12 +60,13 @@ local_status status_of(const place& where, const answer& seen) {
       fail(where.socket(), server + " still reads its file, which takes long if that is large; try again.", seen.words);
     case presence::busy:
       fail(where.socket(),
-           server + " is busy with a script: `redis-cli -s " + where.socket() +
-               " SCRIPT KILL`, or `holdfast local stop " + where.directory + "`.",
+           server + " is busy with a script: `redis-cli -s " + shell_word(where.socket()) +
+               " SCRIPT KILL`, or `holdfast local stop " + shell_word(where.directory) + "`.",
            seen.words);
     case presence::crowded:
       fail(where.socket(),
-           server + " has as many clients as it takes: end some, or `holdfast local stop " + where.directory + "`.",
+           server + " has as many clients as it takes: end some, or `holdfast local stop " +
+               shell_word(where.directory) + "`.",
            seen.words);
     case presence::forbidden:
       fail(where.socket(),
