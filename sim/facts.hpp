@@ -57,7 +57,7 @@ struct hold {
   instant valid_until{};   // valid() from now until then, by the holder's clock.
   instant got_at{};
   instant must_end_by = end_of_time;  // However well it is renewed.
-  bool is_joined = false;             // With others, and lost with them.
+  int set = 0;                        // Of those that are held as one, and lost together; 0: it is held alone.
 };
 
 enum class hold_end { released, lost, died, held_too_long, handed_on };

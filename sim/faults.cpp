@@ -161,6 +161,7 @@ void trouble::strike_server(fault what) {
       in_->befall_all(2 * down);
       break;
     case fault::flushes:
+      if (server.redis().refuses_writes()) return;
       server.operate({"FLUSHALL"});
       in_->disturb(cause::data_lost, duration{0});
       in_->disturb(cause::keys_deleted, duration{0});
@@ -169,6 +170,7 @@ void trouble::strike_server(fault what) {
       const auto& all = server.redis().all();
       if (all.empty()) return;
       const auto key = std::next(all.begin(), static_cast<std::ptrdiff_t>(rng_.below(all.size())))->first;
+      if (server.redis().refuses_writes()) return;
       // Of a lock that was broken at its expiry the value has less than its ttl from then on, and so has each renewal
       // that nothing refuses any more (seed 52332).
       const auto& locks = in_->what().locks;
@@ -246,7 +248,7 @@ void trouble::break_something() {
 
 void trouble::break_holder(const lock& about, const holder& whose, bool at_once) {
   auto& server = in_->server_of(about);
-  if (is_over_ || !server.is_up()) return;
+  if (is_over_ || !server.is_up() || server.redis().refuses_writes()) return;
   if (at_once) in_->disturb(cause::broken_at_once, duration{0});
   server.break_lock(about, whose, at_once);
 }

@@ -63,6 +63,7 @@ public:
   void set_memory_full(bool full) { memory_full_ = full; }
   // As with NOREPLICAS or MISCONF: what writes is refused, and what reads is answered (H31).
   void refuse_writes(bool refuses) { lacks_replicas_ = refuses; }
+  bool refuses_writes() const { return lacks_replicas_; }
 
   // As after an ACL change: this command, in capitals, is denied (H35).
   void deny(const std::string& command) { denied_.insert(command); }

@@ -16,14 +16,19 @@ lease_ptrs process::join(const lease_ptrs& several) {
     return {};
   }
   time_point deadline = never;
-  for (const auto& one : several) deadline = std::min(deadline, at + one->deadline.left(at));
+  instant counted_from = end_of_time;
+  for (const auto& one : several) {
+    deadline = std::min(deadline, at + one->deadline.left(at));
+    counted_from = std::min(counted_from, one->seen.counted_from);
+  }
   lease_ptrs joined;
   for (const auto& one : several) joined.push_back(std::make_shared<kept_lease>(*one, deadline));
   for (const auto& one : several) keeper.let_go(*one);
   keeper.keep_as_one({joined.begin(), joined.end()}, never, deadline, renewal::automatic);
   for (std::size_t i = 0; i < several.size(); ++i) {
     joined[i]->all.assign(joined.begin(), joined.end());
-    joined[i]->seen.is_joined = true;
+    joined[i]->seen.set = several.front()->seen.number;
+    joined[i]->seen.counted_from = counted_from;
     joined[i]->seen.valid_until = clock_.when(std::min(deadline, joined[i]->last));
     for (auto& o : leases_) {
       if (o.lease == several[i]) o.lease = joined[i];

@@ -2,6 +2,7 @@
 // A hold that somebody broke "at its expiry" is renewed no more: it ends with what it had left then, or at its claim if
 // that was still to come (break.lua).
 #include "checkers/checker.hpp"
+#include "checkers/one_script.hpp"
 
 #include <fmt/format.h>
 
@@ -13,12 +14,6 @@
 namespace holdfast::sim {
 
 namespace {
-
-bool is_done(const resp::value& reply) {
-  if (reply.as_bulk()) return true;
-  const auto* all = reply.as_array();
-  return all && !all->empty() && all->front().as_integer() && *all->front().as_integer() == 18;  // It goes on.
-}
 
 class broken final : public checker {
 public:
@@ -45,12 +40,8 @@ private:
   }
 
   void note_break(const script_run& run) {
-    const bool is_counted = run.which == script::id::break_counted;
-    if (!is_counted && run.which != script::id::break_lock) return;
-    if (run.args.size() < 2 || run.args[1] != "expiry" || !is_done(*run.reply)) return;
-    for (const auto& h : run.before) {
-      if (!is_counted || h.token == run.args[0]) broken_.try_emplace({run.lock, h.owner, h.token}, in().now());
-    }
+    const holder* whose = broken_by(run);
+    if (whose && run.args[1] == "expiry") broken_.try_emplace({run.lock, whose->owner, whose->token}, in().now());
   }
 
   // Lock, owner id and token: whose grant was broken in its window comes again with its id, and gets another. Since
@@ -58,7 +49,22 @@ private:
   std::map<std::tuple<int, std::string, std::string>, instant> broken_;
 };
 
+bool is_done(const resp::value& reply) {
+  if (reply.as_bulk()) return true;
+  const auto* all = reply.as_array();
+  return all && !all->empty() && all->front().as_integer() && *all->front().as_integer() == 18;  // It goes on.
+}
+
 }  // namespace
+
+// An operator names the token of the grant, and no later one of its block.
+const holder* broken_by(const script_run& run) {
+  const bool is_break = run.which == script::id::break_lock || run.which == script::id::break_counted;
+  if (!is_break || run.args.size() < 2 || !is_done(*run.reply)) return nullptr;
+  const auto whose =
+      std::find_if(run.before.begin(), run.before.end(), [&](const holder& h) { return h.token == run.args[0]; });
+  return whose == run.before.end() ? nullptr : &*whose;
+}
 
 std::unique_ptr<checker> make_broken(surroundings& in) { return std::make_unique<broken>(in); }
 

@@ -11,7 +11,9 @@ namespace holdfast::sim {
 
 using complaint = std::function<void(std::string)>;
 
-// C9: the owner's own scripts and an operator's break end a lease, and only the owner's renew one.
+// Whose hold this run of a break has ended, now or at its expiry; null: it is no break, or nothing has come of it.
+const holder* broken_by(const script_run& run);
+// C9: the owner's own scripts and a break by an operator who saw it end a lease, and only the owner's renew one.
 void check_only_the_owner(const script_run& run, const complaint& complain);
 // H29: what gives back, renews or looks is not refused because the memory is full.
 void check_full_memory(const script_run& run, const complaint& complain);

@@ -44,7 +44,8 @@ void check_only_the_owner(const script_run& run, const complaint& complain) {
   for (const auto& was : run.before) {
     if (was.owner == run.owner()) continue;
     const auto* is = find(run.after, was.owner);
-    if (!is && !is_break(run.which) && was.expires_at > run.at.time_since_epoch()) say(was.owner, "ended the lease of");
+    const bool is_meant = is_break(run.which) && was.token == run.args[0];
+    if (!is && !is_meant && was.expires_at > run.at.time_since_epoch()) say(was.owner, "ended the lease of");
     if (is && is->expires_at > was.expires_at) say(was.owner, "renewed the lease of");
   }
   if (may_grant(run.which)) return;

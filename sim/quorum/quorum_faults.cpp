@@ -171,6 +171,7 @@ void quorum_world::strike_server(fault what, std::size_t node) {
 }
 
 void quorum_world::delete_keys(std::size_t node, std::initializer_list<std::string> words) {
+  if (servers_[node].redis().refuses_writes()) return;
   const auto knew = generation_at(node);
   servers_[node].operate(words);
   note_record(node);

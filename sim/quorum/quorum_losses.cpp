@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace holdfast::sim {
 
@@ -34,10 +34,13 @@ void quorum_world::check_that_all_losses_were_told() {
 
 void quorum_world::note_votes(const quorum_client::held& one) {
   auto& seen = valid_.at(one.lock).at(one.id);
-  const auto& nodes = clients_[static_cast<std::size_t>(seen.client)]->list().nodes;
-  seen.votes.clear();
-  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(seen.votes),
-               [&](std::size_t node) { return has_vote(node, one.lock, one.owner); });
+  const auto before = std::exchange(seen.votes, {});
+  for (const auto node : clients_[static_cast<std::size_t>(seen.client)]->list().nodes) {
+    if (has_vote(node, one.lock, one.owner)) seen.votes.push_back(node);
+  }
+  seen.counted = seen.votes;
+  const auto is_new = [&](std::size_t node) { return std::find(before.begin(), before.end(), node) == before.end(); };
+  if (!before.empty()) std::erase_if(seen.counted, is_new);
 }
 
 // Since the requests that it counts from enough of those who voted for it then have been there, and so has its client,
@@ -45,7 +48,8 @@ void quorum_world::note_votes(const quorum_client::held& one) {
 void quorum_world::check_lost(int client, const quorum_client::held& one, hold_end how) {
   const auto& all = valid_[one.lock];
   const auto known = all.find(one.id);
-  if (how != hold_end::lost || known == all.end() || broken_.contains(one.owner.hex()) || !is_drawn_) return;
+  if (how != hold_end::lost || known == all.end() || !is_drawn_) return;
+  if (const auto found = broken_.find(one.owner.hex()); found != broken_.end() && !found->second.on.empty()) return;
   const instant since = known->second.valid_until - one.ttl;
   if (2 * duration{one.ttl} < 5 * farthest_vote(client)) return;  // A renewal has its tries in that time.
   if (const auto own = client_trouble_until_.find(client); own != client_trouble_until_.end() && own->second > since) {
@@ -53,7 +57,7 @@ void quorum_world::check_lost(int client, const quorum_client::held& one, hold_e
   }
   const auto& list = clients_[static_cast<std::size_t>(client)]->list();
   if ((must_finish_ && !is_finished_) || history_.is_being_replaced(list, since)) return;
-  const auto& votes = known->second.votes;
+  const auto& votes = known->second.counted;
   const auto untroubled = static_cast<int>(
       std::count_if(votes.begin(), votes.end(), [&](std::size_t node) { return node_trouble_until_[node] <= since; }));
   if (untroubled < engine::votes_needed(list.nodes.size(), one.part)) return;

@@ -93,9 +93,10 @@ private:
     std::uint64_t token;
     int permits;
     std::string owner;
-    std::size_t list;                  // Which one.
-    bool is_left_open;                 // list_history.hpp
-    std::vector<std::size_t> votes{};  // Of which servers it has, since its deadline was moved.
+    std::size_t list;                    // Which one.
+    bool is_left_open;                   // list_history.hpp
+    std::vector<std::size_t> votes{};    // Of which servers it had when its deadline was moved,
+    std::vector<std::size_t> counted{};  // and those of them that it had at the move before, too (R18).
   };
   // Of a hold that operators broke.
   struct broken {

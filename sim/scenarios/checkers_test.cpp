@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
+#include <string>
 
 namespace holdfast::sim {
 
@@ -82,15 +84,19 @@ hold handed_on(hold made) {
   return made;
 }
 
-// By an operator, at once.
-script_run break_of(const hold& one) {
-  static const resp::value done{std::int64_t{1}};
-  const auto token = fmt::format("{:016}", one.grant);
-  script_run run{script::id::break_lock, {}, {}, nobody, {}, one.lock, {}};
-  run.before.push_back({one.owner, token, {}, 1});
-  run.reply = &done;
-  return run;
-}
+// By an operator who saw this one, at once.
+struct break_of {
+  explicit break_of(const hold& seen) : words{fmt::format("{:016}", seen.grant), "now"} {
+    run.args = words;
+    run.before = {{seen.owner, words[0], {}, 1}};
+    run.reply = &done;
+  }
+  break_of(const break_of&) = delete;
+  break_of& operator=(const break_of&) = delete;
+  const std::array<std::string, 2> words;
+  const resp::value done{std::string{"1795212800000000"}};
+  script_run run{script::id::break_lock, {}, {}, nobody, {}, 0, {}};
+};
 
 using complaints = std::set<std::string>;
 
@@ -182,10 +188,33 @@ TEST(checkers, let_a_lease_be_lost_to_who_broke_it_and_not_to_who_broke_the_one_
   hold next = lease(2, 3s, 12s);
   next.owner = broken.owner;
   world.at(1s, [&](checker& c) { c.on_hold(broken); });
-  world.at(2s, [&](checker& c) { c.on_script(break_of(broken)); });
+  world.at(2s, [&](checker& c) { c.on_script(break_of{broken}.run); });
   EXPECT_EQ(world.at(2s, [&](checker& c) { c.on_hold_ended(broken, hold_end::lost); }), complaints{});
   world.at(3s, [&](checker& c) { c.on_hold(next); });
   EXPECT_EQ(world.at(4s, [&](checker& c) { c.on_hold_ended(next, hold_end::lost); }), complaints{"loss"});
+}
+
+TEST(checkers, see_what_a_break_of_another_grant_has_ended) {
+  made_up world;
+  const hold seen = lease(1, 1s, 10s);
+  const hold there = lease(2, 2s, 11s);
+  break_of what{seen};
+  what.run.before = break_of{there}.run.before;
+  world.at(2s, [&](checker& c) { c.on_hold(there); });
+  world.at(3s, [&](checker& c) { c.on_script(what.run); });
+  EXPECT_EQ(world.at(3s, [&](checker& c) { c.on_hold_ended(there, hold_end::lost); }), complaints{"loss"});
+}
+
+TEST(checkers, let_a_lease_be_lost_with_one_that_is_held_with_it_and_was_broken) {
+  made_up world;
+  hold a = lease(1, 1s, 10s);
+  hold b = lease(2, 1s, 10s);
+  const hold alone = lease(3, 1s, 10s);
+  a.set = b.set = 1;
+  for (const hold& one : {a, b}) world.at(1s, [&](checker& c) { c.on_extended(one); });
+  world.at(2s, [&](checker& c) { c.on_script(break_of{a}.run); });
+  EXPECT_EQ(world.at(2s, [&](checker& c) { c.on_hold_ended(b, hold_end::lost); }), complaints{});
+  EXPECT_EQ(world.at(2s, [&](checker& c) { c.on_hold_ended(alone, hold_end::lost); }), complaints{"loss"});
 }
 
 // ---- what a server says to a script ----
