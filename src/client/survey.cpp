@@ -170,19 +170,23 @@ resp::value ask_again(client_state& state, const script::lock_keys& keys) {
   return state.ask(keys, script::inspect(keys), engine::question::repeat::allowed, state.options().timeout);
 }
 
-// That nothing was found says nothing of a server that was demoted under our connection (H37): asked about a lock, it
-// is asked for its epoch as well.
-void require_that_nothing_is_there(client_state& state, const std::shared_ptr<node>& whom) {
-  if (state.cluster()) return;  // Its nodes say themselves who serves a slot.
-  const auto keys = state.keys_of(state.name_of("holdfast"));
-  (void)read_inspection(state, state.ask_all(whom, std::vector{script::inspect(keys)})[0], keys);
+// Where the connection is one to a server that was demoted since, what says so ends it (H37): a question about a lock
+// has the epoch asked for ahead of it, and is repeated where the primary is now. What it answers is of no use.
+void find_primary(client_state& state, const lock_name& name) {
+  if (state.options().quarantine != quarantine_mode::on) return;  // Nobody asks for epochs.
+  const auto keys = state.keys_of(name);
+  try {
+    (void)state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
+  } catch (const error& e) {
+    if (e.code() != outcome::unknown) throw;
+    state.fail(errc::server_silent, e.detail());  // Nothing was asked for that could have been done.
+  }
 }
 
 // What moves to another node while we look is not on the list, or twice.
 void list_of(client_state& state, const std::shared_ptr<node>& whom, const script::glob& which,
              std::vector<lock_info>& all) {
   const auto names = names_on(state, whom, which);
-  if (names.empty()) require_that_nothing_is_there(state, whom);
   for (std::size_t from = 0; from < names.size(); from += names_per_question) {
     const std::size_t to = std::min(names.size(), from + names_per_question);
     std::vector<script::command> questions;
@@ -226,6 +230,8 @@ std::vector<lock_info> list(client_state& state, std::string_view glob) {
   }
   const script::glob which{glob};
   std::vector<lock_info> all;
+  // SCAN asks for no epoch. The nodes of a cluster say themselves who serves a slot.
+  if (!state.cluster()) find_primary(state, state.name_of("holdfast"));
   for (const auto& whom : state.servers()) list_of(state, whom, which, all);
   std::sort(all.begin(), all.end(), [](const lock_info& a, const lock_info& b) { return a.name < b.name; });
   return all;
@@ -263,14 +269,14 @@ void break_lock(client_state& state, std::string_view text, fencing_token seen, 
     throw error{errc::invalid_option, std::move(detail)};
   }
   if (state.of_quorum()) return break_on_quorum(state, text, seen, options);
+  find_primary(state, name);  // Another server says "not held" of what it has forgotten.
   auto what = ask_to_break(state, state.keys_of(name), seen, options);
   if (what == script::break_answer::foreign && state.options().names == naming::holdfast) {
     what = ask_to_break(state, state.counted_keys_of(name), seen, options);
-  }
-  // Of several holders the script tells only that none has this token; and a server that was demoted under our
-  // connection knows of none (H37).
-  if (what == script::break_answer::not_held && inspect(state, text, state.options().timeout).held) {
-    what = script::break_answer::changed_hands;
+    // Of several holders the script tells only that none has this token.
+    if (what == script::break_answer::not_held && inspect(state, text, state.options().timeout).held) {
+      what = script::break_answer::changed_hands;
+    }
   }
   switch (what) {
     case script::break_answer::broken: return;

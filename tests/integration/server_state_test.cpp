@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -69,16 +70,39 @@ TEST_F(server_state, demoted_primary_is_refused_and_no_lease_is_called_lost_earl
   EXPECT_TRUE(eventually([&] { return held.remaining() > 2s; }, 4s)) << "renewed again after it came back";
 }
 
-// The lock has ended here, and the new primary may have renewed it.
+// The lock has ended here, and the new primary may have renewed it. Each of them over the connection that it had.
 TEST_F(server_state, a_demoted_primary_says_nothing_of_who_holds_a_lock_H37) {
-  auto locks = make_client(500ms);
-  auto held = locks.acquire("x", {.ttl = 1s, .renew = renewal::none});
-  EXPECT_TRUE(locks.inspect("x").held);
+  auto looks = make_client(500ms);
+  auto lists = make_client(500ms);
+  auto breaks = make_client(500ms);
+  auto held = looks.acquire("x", {.ttl = 1s, .renew = renewal::none});
+  for (auto* one : {&looks, &lists, &breaks}) EXPECT_TRUE(one->inspect("x").held);
   server_("REPLICAOF", "127.0.0.1", std::to_string(free_port()));
   let_pass(1100ms);
-  EXPECT_EQ(code_of([&] { (void)locks.inspect("x"); }), errc::not_a_primary);
-  EXPECT_EQ(code_of([&] { (void)locks.list(); }), errc::not_a_primary);
-  EXPECT_EQ(code_of([&] { locks.break_lock("x", held.token(), {.why = "test"}); }), errc::not_a_primary);
+  EXPECT_EQ(code_of([&] { (void)looks.inspect("x"); }), errc::not_a_primary);
+  EXPECT_EQ(code_of([&] { (void)lists.list(); }), errc::not_a_primary);
+  EXPECT_EQ(code_of([&] { breaks.break_lock("x", held.token(), {.why = "test"}); }), errc::not_a_primary);
+}
+
+// The name of the server leads to the new one since, and their connections to the old one.
+TEST_F(server_state, who_lists_or_breaks_asks_the_new_primary_H37) {
+  const redis_server next{};
+  const std::string link = next.socket() + ".link";
+  std::filesystem::create_symlink(server_.socket(), link);
+  client lists{"redis+unix://" + link};
+  client breaks{"redis+unix://" + link};
+  for (auto* one : {&lists, &breaks}) EXPECT_TRUE(one->list().empty());
+  client there{next.unix_uri()};
+  auto held = there.acquire("x");
+  server_("REPLICAOF", "127.0.0.1", std::to_string(free_port()));
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(next.socket(), link);
+  let_pass(1100ms);
+  const auto all = lists.list();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].token, held.token());
+  breaks.break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately});
+  EXPECT_FALSE(there.inspect("x").held);
 }
 
 // H30, B69: volatile-lru throws away keys with a ttl first.
