@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command says of those who stand in line, and of itself among them."""
 
+import os
 import signal
+import struct
+import time
 import unittest
 
-from fixture import CommandTest, until
+from fixture import IS_SANITIZED, CommandTest, until
 
 
 class Line(CommandTest):
@@ -43,6 +46,34 @@ class Free(Line):
         self.assertEqual(self.finish("wait", "-w", "10s", self.lock).status, 0)
         holder.signal(signal.SIGTERM)
         holder.wait()
+
+
+@unittest.skipIf(IS_SANITIZED, "a sanitizer's run-time must be the first library of a process")
+class Suspended(Line):
+    """The machine sleeps for longer than a wait: its end is seen soon behind that (H2)."""
+
+    def give_up(self, *words, waits):
+        clocks = self.path("clocks")  # As tests/support/skewed_clock.hpp.
+        with open(clocks, "wb") as file:
+            file.write(struct.pack("qq", 0, 0))
+        self.hold("--owner", "ann")
+        waiter = self.start(*words, LD_PRELOAD=os.environ["HOLDFAST_SKEW_LIBRARY"], SKEW_FILE=clocks)
+        waits()
+        with open(clocks, "r+b") as file:
+            file.write(struct.pack("qq", 0, 90_000_000))
+        began = time.monotonic()
+        self.assertEqual(waiter.wait(), 75)
+        self.assertLess(time.monotonic() - began, 15)
+
+    def looks_again(self):
+        before = self.server.scripts_run()
+        until(lambda: self.server.scripts_run() > before + 5, "it looks twice a second")
+
+    def test_wait_ends(self):
+        self.give_up("wait", "-w", "60s", self.lock, waits=self.looks_again)
+
+    def test_run_ends(self):
+        self.give_up("run", "-w", "60s", self.lock, "--", "true", waits=self.wait_for_a_waiter)
 
 
 class Ahead(Line):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes whose wall clock steps while they hold and wait (H6); the server's stays. Who reckons a lease, a wait or a
 // request's end on that clock loses what it holds, waits for an hour, or asks without pause. Ours does not look at it;
-// tools/tidy knows who may.
+// tools/tidy knows who may. And processes that the machine slept under: what has a bound has it on CLOCK_BOOTTIME (H2).
 #include "integration/fixture.hpp"
 #include "support/skewed_clock.hpp"
 
@@ -88,6 +88,28 @@ TEST_F(stepping_client, waits_for_its_turn_and_for_as_long_as_it_said_H6) {
   EXPECT_EQ(ask(holder, "release"), "0");
   EXPECT_TRUE(patient.read_line().value_or("(nothing)").starts_with("acquired "));
   EXPECT_LE(boottime() - began, slack);
+}
+
+// At the first look (C4). The kernel's timers are not turned with the clock, so nobody is told here.
+TEST_F(stepping_client, has_lost_what_it_held_at_the_first_look_behind_a_suspend_H2) {
+  auto holder = start({"hold", "x", "20000", scratch_ / "store"});
+  ASSERT_TRUE(holder.read_line().value_or("").starts_with("acquired"));
+  ASSERT_EQ(ask(holder, "valid"), "1");
+  clock_.suspend(21s);
+  EXPECT_EQ(ask(holder, "valid"), "0");
+  EXPECT_EQ(ask(holder, "release"), "1") << "it had been lost already";
+}
+
+// It sleeps for a few seconds at a time, and its end is in those.
+TEST_F(stepping_client, gives_up_soon_behind_a_suspend_that_was_longer_than_its_wait_H2) {
+  auto holder = make_client().acquire("x", {.ttl = 30s});
+  auto waiter = start({"queue", "x", "30000"});
+  waiter.write_line("go 60000");
+  ASSERT_TRUE(eventually([&] { return in_line() == 1; }, 20s));
+  const auto began = boottime();
+  clock_.suspend(90s);
+  EXPECT_TRUE(waiter.read_line().value_or("(nothing)").starts_with("timed_out "));
+  EXPECT_LE(boottime() - began, 7s + slack);
 }
 
 }  // namespace

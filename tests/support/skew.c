@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wall clock that a test can turn: LD_PRELOAD this into redis-server with SKEW_FILE naming a file of one int64, the
-// offset in microseconds. It is mapped, so a change takes effect at the next look at the clock. Only the wall clock is
-// turned: CLOCK_MONOTONIC and BOOTTIME stay true, as on a machine whose time is set (H4, H5, H8).
+// Clocks that a test can turn: LD_PRELOAD this into a process with SKEW_FILE naming a file of two int64, in
+// microseconds. The first is the offset of the wall clock: CLOCK_MONOTONIC and BOOTTIME stay true, as on a machine
+// whose time is set (H4, H5, H6, H8). The second is for how long the machine has slept: only CLOCK_BOOTTIME is so much
+// later, and whoever waits on another clock waits on (H2). The file is mapped, so a change takes effect at the next
+// look at the clock.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -12,28 +14,33 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile int64_t* offset_us;
+struct turned {
+  int64_t wall_us;
+  int64_t slept_us;
+};
+static volatile struct turned* turned;
 
-__attribute__((constructor)) static void map_offset(void) {
+__attribute__((constructor)) static void map_file(void) {
   const char* path = getenv("SKEW_FILE");
   const int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (fd < 0) return;
-  void* page = mmap(NULL, sizeof *offset_us, PROT_READ, MAP_SHARED, fd, 0);
+  void* page = mmap(NULL, sizeof *turned, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
-  if (page != MAP_FAILED) offset_us = page;
+  if (page != MAP_FAILED) turned = page;
 }
 
-static void turn(struct timespec* now) {
-  if (offset_us == NULL) return;
-  const int64_t turned = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + *offset_us * 1000;
-  now->tv_sec = turned / 1000000000;
-  now->tv_nsec = turned % 1000000000;
+static void turn(struct timespec* now, int64_t us) {
+  const int64_t ns = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec + us * 1000;
+  now->tv_sec = ns / 1000000000;
+  now->tv_nsec = ns % 1000000000;
 }
 
 // The system call and not dlsym's function: the allocator asks for the time before dlsym works.
 int clock_gettime(clockid_t clock, struct timespec* now) {
   const long result = syscall(SYS_clock_gettime, clock, now);
-  if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) turn(now);
+  if (result != 0 || turned == NULL) return (int)result;
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) turn(now, turned->wall_us);
+  if (clock == CLOCK_BOOTTIME) turn(now, turned->slept_us);
   return (int)result;
 }
 
