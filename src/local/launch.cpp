@@ -9,9 +9,11 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,10 +104,25 @@ void close_all_from(int first) {
   for (int fd = first; fd < static_cast<int>(end); ++fd) ::close(fd);
 }
 
-// Nor are its first caller's low priorities: the kernel would end it, with everybody's locks, in that one's place. A
-// high one was given on purpose. As far as we may.
+// `ionice -c3`, or a low level of those who share the disk. glibc has no functions for it.
+void lift_disk_priority() {
+  constexpr int one_process = 1, shared_class = 2, idle_class = 3, class_shift = 13, usual_level = 4;
+  const long priority = ::syscall(SYS_ioprio_get, one_process, 0);
+  if (priority < 0) return;
+  const long its_class = priority >> class_shift, level = priority & 7;
+  const bool is_low = its_class == idle_class || (its_class == shared_class && level > usual_level);
+  if (is_low) ::syscall(SYS_ioprio_set, one_process, 0, 0);
+}
+
+// Nor are its first caller's low priorities: the kernel would end it, with everybody's locks, in that one's place, or
+// let it wait for the processor and the disk while they wait for it. A high one was given on purpose. As far as we may:
+// a user gets rid of the disk's and of SCHED_BATCH, root of all.
 void lift_priorities() {
+  const int policy = ::sched_getscheduler(0);
+  const sched_param none{};
+  if (policy == SCHED_IDLE || policy == SCHED_BATCH) ::sched_setscheduler(0, SCHED_OTHER, &none);
   if (::getpriority(PRIO_PROCESS, 0) > 0) ::setpriority(PRIO_PROCESS, 0, 0);
+  lift_disk_priority();
   const int file = ::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   std::array<char, 8> text{};

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -88,6 +90,48 @@ TEST(launch, gives_the_daemon_no_low_priority_of_ours) {
   EXPECT_EQ(words_of_daemon(other.path(), "nice >&2", [] { return be_nice(5); }), "0");
 }
 
+// What `look` says of a daemon that was launched where `prepare` was; nullopt where that is not permitted.
+template <class Prepare, class Look>
+std::optional<long> of_daemon(Prepare prepare, Look look) {
+  const scratch_directory scratch;
+  const auto words = words_of_daemon(scratch.path(), "echo $$ >&2; exec sleep 60", prepare);
+  if (!words) return std::nullopt;
+  const pid_t daemon = std::atoi(words->c_str());
+  EXPECT_GT(daemon, 0) << *words;
+  const long seen = look(daemon);
+  if (daemon > 0) ::kill(daemon, SIGKILL);
+  return seen;
+}
+
+constexpr int idle_disk = 3 << 13, last_at_disk = (2 << 13) + 7, first_at_disk = 2 << 13;
+
+bool be_at_disk(int priority) { return ::syscall(SYS_ioprio_set, 1, 0, priority) == 0; }
+long at_disk(pid_t daemon) { return ::syscall(SYS_ioprio_get, 1, daemon); }
+
+// `nice -n19 ionice -c3 holdfast run` in a crontab: everybody's locks would wait for a disk that is never idle.
+TEST(launch, gives_the_daemon_no_low_priority_of_ours_at_the_disk) {
+  const auto usual = of_daemon([] { return true; }, at_disk);
+  for (const int low : {idle_disk, last_at_disk}) {
+    const auto seen = of_daemon([low] { return be_at_disk(low); }, at_disk);
+    if (!seen) GTEST_SKIP() << "it may not be had";
+    EXPECT_EQ(seen, usual) << low;
+  }
+}
+
+bool be_scheduled(int how) {
+  const sched_param none{};
+  return ::sched_setscheduler(0, how, &none) == 0;
+}
+
+TEST(launch, gives_the_daemon_no_low_scheduling_of_ours) {
+  for (const int low : {SCHED_BATCH, SCHED_IDLE}) {
+    const auto be_low = [low] { return be_scheduled(low); };
+    // To leave SCHED_IDLE takes a permission.
+    if (in_sandbox(be_low, [] { return be_scheduled(SCHED_OTHER); }) != true) continue;
+    EXPECT_EQ(of_daemon(be_low, [](pid_t daemon) -> long { return ::sched_getscheduler(daemon); }), SCHED_OTHER) << low;
+  }
+}
+
 // It was given on purpose: to the unit that starts the server, say.
 TEST(launch, leaves_the_daemon_a_high_priority_of_ours) {
   const scratch_directory scratch, other;
@@ -97,6 +141,7 @@ TEST(launch, leaves_the_daemon_a_high_priority_of_ours) {
   if (!niceness && !points) GTEST_SKIP() << "it may not be had";
   EXPECT_EQ(niceness.value_or("-5"), "-5");
   EXPECT_EQ(points.value_or("-300"), "-300");
+  EXPECT_EQ(of_daemon([] { return be_at_disk(first_at_disk); }, at_disk).value_or(first_at_disk), first_at_disk);
 }
 
 std::atomic<bool> is_to_fork{false};
