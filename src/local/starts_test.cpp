@@ -8,8 +8,12 @@
 #include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 #include <holdfast/error.hpp>
 #include <holdfast/local.hpp>
 
@@ -17,6 +21,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace holdfast::local {
 namespace {
@@ -89,6 +94,36 @@ TEST(local_starts, one_that_failed_takes_back_no_other) {
     EXPECT_FALSE(starts(scratch));
   }
   EXPECT_TRUE(starts(scratch));
+  EXPECT_FALSE(is_first_run(scratch.server()));
+}
+
+std::string directory_to_lock{};
+int lock_of_cleaner = -1;
+pid_t who_forks_first = -1;
+
+void lock_before_fork() {
+  if (directory_to_lock.empty()) return;
+  lock_of_cleaner = ::open(directory_to_lock.c_str(), O_RDONLY | O_DIRECTORY);
+  EXPECT_EQ(::flock(lock_of_cleaner, LOCK_EX | LOCK_NB), 0);
+  directory_to_lock.clear();
+  who_forks_first = ::getpid();
+}
+
+// From here on it is the child's, until that ends.
+void leave_lock_to_child() {
+  if (lock_of_cleaner >= 0 && ::getpid() == who_forks_first) ::close(std::exchange(lock_of_cleaner, -1));
+}
+
+// systemd-tmpfiles has the lock in the moment in which a server would take it: that one is not run, and what it would
+// have had in the place of its socket lies there when another is started. It tells nothing of the server before.
+TEST(local_starts, one_that_a_cleaner_was_in_the_way_of_takes_back_no_other) {
+  const scratch_directory scratch;
+  EXPECT_TRUE(starts(scratch));
+  stop_local(scratch.server());
+  ASSERT_EQ(::pthread_atfork(lock_before_fork, leave_lock_to_child, nullptr), 0);
+  directory_to_lock = scratch.server();
+  EXPECT_TRUE(starts(scratch));
+  EXPECT_TRUE(directory_to_lock.empty());
   EXPECT_FALSE(is_first_run(scratch.server()));
 }
 
