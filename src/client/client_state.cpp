@@ -88,10 +88,12 @@ std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift
 std::shared_ptr<node> node_of(const settings& from, core::clock_drift drift,
                               const std::shared_ptr<net::sentinel_watch>& sentinels,
                               const std::shared_ptr<cluster_nodes>& cluster, const std::shared_ptr<reporter>& tell,
-                              const std::function<void(command_connection::ended_calls)>& conclude) {
+                              const std::function<void(command_connection::ended_calls)>& conclude,
+                              const std::shared_ptr<local_restart>& restart) {
   if (cluster) return cluster->lobby();
-  const node_settings one{endpoint_for(from, sentinels), channel_settings(from, sentinels),
-                          keeper_settings(from, sentinels), drift, ear_name(from.options.prefix)};
+  node_settings one{endpoint_for(from, sentinels), channel_settings(from, sentinels), keeper_settings(from, sentinels),
+                    drift, ear_name(from.options.prefix)};
+  if (restart) one.on_refused = [restart] { restart->on_refused(); };
   auto of_keeper = tell;
   if (from.has_quiet_keeper) {
     of_keeper = std::make_shared<reporter>(tell->callbacks().shared_from_this(), tell->endpoint(), nullptr, nullptr);
@@ -114,7 +116,9 @@ client_state::client_state(const settings& from)
       sentinels_{watch_for(from, drift_)},
       conclude_{[callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); }},
       cluster_{nodes_for(from, drift_, reporter_, conclude_)},
-      node_{node_of(from, drift_, sentinels_, cluster_, reporter_, conclude_)},
+      restart_{from.server.is_local ? std::make_shared<local_restart>(from.server.local_directory, reporter_)
+                                    : nullptr},
+      node_{node_of(from, drift_, sentinels_, cluster_, reporter_, conclude_, restart_)},
       quorum_{from.server.quorum.empty() ? nullptr
                                          : std::make_unique<quorum>(from, channel_settings(from, nullptr),
                                                                     keeper_settings(from, nullptr), drift_, reporter_)},
@@ -144,14 +148,17 @@ client_state::~client_state() {
   if (quorum_) quorum_->close(farewell, false);
   if (cluster_) cluster_->close(farewell, false);
   node_->close(farewell, false);
+  if (restart_) restart_->close(time_point{});
   callbacks_->close(false);
 }
 
 void client_state::close_and_wait() noexcept {
   const net::uncancelled until_done;
+  const time_point until = net::boottime_now() + farewell;
   if (quorum_) quorum_->close(farewell, true);
   if (cluster_) cluster_->close(farewell, true);
   node_->close(farewell, true);
+  if (restart_) restart_->close(until);
   callbacks_->close(true);
   if (sentinels_) sentinels_->close(true);
 }

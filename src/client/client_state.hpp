@@ -5,6 +5,7 @@
 #include "client/callback_thread.hpp"
 #include "client/cluster_nodes.hpp"
 #include "client/local_line.hpp"
+#include "client/local_restart.hpp"
 #include "client/node.hpp"
 #include "client/reporter.hpp"
 #include "client/settings.hpp"
@@ -265,6 +266,7 @@ private:
   const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.
   const std::function<void(command_connection::ended_calls)> conclude_;
   const std::shared_ptr<cluster_nodes> cluster_;  // Null: there is none.
+  const std::shared_ptr<local_restart> restart_;  // Null: its server is not ours to start.
   const std::shared_ptr<node> node_;              // Of a cluster: the lobby; of a quorum: its first server, not used.
   std::atomic<bool> is_ending_{false};            // The client is gone: what nobody waits for is cancelled.
   const std::unique_ptr<quorum> quorum_;          // Null: there is none.

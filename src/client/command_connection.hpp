@@ -104,6 +104,8 @@ public:
   // Who hears of a hint for somebody whom no call waits as. Set once, before the first call; called under our mutex.
   using stray_hint = std::function<void(std::string_view owner, server_time said_at)>;
   void on_stray_hint(stray_hint tell) { tell_of_stray_hint_ = std::move(tell); }
+  // As connection::on_refused, of the one on which calls ask.
+  void on_refused(std::function<void()> tell) { line_.on_refused(std::move(tell)); }
   // Who concludes the calls that no thread waits for, or takes them elsewhere. Set once, before the first of them.
   using ended_calls = std::vector<std::shared_ptr<async_call>>;
   void on_async_end(std::function<void(ended_calls)> conclude) { conclude_ = std::move(conclude); }

@@ -98,7 +98,10 @@ void connection::prepare(lock& held) {
 
 void connection::note(net::link::progress progress) {
   const time_point now = boottime_now();
-  if (progress == net::link::progress::failed) channel_->on_closed(now, link_.failure());
+  if (progress == net::link::progress::failed) {
+    if (tell_of_refusal_ && link_.failure().is_refusal) tell_of_refusal_();
+    channel_->on_closed(now, link_.failure());
+  }
   if (progress != net::link::progress::open) return;
   channel_->on_connected(now, link_.term());
   is_open_ = true;

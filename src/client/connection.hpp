@@ -11,8 +11,10 @@
 #include "net/link.hpp"
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace holdfast {
 inline namespace v0 {
@@ -26,6 +28,10 @@ public:
 
   using lock = std::unique_lock<std::mutex>;
   std::mutex& mutex() { return *mutex_; }
+
+  // Who hears that a connection was refused. Set once, before the first of them; called under our mutex, and must
+  // neither call back nor throw.
+  void on_refused(std::function<void()> tell) { tell_of_refusal_ = std::move(tell); }
 
   // Writes what waits, unless another thread is at it (then that thread goes on until nothing waits: calls that come
   // together share one write).
@@ -59,6 +65,7 @@ private:
   std::mutex* mutex_;
   engine::channel* channel_;
   net::link link_;
+  std::function<void()> tell_of_refusal_{};
   std::condition_variable written_{};
   // As the link, but read under the mutex while the driver is at work on the link. False although it is open: somebody
   // had no memory to read or to write all of something.

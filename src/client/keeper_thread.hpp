@@ -27,6 +27,9 @@ public:
   keeper_thread(net::endpoint where, engine::channel::settings settings, core::clock_drift drift,
                 base::random_source& rng, std::shared_ptr<engine::keeper_listener> listener);
 
+  // As connection::on_refused.
+  void on_refused(std::function<void()> tell) { line_.on_refused(std::move(tell)); }
+
   // See engine::keeper. Each starts the thread if need be.
   // `seen`: the server's clock at the grant, so that a step before the first renewal is noticed by it.
   void keep(std::shared_ptr<engine::held_lease> lease, time_point granted_at, time_point deadline, renewal mode,

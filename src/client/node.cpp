@@ -31,6 +31,8 @@ node::node(const node_settings& from, base::random_source& rng, const std::share
       commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell, keeper_),
                                                      from.ear_name)},
       deputy_{std::make_shared<deputy_thread>(commands_)} {
+  commands_->on_refused(from.on_refused);
+  keeper_->on_refused(from.on_refused);
   commands_->on_async_end(std::move(conclude));
   commands_->on_stray_hint([keeper = std::weak_ptr{keeper_}](std::string_view owner, server_time said_at) {
     if (const auto k = keeper.lock()) k->on_stray_hint(owner, said_at);

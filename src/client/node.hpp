@@ -9,6 +9,7 @@
 #include "client/keeper_thread.hpp"
 #include "client/reporter.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,8 @@ struct node_settings {
   engine::channel::settings commands;
   engine::channel::settings keeper;
   core::clock_drift drift;
-  std::string ear_name;  // The channel on which the line speaks to it: its name among all that wait.
+  std::string ear_name;                // The channel on which the line speaks to it: its name among all that wait.
+  std::function<void()> on_refused{};  // As of connection, for calls and for the keeper.
 };
 
 class node {

@@ -16,6 +16,7 @@ class Local(CommandTest):
         del self.environment["HOLDFAST_URI"]
         self.environment["HOLDFAST_LOCAL_DIR"] = self.path("local")
         self.addCleanup(lambda: self.finish("local", "stop"))
+        self.addCleanup(self.end_all)  # Before that: who needs the server starts it again.
 
     def status(self):
         return json.loads(self.finish("local", "status", "--json").out)
@@ -225,6 +226,38 @@ class Local(CommandTest):
         kept = Connection(socket)
         kept.ask("CONFIG", "SET", "maxclients", "1")
         return kept
+
+    def answers(self):
+        try:
+            another = Connection(self.path("local/redis.sock"))
+        except OSError:
+            return False
+        try:
+            return another.ask("PING") == "PONG"
+        except RuntimeError:  # It reads its file.
+            return False
+        finally:
+            another.close()
+
+    # A unit of systemd's takes the server along that it started, and nothing starts another: a wait would have no end,
+    # though nobody holds the lock.
+    def test_that_has_ended_is_started_again_by_who_waits(self):
+        short = ("--max-ttl", "2s", "-t", "1s")
+        holder = self.hold(*short)
+        waiter = self.start("run", *short, self.lock, "--", "echo", "in")
+        until(lambda: "waiting" in waiter.err, "it is in line")
+        self.finish("local", "stop")
+        holder.process.kill()
+        self.assertEqual(waiter.wait(), 0, waiter.err)
+        self.assertEqual(waiter.out, "in\n")
+
+    # Its lease is in the file of the server: without one it would be lost, and the command ended with it.
+    def test_that_has_ended_is_started_again_by_who_holds(self):
+        holder = self.hold("-t", "20s")
+        self.finish("local", "stop")
+        until(self.answers, "it is there again, and no command was run")
+        self.assertEqual(self.show()["token"], holder.token)
+        self.assertIsNone(holder.process.poll(), holder.err)
 
     def test_outlives_the_command_that_started_it(self):
         self.finish("run", self.lock, "true")
