@@ -38,6 +38,16 @@ bool is_ours(std::string_view assignment) {
   return false;
 }
 
+template <class See>
+void for_each_above(See see) {
+  auto rest = variable("HOLDFAST_HOLDS");
+  while (!rest.empty()) {
+    const auto space = rest.find(' ');
+    see(rest.substr(0, space));
+    rest = space == rest.npos ? std::string_view{} : rest.substr(space + 1);
+  }
+}
+
 }  // namespace
 
 std::string hold_entry(std::string_view endpoint, std::string_view prefix, naming how, std::string_view name) {
@@ -45,18 +55,20 @@ std::string hold_entry(std::string_view endpoint, std::string_view prefix, namin
                      escaped(name));
 }
 
+std::size_t locks_above() {
+  std::size_t count = 0;
+  for_each_above([&](std::string_view) { ++count; });
+  return count;
+}
+
 std::vector<std::optional<fencing_token>> tokens_above(std::string_view entry) {
   std::vector<std::optional<fencing_token>> tokens;
-  auto rest = variable("HOLDFAST_HOLDS");
-  while (!rest.empty()) {
-    const auto space = rest.find(' ');
-    const auto listed = rest.substr(0, space);
+  for_each_above([&](std::string_view listed) {
     if (listed == entry)
       tokens.emplace_back(std::nullopt);
     else if (listed.starts_with(entry) && listed[entry.size()] == ',')
       tokens.push_back(fencing_token::parse(listed.substr(entry.size() + 1)));
-    rest = space == rest.npos ? std::string_view{} : rest.substr(space + 1);
-  }
+  });
   return tokens;
 }
 

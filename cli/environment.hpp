@@ -9,6 +9,7 @@
 #include <holdfast/names.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ namespace holdfast::cli {
 // One lock as HOLDFAST_HOLDS lists it, but for the token at its end: server, prefix, naming and name, so that the same
 // name elsewhere is another.
 std::string hold_entry(std::string_view endpoint, std::string_view prefix, naming how, std::string_view name);
+
+// How many locks processes above us have taken for the command that we are.
+std::size_t locks_above();
 
 // Under which tokens processes above us got that lock. An environment is inherited by what outlives them: only as long
 // as one of these is a holder's, acquiring it would wait for ourselves. nullopt: an older holdfast, which wrote none.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <utility>
 
 namespace {
 
@@ -76,6 +77,13 @@ TEST(holds, are_found_wherever_they_stand) {
   const with_variable above{"HOLDFAST_HOLDS", (outer + ",7 " + inner + ",9 " + outer + ",8").c_str()};
   EXPECT_THAT(tokens_above(outer), ElementsAre(fencing_token{7}, fencing_token{8}));
   EXPECT_THAT(tokens_above(inner), ElementsAre(fencing_token{9}));
+}
+
+TEST(holds, are_counted) {
+  for (const auto& [value, count] : {std::pair{"", 0u}, {"a,7", 1u}, {"a,7 b", 2u}, {"a,7 b,8 a,9", 3u}}) {
+    const with_variable above{"HOLDFAST_HOLDS", value};
+    EXPECT_EQ(locks_above(), count) << value;
+  }
 }
 
 // An older holdfast wrote none; what is no token says as little.

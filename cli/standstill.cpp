@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds for_handlers{100};
+constexpr milliseconds longest_for_handlers{100};
 constexpr milliseconds for_the_kernel{250};
 constexpr milliseconds for_an_exec{20};
 
@@ -17,8 +17,11 @@ constexpr milliseconds look_interval{10};
 
 }  // namespace
 
+standstill::standstill(std::size_t locks_above)
+    : for_handlers_{longest_for_handlers / static_cast<milliseconds::rep>(1 + locks_above)} {}
+
 void standstill::ask(milliseconds now) {
-  if (!is_asked_for()) enter(phase::asked, act::none, now, for_handlers);
+  if (!is_asked_for()) enter(phase::asked, act::none, now, for_handlers_);
 }
 
 standstill::step standstill::look(milliseconds now, bool command_stands) {

@@ -6,6 +6,9 @@
 // needs a moment to tidy up; STOP cannot be ignored. Whoever is stopped between its vfork and its exec keeps its parent
 // from stopping: so, when nothing helps, all run for a moment more.
 //
+// The command may be a holdfast with a command of its own in another group, which our STOP would not reach: it has to
+// be done before our patience ends. So a run is less patient the more of them it has above it.
+//
 //  phase    | the command stands | else, in time | else
 //  ---------+--------------------+---------------+-------------------------
 //  asked    | stop_us -> idle    | none          | stop_command -> stopping
@@ -13,6 +16,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 
 namespace holdfast::cli {
 
@@ -26,6 +30,9 @@ public:
     milliseconds look_again_in = milliseconds::max();
   };
 
+  // `locks_above`: how many runs are above this one.
+  explicit standstill(std::size_t locks_above);
+
   // Somebody asks for it, or the command has been suspended by itself. Asked again, it takes no longer.
   void ask(milliseconds now);
   void cancel() noexcept { phase_ = phase::idle; }
@@ -38,6 +45,7 @@ private:
 
   step enter(phase next, act what, milliseconds now, milliseconds patience);
 
+  milliseconds for_handlers_;
   phase phase_ = phase::idle;
   milliseconds patient_until_{0};
 };

@@ -2,6 +2,7 @@
 #include "supervise.hpp"
 
 #include "duration.hpp"
+#include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
 #include "loss_policy.hpp"
@@ -285,7 +286,7 @@ private:
   lease_watch& watch_;
   loss_policy policy_;
   watchdog watchdog_;
-  standstill standstill_{};
+  standstill standstill_{locks_above()};
   const milliseconds began_at_;
   milliseconds group_look_ = first_group_look;
   std::optional<fault> untold_{};

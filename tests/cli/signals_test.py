@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, signals_of, state_of, until
+from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, now, signals_of, state_of, until
 
 REPORTS = """
 def stop(number, frame):
@@ -142,6 +142,36 @@ class WhileRunning(CommandTest):
                 until(lambda: state_of(running.child) != "T", "the command goes on")
                 running.signal(signal.SIGTERM)
                 self.assertEqual(running.wait(10), 143)
+
+    def nested(self, ttl, code):
+        """A run of another lock that is the command of a run; the child is the command of that."""
+        running = self.start_child("--ttl", ttl, self.lock, "--", COMMAND, "run", "--ttl", "30s",
+                                   lock=self.lock + ".inner", code=code, as_job=True)
+        running.inner = int(content(f"/proc/{running.child}/stat").rpartition(")")[2].split()[1])
+        return running
+
+    # STOP to the inner one alone would leave its command running, on behind the outer lease (H54).
+    def test_a_run_in_a_run_stops_its_command_before_it_is_stopped_itself(self):
+        running = self.nested("3s", IGNORES_TSTP)
+        running.signal(signal.SIGTSTP)
+        until(lambda: state_of(running.pid) == "T", "the outer one is suspended")
+        self.assertEqual((state_of(running.inner), state_of(running.child)), ("T", "T"))
+        until(lambda: self.server.ask("PTTL", "hf:{%s}" % self.lock) == -2, "the outer lock has expired")
+        expired_at = now()
+        until(lambda: now() > expired_at + 0.5, "it is somebody else's")
+        self.assertEqual((state_of(running.inner), state_of(running.child)), ("T", "T"))
+        running.signal(signal.SIGCONT)
+        self.assertEqual(running.wait(10), 79)
+        until(lambda: not is_alive(running.inner) and not is_alive(running.child), "the others are gone")
+
+    def test_cont_wakes_a_run_in_a_run_with_its_command(self):
+        running = self.nested("30s", IGNORES_TSTP)
+        running.signal(signal.SIGTSTP)
+        until(lambda: state_of(running.pid) == "T", "the outer one is suspended")
+        running.signal(signal.SIGCONT)
+        until(lambda: "T" not in map(state_of, (running.pid, running.inner, running.child)), "all three go on")
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(10), 143)
 
     # It would keep the lock for ever, deaf to Ctrl-C.
     def test_each_that_ends_a_command_ends_one_that_is_stopped(self):
