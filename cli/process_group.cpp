@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <string_view>
 
 namespace holdfast::cli {
@@ -64,6 +65,17 @@ char state_of_the_rest(const std::string& of, bool& is_all) {
   return 'Z';
 }
 
+// Nothing: it does not live, or is of another group, or cannot be seen, which `is_all` says.
+std::optional<process> member(pid_t group, std::string_view pid, bool& is_all) {
+  const auto where = fmt::format("/proc/{}", pid);
+  bool has_ended = false;
+  auto one = look_at(where, has_ended);
+  is_all = is_all && (one || has_ended);
+  if (!one || one->group != group) return std::nullopt;
+  if (one->state == 'Z') one->state = state_of_the_rest(where, is_all);
+  return one->state == 'Z' || one->state == 'X' ? std::nullopt : one;
+}
+
 // Calls `see(pid, process)` with each that lives, until it returns false. True: there are no others. They may be hidden
 // (no /proc in a chroot, hidepid=, which hides process 1 as well), or there are too few descriptors to look.
 template <class See>
@@ -75,17 +87,27 @@ bool look_at_group(pid_t group, See see) {
   while (const dirent* entry = ::readdir(proc.get())) {
     if (!is_number(*entry)) continue;
     is_first_there = is_first_there || std::string_view{entry->d_name} == "1";
-    const auto where = fmt::format("/proc/{}", entry->d_name);
-    bool has_ended = false;
-    auto one = look_at(where, has_ended);
-    is_all = is_all && (one || has_ended);
-    if (!one || one->group != group) continue;
-    if (one->state == 'Z') one->state = state_of_the_rest(where, is_all);
-    if (one->state == 'Z' || one->state == 'X') continue;
-    if (!see(std::string_view{entry->d_name}, *one)) return false;
+    const auto one = member(group, entry->d_name, is_all);
+    if (one && !see(std::string_view{entry->d_name}, *one)) return false;
   }
   return is_all && is_first_there;
 }
+
+bool is_nobody_listed(pid_t group) {
+  return look_at_group(group, [](std::string_view, const process&) { return false; });
+}
+
+// The one that a process or a thread got last. Whoever comes later has a larger one, until they begin anew at 300.
+std::optional<pid_t> last_number() {
+  std::ifstream file{"/proc/loadavg"};
+  std::string before;
+  pid_t last = 0;
+  for (int i = 0; i < 4; ++i) file >> before;
+  return file >> last ? std::optional{last} : std::nullopt;
+}
+
+// More come only where a look takes very long; then we look again another time.
+constexpr pid_t most_meanwhile = 2000;
 
 }  // namespace
 
@@ -98,8 +120,22 @@ std::vector<std::string> processes_of_group(pid_t group) {
   return out;
 }
 
+// A list is no instant: who has forked and ended before it was read has left somebody behind whose smaller number had
+// been passed already. So everybody who has come since we began is looked at by number, until nobody comes meanwhile:
+// parents before their children, which are there when their parent has ended. The second list has those who had a
+// number when we began and were not there yet; where numbers are hidden (ProcSubset=pid), it has to be enough.
 bool has_group_ended(pid_t group) {
-  return look_at_group(group, [](std::string_view, const process&) { return false; });
+  const auto first = last_number();
+  if (!is_nobody_listed(group) || !is_nobody_listed(group)) return false;
+  if (!first) return true;
+  for (auto seen = *first;;) {
+    const auto last = last_number();
+    if (!last || *last < seen || *last - *first > most_meanwhile) return false;
+    if (*last == seen) return true;
+    bool is_all = true;
+    while (seen < *last)
+      if (member(group, std::to_string(++seen), is_all) || !is_all) return false;
+  }
 }
 
 bool is_group_stopped(pid_t group) {
