@@ -149,17 +149,29 @@ private:
 
 watchdog::~watchdog() {
   if (!is_there()) return;
-  // Not zero: it has ended, and as process 1 we may have collected it with the orphans.
-  if (::waitpid(pid_, nullptr, WNOHANG) == 0) {
+  if (!has_ended()) {
     ::kill(pid_, SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+  drop();
+}
+
+// Not zero: it has ended, and as process 1 we may have collected it with the orphans. Its number is anybody's then.
+bool watchdog::has_ended() noexcept {
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) != 0) pid_ = -1;
+  return pid_ < 0;
+}
+
+void watchdog::drop() noexcept {
   ::close(life_);
   ::munmap(page_, sizeof *page_);
+  life_ = -1;
+  page_ = nullptr;
 }
 
 bool watchdog::watch(milliseconds deadline) noexcept {
+  if (is_there() && has_ended() && !has_acted()) drop();  // In this order: until its end it may act.
   if (is_there()) {
     page_->deadline = deadline.count();
     return true;
@@ -209,7 +221,7 @@ void watchdog::set_stopping(milliseconds deadline) noexcept {
 void watchdog::set_stands(bool they_do) noexcept {
   if (!is_there()) return;
   // Made just now, it may not have come to its setsid(2), and would be stopped with our group.
-  if (they_do) ::setpgid(pid_, pid_);
+  if (they_do && pid_ > 0) ::setpgid(pid_, pid_);
   page_->stands = they_do;
   wake();
 }

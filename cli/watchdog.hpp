@@ -38,8 +38,9 @@ public:
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
 
-  // The lease ends then, by what is known now. The first call makes the process; false: this machine has none for it,
-  // no memory or no descriptors, and the next call tries again.
+  // The lease ends then, by what is known now. The first call makes the process, and so does one that finds it ended,
+  // killed by somebody, without having acted. False: this machine has none for it, no memory or no descriptors, and the
+  // next call tries again.
   bool watch(milliseconds deadline) noexcept;
 
   // From now on we end the command ourselves, as under a lease that ends then. To be said before its first signal. This
@@ -55,6 +56,8 @@ public:
 
 private:
   bool is_there() const noexcept { return page_ != nullptr; }
+  bool has_ended() noexcept;
+  void drop() noexcept;
   bool make(watchdog_page& page, int life, int command) noexcept;
   void wake() const noexcept;
 

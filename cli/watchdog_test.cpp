@@ -19,6 +19,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -81,6 +82,11 @@ private:
   std::optional<child> child_{};
 };
 
+bool has_ended(pid_t pid) {
+  siginfo_t how{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &how, WEXITED | WNOHANG | WNOWAIT) == 0 && how.si_pid != 0;
+}
+
 bool acts_within(const watchdog& dog, ms span) {
   return comes_true([&] { return dog.has_acted(); }, span);
 }
@@ -141,11 +147,7 @@ TEST(watchdog, has_the_group_stand_that_goes_on_beyond_the_end_while_its_owner_s
 TEST(watchdog, leaves_a_command_alone_that_has_ended_by_itself) {
   command one;
   ::kill(one.get().pid(), SIGKILL);
-  ASSERT_TRUE(comes_true([&] {
-    siginfo_t how{};
-    return ::waitid(P_PID, static_cast<id_t>(one.get().pid()), &how, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           how.si_pid != 0;
-  }));
+  ASSERT_TRUE(comes_true([&] { return has_ended(one.get().pid()); }));
   watchdog dog{one.watched()};
   ASSERT_TRUE(dog.watch(now()));
   EXPECT_FALSE(acts_within(dog, 200ms));
@@ -214,6 +216,41 @@ TEST(watchdog, is_gone_with_the_object) {
   }
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
+}
+
+// 0: there is none. One that has ended is there until it is collected.
+pid_t watchdog_process() {
+  std::ifstream children{"/proc/thread-self/children"};
+  for (pid_t pid = 0; children >> pid;) {
+    std::string its;
+    std::getline(std::ifstream{"/proc/" + std::to_string(pid) + "/comm"}, its);
+    if (its == "holdfast watch") return pid;
+  }
+  return 0;
+}
+
+TEST(watchdog, that_was_killed_alone_has_a_successor_with_the_next_word) {
+  command one;
+  watchdog dog{one.watched()};
+  ASSERT_TRUE(dog.watch(now() + 1h));
+  ASSERT_TRUE(comes_true([] { return watchdog_process() != 0; }));
+  const pid_t first = watchdog_process();
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  ASSERT_TRUE(comes_true([&] { return has_ended(first); }));
+  ASSERT_TRUE(dog.watch(now() + 1h));
+  dog.set_stopping(now() + 100ms);
+  EXPECT_EQ(one.status(), 128 + SIGKILL);
+}
+
+// That of one which has done its work is not forgotten: the command was lost.
+TEST(watchdog, that_has_acted_has_none) {
+  command one;
+  watchdog dog{one.watched()};
+  ASSERT_TRUE(dog.watch(now()));
+  EXPECT_EQ(one.status(), 128 + SIGKILL);
+  ASSERT_TRUE(comes_true([] { return has_ended(watchdog_process()); }));
+  EXPECT_TRUE(dog.watch(now() + 1h));
+  EXPECT_TRUE(dog.has_acted());
 }
 
 TEST(watchdog, that_cannot_be_made_is_none) {
