@@ -74,7 +74,8 @@ memory): TERM at once, KILL after the same time. When it stands still (SIGSTOP, 
 the exit status is 79 when it goes on. A command that is suspended with it (Ctrl-Z) is kept suspended then, and not
 ended. Not with --on-lost warn.
 It is there when the command has run for 100ms (a tenth of a short ttl). Until then, or if both are killed, holdfast's
-death is TERM for the command itself, none of its children. Under another holdfast it is KILL, and for all of them.
+death is TERM for the command itself, none of its children. Under another holdfast, which may be killing us because its
+lock is over, the second process is there at once, with --on-lost warn too, and our death is KILL for all of them.
 What no process can help with is for the token: a stale one (HOLDFAST_TOKEN) is refused where the command writes.
 )"},
     help_text{"signals", R"(Signals:

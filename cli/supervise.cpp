@@ -40,6 +40,9 @@ constexpr milliseconds was_suspended{0};
 // A command that is shorter pays for no watchdog; of a short lease a tenth.
 constexpr milliseconds longest_without_watchdog{100};
 
+// Further ahead than any lease; it is said again long before.
+constexpr milliseconds never = std::chrono::hours{24} * 365;
+
 class supervision {
 public:
   supervision(const lease& held, lease_watch& watch, child& command, signal_inbox& inbox, const settings& s,
@@ -55,7 +58,7 @@ public:
                    !s.foreground,
                    s.wait_group,
                    s.stop_signal,
-                   {policy_.grace(), policy_.margin(), command.signal_when_we_die() == SIGKILL}}},
+                   {policy_.grace(), policy_.margin(), is_under_another()}}},
         began_at_{lease_watch::now()} {}
 
   ending run() {
@@ -79,6 +82,9 @@ public:
   }
 
 private:
+  // Its KILL, when its lock is over, reaches us and nobody of our command's group.
+  bool is_under_another() const { return command_.signal_when_we_die() == SIGKILL; }
+
   bool has_stopped() const { return policy_.has_stopped() || watchdog_.has_acted(); }
 
   bool is_over() const {
@@ -124,6 +130,7 @@ private:
       }
       case loss_policy::act::warn:
         tell_loss(remaining, reason, fmt::format("pid {} runs on without it (--on-lost warn)", command_.pid()));
+        return tell_watchdog(now, remaining);
     }
     return step.look_again_in;
   }
@@ -131,11 +138,19 @@ private:
   // Says until when the lease stands. Returns when to say it again: so often that one which is renewed is never near
   // the end that was said last. A machine without a process to spare is asked again then.
   milliseconds tell_watchdog(milliseconds now, milliseconds remaining) {
-    if (settings_.when_lost == on_lost::warn || has_stopped()) return milliseconds::max();
-    const auto made_at = began_at_ + std::min(longest_without_watchdog, settings_.ttl / 10);
+    if (!wants_watchdog() || has_stopped()) return milliseconds::max();
+    const auto without = is_under_another() ? milliseconds{0} : longest_without_watchdog;
+    const auto made_at = began_at_ + std::min(without, settings_.ttl / 10);
     if (now < made_at) return made_at - now;
-    watchdog_.watch(now + remaining);
+    say_deadline(now, remaining);
     return settings_.ttl / 6;
+  }
+
+  // With --on-lost warn only for the sake of the lock above: it ends what outlives us, and nothing beside us.
+  bool wants_watchdog() const { return settings_.when_lost != on_lost::warn || is_under_another(); }
+
+  void say_deadline(milliseconds now, milliseconds remaining) {
+    watchdog_.watch(now + (settings_.when_lost == on_lost::warn ? never : remaining));
   }
 
   // It has become somebody else, by sudo, say.
@@ -259,7 +274,7 @@ private:
     // A Ctrl-Z that the command got in our stead was for all of our group: a script's shell has to stand too, or the
     // shell above it sees nothing of it.
     const bool had_terminal = command_.take_terminal();
-    if (settings_.when_lost != on_lost::warn) watchdog_.watch(lease_watch::now() + held_.remaining());
+    if (wants_watchdog()) say_deadline(lease_watch::now(), held_.remaining());
     watchdog_.set_stands(true);  // Until we go on and have looked at the lease.
     stop_unless_woken(had_terminal ? 0 : ::getpid());
   }

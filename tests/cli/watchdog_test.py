@@ -116,13 +116,26 @@ class Killed(Watched):
         os.killpg(command, signal.SIGKILL)
         until(lambda: not is_alive(watchdog), "the watchdog has nothing left to do")
 
+    # The outer one's KILL reaches holdfast alone, and its lease is over.
     def test_under_another_lock_all_are_killed_at_once(self):
-        running = self.start_child("--ttl", "20s", code=STUBBORN, HOLDFAST_HOLDS="an outer one")
-        watchdog_of(running)
-        killed_at = now()
-        self.kill(running)
+        for options in ([], ["--on-lost", "warn"]):
+            with self.subTest(options):
+                running = self.start_child("--ttl", "20s", *options, code=STUBBORN, HOLDFAST_HOLDS="outer,7",
+                                           lock=self.lock + "".join(options))
+                watchdog_of(running)
+                killed_at = now()
+                running.signal(signal.SIGKILL)
+                running.wait()
+                self.all_are_gone(running)
+                self.assertLess(last_alive(running), killed_at + 1)
+
+    def test_a_watchdog_that_was_killed_alone_has_a_successor(self):
+        running = self.watched("--ttl", "20s", code=STUBBORN)
+        os.kill(running.watchdog, signal.SIGKILL)
+        until(lambda: watchdog_of(running) != running.watchdog, "there is another one")
+        expires_at = self.kill(running)
         self.all_are_gone(running)
-        self.assertLess(last_alive(running), killed_at + 1)
+        self.assertLess(last_alive(running), expires_at)
 
 
 class Stopped(Watched):
@@ -227,6 +240,21 @@ class Well(Watched):
 
     def test_with_on_lost_warn_there_is_none(self):
         self.assertEqual(self.children_at_once_and_later("--on-lost", "warn"), [1, 1])
+
+    # Its lock may be lost, it may be suspended and go on: a loss is only told.
+    def test_with_on_lost_warn_under_another_lock_it_ends_nothing_while_holdfast_lives(self):
+        running = self.start_child("--ttl", "1s", "--on-lost", "warn", "--no-renew", code=POLITE,
+                                   HOLDFAST_HOLDS="outer,7", as_job=True)
+        watchdog = watchdog_of(running)
+        until(lambda: "runs on without it" in running.err, "the lock is lost")
+        lost_at = now()
+        until(lambda: last_alive(running) > lost_at + 1, "the command runs on")
+        running.signal(signal.SIGTSTP)
+        until(lambda: state_of(running.pid) == "T", "it is suspended")
+        running.signal(signal.SIGCONT)
+        woken_at = now()
+        until(lambda: last_alive(running) > woken_at + 1, "the command runs on")
+        self.assertTrue(is_alive(watchdog))
 
 
 if __name__ == "__main__":
