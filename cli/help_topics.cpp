@@ -95,7 +95,8 @@ If HUP, INT, QUIT or TERM came and the command has ended of it, nothing is kept 
 ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
 Ctrl-\ it is 128+N.
 A command that was killed, or stopped for a loss, leaves the terminal as it was when it got it (echo, lines).
---foreground leaves the command in our process group, and then signals go to the command alone.
+--foreground leaves the command in our process group, and then signals go to the command alone. `fg` wakes both at
+once: if the lease has ended meanwhile, the command runs for about a millisecond before we have seen it.
 As PID 1, holdfast also collects orphans.
 )"},
 };
