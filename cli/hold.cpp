@@ -51,13 +51,13 @@ int keep(const lease& held, lease_watch& watch, signal_inbox& inbox, const setti
   input_end input;
   const auto token = held.token().to_string() + "\n";
   std::string_view unprinted = token;
-  const auto began_at = lease_watch::now();
   // There is nothing to stop but ourselves: no grace, and the margin for our reader to notice.
   loss_policy policy{s.ttl, std::nullopt, on_lost::kill};
   while (true) {
     const auto now = lease_watch::now();
     // In this order: whoever sees that nothing remains has to see why.
-    const ending_lease how{held.remaining(), held.lost_reason(), now - began_at, at.renewals->trouble()};
+    const auto remaining = held.remaining();
+    const ending_lease how{remaining, held.lost_reason(), now + remaining - watch.first_end(), at.renewals->trouble()};
     const auto step = policy.look(now, how.remaining, how.reason);
     if (policy.has_stopped()) {
       tell_loss(held, how, s, at);

@@ -22,6 +22,7 @@ lease_watch::lease_watch()
 }
 
 void lease_watch::watch(const lease& held) {
+  first_end_ = now() + held.remaining();
   on_lost_.emplace(held.lost(), [fd = lost_] {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);

@@ -20,8 +20,11 @@ public:
   lease_watch(const lease_watch&) = delete;
   lease_watch& operator=(const lease_watch&) = delete;
 
-  // Once.
+  // Once, as soon as there is one.
   void watch(const lease& held);
+
+  // When it would have ended if it had never been renewed, by the clock below.
+  std::chrono::milliseconds first_end() const noexcept { return first_end_; }
 
   // Milliseconds of CLOCK_BOOTTIME, the clock of the lease's deadline.
   static std::chrono::milliseconds now();
@@ -38,6 +41,7 @@ public:
 private:
   int timer_ = -1;
   int lost_ = -1;
+  std::chrono::milliseconds first_end_{0};
   std::optional<std::stop_callback<std::function<void()>>> on_lost_{};
 };
 

@@ -18,7 +18,7 @@ namespace holdfast::cli {
 struct ending_lease {
   std::chrono::milliseconds remaining;
   std::error_code reason;              // lease::lost_reason().
-  std::chrono::milliseconds held_for;  // Since the grant, or a little less.
+  std::chrono::milliseconds moved_by;  // How far renewals have moved its end.
   std::error_code trouble;             // renewal_news::trouble().
 };
 

@@ -54,7 +54,7 @@ ending answer_not_started(const settings& s, const child& command, const std::st
 // it. Said of the lease before, because it is empty then.
 fault lost_meanwhile(const lease& held, std::error_code reason, const settings& s, const server& at, int status) {
   const ending_lease how{
-      .remaining = held.remaining(), .reason = reason ? reason : errc::lease_gone, .held_for = {}, .trouble = {}};
+      .remaining = held.remaining(), .reason = reason ? reason : errc::lease_gone, .moved_by = {}, .trouble = {}};
   auto what = explain_loss(held, how, s, at.locks.endpoint());
   if (!reason) {
     what.why = "it was deleted, evicted, broken or taken since its last renewal";

@@ -117,7 +117,7 @@ private:
         watchdog_.set_stopping(now + step.look_again_in + policy_.margin());
         const bool is_heard = command_.signal(settings_.stop_signal);
         command_.signal(SIGCONT);  // A suspended command hears nothing else.
-        tell_loss(remaining, reason,
+        tell_loss(now, remaining, reason,
                   is_heard ? fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
                                          signal_name(settings_.stop_signal), to_text(step.look_again_in))
                            : out_of_reach());
@@ -125,11 +125,11 @@ private:
       }
       case loss_policy::act::kill: {
         const bool is_heard = command_.signal(SIGKILL);
-        tell_loss(remaining, reason, is_heard ? fmt::format("killing pid {}", command_.pid()) : out_of_reach());
+        tell_loss(now, remaining, reason, is_heard ? fmt::format("killing pid {}", command_.pid()) : out_of_reach());
         break;
       }
       case loss_policy::act::warn:
-        tell_loss(remaining, reason, fmt::format("pid {} runs on without it (--on-lost warn)", command_.pid()));
+        tell_loss(now, remaining, reason, fmt::format("pid {} runs on without it (--on-lost warn)", command_.pid()));
         return tell_watchdog(now, remaining);
     }
     return step.look_again_in;
@@ -164,8 +164,8 @@ private:
     return name ? name : fmt::format("signal {}", number);
   }
 
-  void tell_loss(milliseconds remaining, std::error_code reason, const std::string& consequence) {
-    const ending_lease how{remaining, reason, lease_watch::now() - began_at_, at_.renewals->trouble()};
+  void tell_loss(milliseconds now, milliseconds remaining, std::error_code reason, const std::string& consequence) {
+    const ending_lease how{remaining, reason, now + remaining - watch_.first_end(), at_.renewals->trouble()};
     auto what = explain_loss(held_, how, settings_, at_.locks.endpoint());
     what.text += "; " + consequence;
     tell(what);

@@ -6,6 +6,7 @@ checks C8: no key of ours without an expiry. Nothing sleeps for a time and hopes
 fails at its deadline.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -172,6 +174,37 @@ class Server:
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.directory)
+
+
+class FarServer:
+    """Another address of a server on the loopback, whose answers take their time."""
+
+    def __init__(self, test, address, delay):
+        self.delay = delay
+        host, port = address.split(":")
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        test.addCleanup(self.listener.close)
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.create_connection(self.target)
+            for source, sink, delay in ((client, server, 0), (server, client, self.delay)):
+                threading.Thread(target=self.pump, args=(source, sink, delay), daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink, delay):
+        with contextlib.suppress(OSError), source:
+            while data := source.recv(65536):
+                time.sleep(delay)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
 
 
 class FullPipe:

@@ -2,6 +2,7 @@
 """What happens to the command when its lock ends. H54, C4, issue points 3 and 4: the command's whole group is gone
 before anybody else can have the lock, whatever it does with signals."""
 
+import json
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from fixture import COMMAND, CommandTest, FullPipe, content, is_alive, now, until
+from fixture import COMMAND, CommandTest, FarServer, FullPipe, content, is_alive, now, until
 
 # Writes the time as often as it can, to the end: its last line says how long it lived. Ignores TERM.
 STUBBORN = """
@@ -210,6 +211,16 @@ class ServerSaysSo(CommandTest):
         running = self.start_child("--ttl", "6s", "--no-renew", code=POLITE)
         self.assertEqual(running.wait(), 79)
         self.assertIn("(--no-renew)", running.err)
+
+    # It is counted from the request, and the grant may have come late.
+    def test_max_hold_is_told_of_a_slow_grant_too(self):
+        lab = json.loads(self.finish("lab", "single", "--json").out)
+        self.addCleanup(self.finish, "lab", "stop", lab["directory"])
+        far = FarServer(self, lab["nodes"][0]["address"], 0.5)
+        self.environment["HOLDFAST_URI"] = "redis://" + far.address
+        running = self.start_child("--ttl", "4s", "--max-hold", "4s", code=POLITE)
+        self.assertEqual(running.wait(), 79)
+        self.assertIn("held for 4s, as long as --max-hold allows", running.err)
 
     def test_max_hold_ends_a_command_that_hangs_R14(self):
         began_at = now()

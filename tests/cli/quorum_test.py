@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast quorum replace: what it says, what it leaves on stdout, and what those with the old list hear (P26)."""
 
-import contextlib
 import json
 import os
 import signal
-import socket
-import threading
 import time
 import unittest
 
-from fixture import CommandTest, Connection, is_alive, signals_of, until
+from fixture import CommandTest, Connection, FarServer, is_alive, signals_of, until
 
 FEW = ("--max-ttl", "1s")  # A short wait.
 
@@ -195,37 +192,6 @@ def lab_of_three(test):
     lab = json.loads(test.finish("lab", "quorum", "3", "--json").out)
     test.addCleanup(test.finish, "lab", "stop", lab["directory"])
     return lab
-
-
-class FarServer:
-    """Another address of a server on the loopback, whose answers take their time."""
-
-    def __init__(self, test, address, delay):
-        self.delay = delay
-        host, port = address.split(":")
-        self.target = (host, int(port))
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        test.addCleanup(self.listener.close)
-        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                client = self.listener.accept()[0]
-            except OSError:
-                return
-            server = socket.create_connection(self.target)
-            for source, sink, delay in ((client, server, 0), (server, client, self.delay)):
-                threading.Thread(target=self.pump, args=(source, sink, delay), daemon=True).start()
-
-    @staticmethod
-    def pump(source, sink, delay):
-        with contextlib.suppress(OSError), source:
-            while data := source.recv(65536):
-                time.sleep(delay)
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
 
 
 class Wait(CommandTest):
