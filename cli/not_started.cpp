@@ -29,15 +29,15 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &seen) == 0 && S_ISDIR(seen.st_mode);
 }
 
-// The file that exec meant; empty: there is none.
-std::string file_of(const std::string& program) {
-  if (program.find('/') != program.npos) return is_file(program) ? program : "";
+// What exec meant, the first that `is` what is looked for; empty: there is none.
+std::string found(const std::string& program, bool (*is)(const std::string&)) {
+  if (program.find('/') != program.npos) return is(program) ? program : "";
   const auto path = variable_if_set("PATH").value_or("/bin:/usr/bin");  // What exec takes without one.
   for (std::size_t begin = 0; begin <= path.size();) {
     const auto end = std::min(path.find(':', begin), path.size());
     // Empty, it is the directory that we are in.
     auto file = end == begin ? program : fmt::format("{}/{}", path.substr(begin, end - begin), program);
-    if (is_file(file)) return file;
+    if (is(file)) return file;
     begin = end + 1;
   }
   return "";
@@ -55,7 +55,7 @@ std::string interpreter_of(const std::string& file) {
 }
 
 void explain_missing(fault& what, const std::string& program) {
-  const auto file = file_of(program);
+  const auto file = found(program, is_file);
   const bool has_directory = program.find('/') != program.npos;
   if (program.empty()) {
     what.why = "the command is an empty word";
@@ -79,14 +79,16 @@ void explain_missing(fault& what, const std::string& program) {
 }
 
 void explain_forbidden(fault& what, const std::string& program) {
-  if (program.find('/') == program.npos && file_of(program).empty()) {
+  const bool has_file = !found(program, is_file).empty();
+  const bool has_directory = !has_file && !found(program, is_directory).empty();
+  if (program.find('/') == program.npos && !has_file && !has_directory) {
     // One directory that may not be searched, and exec says this of all of them.
     what.why = "no directory of PATH that this user may search has it";
     what.fix = way_to_path;
     return;
   }
-  what.why = is_directory(program) ? "it is a directory" : "this user may not execute it";
-  what.fix = is_directory(program) ? "name a program" : "chmod +x FILE, or name its interpreter: sh FILE";
+  what.why = has_directory ? "it is a directory" : "this user may not execute it";
+  what.fix = has_directory ? "name a program" : "chmod +x FILE, or name its interpreter: sh FILE";
 }
 
 }  // namespace

@@ -59,11 +59,12 @@ int number_value(const option_row& row, std::string_view value, int largest, int
   return parsed;
 }
 
+// Of a --min-fence there has to be one above it.
 fencing_token token_value(const option_row& row, std::string_view value) {
   const auto parsed = fencing_token::parse(value);
   if (!parsed || !*parsed)
     throw usage_error{fmt::format("{}: '{}' is not a token: a number from 1 to {}", spelt(row), visible(value),
-                                  fencing_token::max_value),
+                                  fencing_token::max_value - (row.id == option::min_fence ? 1 : 0)),
                       "the number that the resource named when it refused a write"};
   return *parsed;
 }

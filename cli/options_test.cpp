@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{{"run", "x", "-c", "a", "b"}, "both -c and a command"},
         mistake{{"run", "--min-fence", "seven", "x", "true"}, "--min-fence: 'seven' is not a token"},
         mistake{{"run", "--min-fence", "0", "x", "true"}, "--min-fence: '0' is not a token"},
-        mistake{{"run", "--min-fence", "9995614741884719", "x", "true"}, "a number from 1 to 9007199254740991"},
+        mistake{{"run", "--min-fence", "9995614741884719", "x", "true"}, "a number from 1 to 9007199254740990"},
         mistake{{"run", "-t", "10s", "--max-hold", "9s", "x", "true"}, "--max-hold 9s is shorter than --ttl 10s"},
         mistake{{"run", "-t", "10s", "-k", "5s", "x", "true"}, "--kill-after 5s is half of --ttl 10s or more"},
         mistake{{"hold", "x", "true"}, "'true' is one word too many"}, mistake{{"show", "a", "b"}, "one word too many"},

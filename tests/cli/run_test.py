@@ -83,6 +83,7 @@ class Status(CommandTest):
                                      ("no-such", 127, "no directory of PATH"),
                                      ("", 127, "the command is an empty word"),
                                      (self.path("directory"), 126, "it is a directory"),
+                                     (".", 126, "it is a directory"),
                                      (self.path("script"), 127, "the interpreter '/no/such/python' that its first line")):
             with self.subTest(program):
                 failed = self.finish("run", self.lock, program)
