@@ -194,7 +194,7 @@ TEST_F(names, that_come_and_go_leave_nothing_B87_B90_H53) {
     return memory_in_use() == before;
   };
   eventually(has_settled, 10s);
-  const auto memory_before = memory_in_use();
+  [[maybe_unused]] const auto memory_before = memory_in_use();
   const auto descriptors_before = descriptors();
   const auto threads_before = threads_running();
   use(count);
