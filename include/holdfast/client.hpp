@@ -60,9 +60,9 @@ public:
 
   // No other thread may be inside a call of it. With leases out, or asynchronous calls under way, it returns at once,
   // and the last of them ends the threads. Otherwise it waits: 200 ms at most for what is still to be released in the
-  // background (of a quorum, for each client of one server beside it, too), and for the callbacks that are running or
-  // due, however long they take. So do not hold what one of them waits for. On the callback thread itself it does not
-  // wait for callbacks.
+  // background (of a quorum, for each client of one server beside it, too) and for a start of a `local:` server that is
+  // under way, which ends by itself behind that; and for the callbacks that are running or due, however long they take.
+  // So do not hold what one of them waits for. On the callback thread itself it does not wait for callbacks.
   ~client();
   // A client that was moved from may only be destroyed or assigned to.
   client(client&&) noexcept;

@@ -14,11 +14,12 @@
 // The server belongs to the control group of who started it. A unit of systemd's takes it along at its end, and each
 // later start is one that may have forgotten locks: nothing is granted for --max-ttl (errc::quarantined). Where units
 // use it that come and go, as timers start them, have one unit that stays start it before them: Type=oneshot,
-// RemainAfterExit=yes, ExecStart=holdfast local start. Its starter's limits and low priorities are not the server's.
-// While a server runs, systemd-tmpfiles does not clean its directory (flock(2) on it); keep other cleaners of old files
-// (tmpreaper, find -mtime) away from it.
-// All calls throw holdfast::error with errc::local_server and are safe from any process at the same time: a file lock
-// in the directory orders them.
+// RemainAfterExit=yes, ExecStart=holdfast local start. Its starter's limits and low priorities (nice, ionice,
+// SCHED_BATCH and SCHED_IDLE, oom_score_adj) are not the server's, as far as its user may change them. A client that
+// waits for a lock, holds one or asks starts a server that has ended again, some second later. While a server runs,
+// systemd-tmpfiles does not clean its directory (flock(2) on it); keep other cleaners of old files (tmpreaper, find
+// -mtime) away from it. All calls throw holdfast::error with errc::local_server and are safe from any process at the
+// same time: a file lock in the directory orders them.
 #pragma once
 
 #include <holdfast/version.hpp>
@@ -41,7 +42,8 @@ struct local_status {
 HOLDFAST_EXPORT local_status start_local(std::string_view directory = {});
 
 // Ends it and waits until it is gone. Locks that are held stay in its append-only file until they expire. Not running
-// is not an error. Behind the next start nothing is granted for max_ttl, 60 s by default (errc::quarantined).
+// is not an error. Who waits for a lock of it, or holds one, starts it again some second later, unless the directory is
+// gone. Behind the next start nothing is granted for max_ttl, 60 s by default (errc::quarantined).
 HOLDFAST_EXPORT local_status stop_local(std::string_view directory = {});
 
 // Only looks: starts nothing and makes no directory.
