@@ -15,8 +15,10 @@
 // later start is one that may have forgotten locks: nothing is granted for --max-ttl (errc::quarantined). Where units
 // use it that come and go, as timers start them, have one unit that stays start it before them: Type=oneshot,
 // RemainAfterExit=yes, ExecStart=holdfast local start. Its starter's limits and low priorities (nice, ionice,
-// SCHED_BATCH and SCHED_IDLE, oom_score_adj) are not the server's, as far as its user may change them. A client that
-// waits for a lock, holds one or asks starts a server that has ended again, some second later. While a server runs,
+// SCHED_BATCH and SCHED_IDLE, oom_score_adj) are not the server's, as far as its user may change them. A server
+// that has ended is started again by the clients that need it: who waits or asks does so some second later, who holds a
+// lease that renews itself at its next renewal. That forks: a program that waits for any child (wait, waitpid(-1)) may
+// hear of one that is not its own, and had better wait for its own by their numbers. While a server runs,
 // systemd-tmpfiles does not clean its directory (flock(2) on it); keep other cleaners of old files (tmpreaper, find
 // -mtime) away from it. All calls throw holdfast::error with errc::local_server and are safe from any process at the
 // same time: a file lock in the directory orders them.
@@ -42,8 +44,8 @@ struct local_status {
 HOLDFAST_EXPORT local_status start_local(std::string_view directory = {});
 
 // Ends it and waits until it is gone. Locks that are held stay in its append-only file until they expire. Not running
-// is not an error. Who waits for a lock of it, or holds one, starts it again some second later, unless the directory is
-// gone. Behind the next start nothing is granted for max_ttl, 60 s by default (errc::quarantined).
+// is not an error. Who waits for a lock of it, or renews one, starts it again, unless the directory is gone. Behind the
+// next start nothing is granted for max_ttl, 60 s by default (errc::quarantined).
 HOLDFAST_EXPORT local_status stop_local(std::string_view directory = {});
 
 // Only looks: starts nothing and makes no directory.

@@ -16,6 +16,13 @@ namespace detail {
 
 using net::boottime_now;
 
+namespace {
+
+// Who has not tried for so long has had a server meanwhile, that somebody else started. Longer than any pause.
+constexpr std::chrono::minutes another_end{2};
+
+}  // namespace
+
 void local_restart::on_refused() noexcept {
   if (is_under_way_.exchange(true)) return;
   try {
@@ -28,6 +35,7 @@ void local_restart::on_refused() noexcept {
 }
 
 void local_restart::run() noexcept {
+  if (boottime_now() - tried_at_ > another_end) begin_anew();
   const time_point at = boottime_now() + pause_.next(net::system_random());
   while (!is_closing_ && boottime_now() < at) closing_.wait_until(at);
   try {
@@ -35,6 +43,7 @@ void local_restart::run() noexcept {
   } catch (const std::exception& e) {
     say_once(e.what());
   }
+  tried_at_ = boottime_now();
   is_under_way_ = false;
   ended_.post();
 }
@@ -43,16 +52,19 @@ void local_restart::start_server() {
   // Whoever has removed it is done with it.
   if (!local::find(directory_).exists) return say_once("its directory was removed");
   const auto now = local::start(directory_);
-  pause_.reset();
-  said_.clear();
+  begin_anew();
   if (now.was_started) tell_->log(log_level::warning, "started the server of " + tell_->endpoint() + " again");
 }
 
-// The same is said once, and not once a second.
+void local_restart::begin_anew() noexcept {
+  pause_.reset();
+  has_said_why_ = false;
+}
+
+// And not once a second: what redis-server says has its number and the time in it, and is new each time.
 void local_restart::say_once(const char* why) noexcept try {
-  if (said_ == why) return;
-  said_ = why;
-  tell_->log(log_level::warning, fmt::format("cannot start the server of {} again: {}", tell_->endpoint(), said_));
+  if (std::exchange(has_said_why_, true)) return;
+  tell_->log(log_level::warning, fmt::format("cannot start the server of {} again: {}", tell_->endpoint(), why));
 } catch (...) {
   // No memory for news.
 }

@@ -38,7 +38,8 @@ public:
   local_restart& operator=(const local_restart&) = delete;
 
   // A connection was refused. On a thread of its own the server is started, once at a time and behind a pause; what
-  // that fails of is logged, and the next refusal tries again. Waits for nobody: the keeper calls it, too (P32).
+  // that fails of is logged once, until it is good, and the next refusal tries again. Waits for nobody: the keeper
+  // calls it, too (P32).
   void on_refused() noexcept;
 
   // No more tries. One that is only in its pause ends at once; one that starts a server is waited for until then, and
@@ -48,6 +49,7 @@ public:
 private:
   void run() noexcept;
   void start_server();
+  void begin_anew() noexcept;
   void say_once(const char* why) noexcept;
 
   const std::string directory_;
@@ -59,8 +61,9 @@ private:
   wake_event closing_{};
   wake_event ended_{};
   // The errand's, of which there is one at a time.
-  core::backoff pause_{std::chrono::seconds{1}, std::chrono::seconds{8}};
-  std::string said_{};
+  core::backoff pause_{std::chrono::seconds{1}, std::chrono::minutes{1}};
+  bool has_said_why_ = false;
+  time_point tried_at_{};
 };
 
 }  // namespace detail

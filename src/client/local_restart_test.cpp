@@ -121,7 +121,7 @@ TEST(local_restart, says_once_what_it_fails_of_and_goes_on) {
   restarting server{scratch.server()};
   const auto runs_of_it = scratch.path() + "/runs";
   {
-    const local::other_server ends{scratch, "#!/bin/sh\necho run >>'" + runs_of_it + "'\nexit 1\n"};
+    const local::other_server ends{scratch, "#!/bin/sh\necho run >>'" + runs_of_it + "'\necho \"$$: no\"\nexit 1\n"};
     EXPECT_TRUE(comes_true([&] {
       (*server).on_refused();
       std::error_code none_yet;
