@@ -38,9 +38,10 @@ void quorum_world::note_votes(const quorum_client::held& one) {
   for (const auto node : clients_[static_cast<std::size_t>(seen.client)]->list().nodes) {
     if (has_vote(node, one.lock, one.owner)) seen.votes.push_back(node);
   }
+  seen.is_renewed = !before.empty();
   seen.counted = seen.votes;
   const auto is_new = [&](std::size_t node) { return std::find(before.begin(), before.end(), node) == before.end(); };
-  if (!before.empty()) std::erase_if(seen.counted, is_new);
+  if (seen.is_renewed) std::erase_if(seen.counted, is_new);
 }
 
 // Since the requests that it counts from enough of those who voted for it then have been there, and so has its client,
@@ -61,6 +62,8 @@ void quorum_world::check_lost(int client, const quorum_client::held& one, hold_e
   const auto untroubled = static_cast<int>(
       std::count_if(votes.begin(), votes.end(), [&](std::size_t node) { return node_trouble_until_[node] <= since; }));
   if (untroubled < engine::votes_needed(list.nodes.size(), one.part)) return;
+  // It may not have heard of each vote when it won, and one that it hears of later counts with the next renewal (R18).
+  if (!known->second.is_renewed && untroubled < static_cast<int>(votes.size())) return;
   complain("loss", fmt::format("client {}, lock {}, token {}: is told that it lost, and {} of the {} servers that "
                                "voted for it were there",
                                client, one.lock, one.token.value(), untroubled, votes.size()));

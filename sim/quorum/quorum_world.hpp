@@ -97,6 +97,7 @@ private:
     bool is_left_open;                   // list_history.hpp
     std::vector<std::size_t> votes{};    // Of which servers it had when its deadline was moved,
     std::vector<std::size_t> counted{};  // and those of them that it had at the move before, too (R18).
+    bool is_renewed = false;             // Since the grant.
   };
   // Of a hold that operators broke.
   struct broken {
