@@ -128,8 +128,7 @@ constexpr std::array codes{
         "E08",
         "an option is out of its range: a ttl is 100ms to --max-ttl (60s), a wait at most a year.\nA plain number "
         "is seconds (holdfast help durations). Or it makes no sense with another one, or with this server, as TLS "
-        "files "
-        "without\nTLS: the message says what to leave out. Exit status 64.\n"},
+        "files without\nTLS: the message says what to leave out. Exit status 64.\n"},
     help_text{"E09",
               "the server's clock moved, so that it cannot be trusted with the end of a lease for a moment.\nRun ntpd "
               "or chrony there, slewing and not stepping. Exit status 69.\n"},

@@ -57,10 +57,11 @@ bool is_done(const resp::value& reply) {
 
 }  // namespace
 
+bool is_break(script::id which) { return which == script::id::break_lock || which == script::id::break_counted; }
+
 // An operator names the token of the grant, and no later one of its block.
 const holder* broken_by(const script_run& run) {
-  const bool is_break = run.which == script::id::break_lock || run.which == script::id::break_counted;
-  if (!is_break || run.args.size() < 2 || !is_done(*run.reply)) return nullptr;
+  if (!is_break(run.which) || run.args.size() < 2 || !is_done(*run.reply)) return nullptr;
   const auto whose =
       std::find_if(run.before.begin(), run.before.end(), [&](const holder& h) { return h.token == run.args[0]; });
   return whose == run.before.end() ? nullptr : &*whose;

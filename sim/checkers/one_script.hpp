@@ -11,6 +11,7 @@ namespace holdfast::sim {
 
 using complaint = std::function<void(std::string)>;
 
+bool is_break(script::id which);
 // Whose hold this run of a break has ended, now or at its expiry; null: it is no break, or nothing has come of it.
 const holder* broken_by(const script_run& run);
 // C9: the owner's own scripts and a break by an operator who saw it end a lease, and only the owner's renew one.

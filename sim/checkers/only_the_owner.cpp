@@ -23,8 +23,6 @@ bool may_grant(script::id which) {
   return which != script::id::renew && which != script::id::renew_counted && which != script::id::inspect;
 }
 
-bool is_break(script::id which) { return which == script::id::break_lock || which == script::id::break_counted; }
-
 class only_the_owner final : public checker {
 public:
   using checker::checker;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators do to a quorum, and what must hold of it.
+#include "checkers/one_script.hpp"
 #include "quorum/quorum_world.hpp"
 
 #include <fmt/format.h>
@@ -18,8 +19,6 @@ namespace {
 bool has(const std::vector<holder>& all, const std::string& owner) {
   return std::any_of(all.begin(), all.end(), [&](const holder& one) { return one.owner == owner; });
 }
-
-bool is_break(script::id which) { return which == script::id::break_lock || which == script::id::break_counted; }
 
 }  // namespace
 
@@ -58,10 +57,8 @@ void quorum_world::note_vote(std::size_t node, const script_run& run) {
 }
 
 void quorum_world::note_break(std::size_t node, const script_run& run) {
-  if (!is_break(run.which) || run.reply->as_error()) return;
-  const auto whose =
-      std::find_if(run.before.begin(), run.before.end(), [&](const holder& one) { return one.token == run.args[0]; });
-  if (whose == run.before.end()) return;
+  const holder* whose = broken_by(run);
+  if (!whose) return;
   const bool is_at_once = run.args[1] == "now";  // What ends a hold without being asked to is no excuse.
   if (keeps_trace_) say(fmt::format("node {}: {:.8} is broken{}", node, whose->owner, is_at_once ? " at once" : ""));
   auto& of = broken_[whose->owner];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the server of `local:` again that has ended under a client, as it does with the control group of whoever
-// started it. A wait has no bound and would never end, though nobody holds the lock: nobody else starts the server,
-// until another command happens to be run.
+// started it (docs/decisions/0037). A wait has no bound and would never end, though nobody holds the lock: nobody else
+// starts the server, until another command happens to be run.
 //
 //  whose connection is refused        | why it is started again
 //  -----------------------------------+-----------------------------------------------------------------
