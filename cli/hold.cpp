@@ -39,7 +39,7 @@ bool is_input_for_others() {
 }
 
 void tell_loss(const lease& held, const ending_lease& how, const settings& s, const server& at) {
-  auto what = explain_loss(held, how, s, at.locks.endpoint());
+  auto what = explain_loss(named(held), how, s, at.locks.endpoint());
   what.fix = what.fix.empty() ? "stop what relied on it" : "stop what relied on it; " + what.fix;
   try_say_error(what);  // That we end is what tells whoever relies on it, and may not wait for a reader.
 }

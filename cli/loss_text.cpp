@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace holdfast::cli {
 namespace {
 
@@ -36,9 +38,18 @@ std::string silence(const ending_lease& how, const settings& s) {
   return fmt::format("no renewal confirmed for {} of a {} lease", to_text(silent), to_text(s.ttl));
 }
 
+// To another server. Behind that a renewal counts only later: docs/topologies.md, "A failover".
+bool may_move(std::string_view endpoint) {
+  return endpoint.find("+sentinel://") != endpoint.npos || endpoint.find("+cluster://") != endpoint.npos;
+}
+
 }  // namespace
 
-fault explain_loss(const lease& held, const ending_lease& how, const settings& s, const std::string& endpoint) {
+std::string named(const lease& held) {
+  return fmt::format("'{}' (token {})", visible(held.name()), held.token().to_string());
+}
+
+fault explain_loss(const std::string& name, const ending_lease& how, const settings& s, const std::string& endpoint) {
   fault what{.code = "E12", .exit = exit_code::lost};
   std::string cause;
   if (is_at_max_hold(how, s)) {
@@ -50,9 +61,13 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
       what.why = fmt::format("renewals at {} failed: {}", visible(endpoint), how.trouble.message());
       what.fix = "holdfast doctor" + server_argument(s);
     } else if (s.renews) {
-      what.why =
-          fmt::format("{} stopped answering, or this machine was asleep, or this process suspended", visible(endpoint));
+      what.why = fmt::format("{} stopped answering, {}or this machine was asleep, or this process suspended",
+                             visible(endpoint),
+                             may_move(endpoint) ? "or what was renewed did not count yet behind a "
+                                                  "failover or the move of a slot, "
+                                                : "");
       what.fix = "whether it answers: holdfast doctor" + server_argument(s);
+      if (may_move(endpoint)) what.fix += "; a --ttl of 7s or more outlasts a move, a smaller --max-ttl shortens it";
     } else {
       what.fix = "leave --no-renew out, or a longer --ttl";
     }
@@ -69,17 +84,15 @@ fault explain_loss(const lease& held, const ending_lease& how, const settings& s
                    : "it was deleted, evicted or flushed, or the server lost its data";
     what.fix = "holdfast doctor" + server_argument(s);
   }
-  what.text = fmt::format("lost '{}' (token {}): {}", visible(held.name()), held.token().to_string(), cause);
+  what.text = fmt::format("lost {}: {}", name, cause);
   return what;
 }
 
 fault explain_watchdog(const lease& held, const settings& s, const child& command) {
   return {
       .code = "E12",
-      .text = fmt::format("lost '{}' (token {}): holdfast itself stood still for too long of a {} lease; its watchdog "
-                          "{} pid {}",
-                          visible(held.name()), held.token().to_string(), to_text(s.ttl),
-                          command.has_ended() ? "has ended" : "is ending", command.pid()),
+      .text = fmt::format("lost {}: holdfast itself stood still for too long of a {} lease; its watchdog {} pid {}",
+                          named(held), to_text(s.ttl), command.has_ended() ? "has ended" : "is ending", command.pid()),
       .why = "this process was stopped (SIGSTOP, a debugger), or got no time to run",
       .fix = "a longer --ttl rides out a longer pause",
       .exit = exit_code::lost};

@@ -22,8 +22,11 @@ struct ending_lease {
   std::error_code trouble;             // renewal_news::trouble().
 };
 
+// 'NAME' (token N).
+std::string named(const lease& held);
+
 // E12 without a consequence: `text` is "lost 'NAME' (token N): HOW". `fix` may be empty.
-fault explain_loss(const lease& held, const ending_lease& how, const settings& s, const std::string& endpoint);
+fault explain_loss(const std::string& name, const ending_lease& how, const settings& s, const std::string& endpoint);
 
 // E12 whole: we stood still, and our watchdog has ended the command, or has begun to.
 fault explain_watchdog(const lease& held, const settings& s, const child& command);

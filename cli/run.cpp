@@ -55,7 +55,7 @@ ending answer_not_started(const settings& s, const child& command, const std::st
 fault lost_meanwhile(const lease& held, std::error_code reason, const settings& s, const server& at, int status) {
   const ending_lease how{
       .remaining = held.remaining(), .reason = reason ? reason : errc::lease_gone, .moved_by = {}, .trouble = {}};
-  auto what = explain_loss(held, how, s, at.locks.endpoint());
+  auto what = explain_loss(named(held), how, s, at.locks.endpoint());
   if (!reason) {
     what.why = "it was deleted, evicted, broken or taken since its last renewal";
     what.fix = fmt::format("look who has it: holdfast show {}", lock_argument(s));
@@ -137,8 +137,8 @@ int release(lease& held, const settings& s, const server& at, const ending& end,
 // We were stopped between the grant and here, say.
 ending lost_before_start(const lease& held, const settings& s, const server& at) {
   const auto reason = held.lost_reason();
-  auto what =
-      explain_loss(held, {held.remaining(), reason ? reason : errc::lease_expired, {}, {}}, s, at.locks.endpoint());
+  auto what = explain_loss(named(held), {held.remaining(), reason ? reason : errc::lease_expired, {}, {}}, s,
+                           at.locks.endpoint());
   what.text += "; the command was not started";
   return {.exit = number(exit_code::lost), .is_told = true, .untold = what};
 }

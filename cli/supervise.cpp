@@ -166,7 +166,7 @@ private:
 
   void tell_loss(milliseconds now, milliseconds remaining, std::error_code reason, const std::string& consequence) {
     const ending_lease how{remaining, reason, now + remaining - watch_.first_end(), at_.renewals->trouble()};
-    auto what = explain_loss(held_, how, settings_, at_.locks.endpoint());
+    auto what = explain_loss(named(held_), how, settings_, at_.locks.endpoint());
     what.text += "; " + consequence;
     tell(what);
   }

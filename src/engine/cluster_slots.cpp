@@ -19,8 +19,21 @@ namespace {
 // What Redis advises as the most for a cluster, replicas included. Each that is named gets a connection.
 constexpr std::size_t most_primaries = 1'000;
 
-// [host, port, id, more]. The host may be nil, empty or `?`: the one that was asked. Port 0: they have lost its
-// address, because another server answers there; by its id it is still one of those whose vote is missing.
+// Redis 7 says beside the name by which a node wants to be called how else it may be: [name, value, name, value...].
+const std::string* ip_in(const resp::value& more) {
+  const auto* words = more.as_array();
+  if (!words) return nullptr;
+  for (std::size_t i = 0; i + 1 < words->size(); i += 2) {
+    const auto* name = (*words)[i].as_bulk();
+    const auto* ip = (*words)[i + 1].as_bulk();
+    if (name && *name == "ip" && ip && !ip->empty()) return ip;
+  }
+  return nullptr;
+}
+
+// [host, port, id, more]. The host may be nil or empty: the one that was asked, as whoever set the node up wants it
+// (`unknown-endpoint`). `?`: it was to be called by a name that it has not got; its IP may be told. Port 0: they have
+// lost its address, because another server answers there; by its id it is still one of those whose vote is missing.
 std::optional<cluster_primary> node_of(const resp::value& what, const cluster_address& asked) {
   const auto* parts = what.as_array();
   if (!parts || parts->size() < 3) return std::nullopt;
@@ -30,6 +43,9 @@ std::optional<cluster_primary> node_of(const resp::value& what, const cluster_ad
   if (!id || id->empty() || !port || *port < 0 || *port > 65'535) return std::nullopt;
   if (!host && !(*parts)[0].is_nil()) return std::nullopt;
   if (*port == 0) return cluster_primary{*id, {{}, *id}, 0};
+  if (host && *host == "?" && parts->size() > 3) {
+    if (const auto* ip = ip_in((*parts)[3])) host = ip;
+  }
   const bool is_known = host && !host->empty() && *host != "?";
   return cluster_primary{*id, {is_known ? *host : asked.host, std::to_string(*port)}, 0};
 }

@@ -48,6 +48,23 @@ TEST(parse_cluster_slots, takes_no_host_for_the_one_that_was_asked) {
   }
 }
 
+// `cluster-preferred-endpoint-type hostname`, and it has none: Redis 7 tells its IP beside the question mark. Who is
+// called by no host at all is to be asked where the others are, whatever else is told of it.
+TEST(parse_cluster_slots, takes_the_ip_of_a_node_without_its_name) {
+  const auto of = [](const std::string& host, const std::string& more) {
+    return parse_cluster_slots(
+        parsed(list({list({integer(0), integer(16383), list({host, integer(7001), bulk("a"), more})})})), asked);
+  };
+  const auto ip = list({bulk("hostname"), bulk("n"), bulk("ip"), bulk("10.0.0.4")});
+  EXPECT_EQ(of(bulk("?"), ip)->primaries[0].where, (cluster_address{"10.0.0.4", "7001"}));
+  EXPECT_EQ(of("$-1\r\n", ip)->primaries[0].where, (cluster_address{"10.0.0.9", "7001"}));
+  EXPECT_EQ(of(bulk("b"), ip)->primaries[0].where, (cluster_address{"b", "7001"}));
+  for (const auto& more : {list({}), bulk("ip"), list({bulk("ip")}), list({bulk("ip"), bulk("")}),
+                           list({integer(1), bulk("10.0.0.4")}), list({bulk("ip"), integer(4)})}) {
+    EXPECT_EQ(of(bulk("?"), more)->primaries[0].where, (cluster_address{"10.0.0.9", "7001"})) << more;
+  }
+}
+
 // Another server answers at its address, so they have forgotten it: no host, port 0.
 TEST(parse_cluster_slots, knows_a_node_whose_address_is_lost) {
   const auto answer =

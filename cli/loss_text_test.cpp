@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loss_text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+fault loss_at(const std::string& endpoint) {
+  settings s;
+  s.ttl = 5s;
+  return explain_loss("'x' (token 1)", {1500ms, {}, 0ms, {}}, s, endpoint);
+}
+
+TEST(a_loss, by_a_silence_may_be_a_move_where_servers_take_over) {
+  for (const auto* endpoint : {"redis+cluster://a,b,c", "rediss+sentinel://a,b,c/db"}) {
+    const auto what = loss_at(endpoint);
+    EXPECT_NE(what.why.find("behind a failover or the move of a slot"), what.why.npos) << what.why;
+    EXPECT_NE(what.fix.find("; a --ttl of 7s or more outlasts a move"), what.fix.npos) << what.fix;
+  }
+}
+
+TEST(a_loss, by_a_silence_of_one_server_is_no_move) {
+  const auto what = loss_at("redis://a");
+  EXPECT_EQ(what.why, "redis://a stopped answering, or this machine was asleep, or this process suspended");
+  EXPECT_EQ(what.fix, "whether it answers: holdfast doctor");
+}
+
+}  // namespace
+}  // namespace holdfast::cli
