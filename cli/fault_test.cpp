@@ -347,6 +347,7 @@ TEST(E15, of_a_server_that_does_not_say_what_to_do_says_it) {
   EXPECT_THAT(fix("CLUSTERDOWN Hash slot not served"), HasSubstr("redis-cli --cluster check"));
   EXPECT_THAT(fix("NOREPLICAS Not enough good replicas to write."), HasSubstr("start its replicas"));
   EXPECT_THAT(fix("MISCONF Errors writing to the AOF file: No space left on device"), HasSubstr("its log"));
+  EXPECT_EQ(fix("it does not keep what it is told: its memory is full, or it takes no writes"), "holdfast doctor");
   EXPECT_THAT(fix("ERR max number of clients reached"), HasSubstr("raise maxclients"));
   EXPECT_EQ(fix("DENIED Redis is running in protected mode because ..."), "do what the server says");
 }

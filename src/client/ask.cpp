@@ -143,6 +143,10 @@ void client_state::declare_nothing_forgotten() {
   require_ours();
   if (quorum_) return declare_on_quorum(*this);
   ask_epoch(script::epoch_start::first);
+  // epoch.lua goes on where its write is refused, because renewals must; then nobody will have heard of it.
+  if (!ask_epoch(script::epoch_start::unknown)) return;
+  fail(errc::server_refused, {.server_text = "it does not keep what it is told: its memory is full, or it takes no "
+                                             "writes"});
 }
 
 std::optional<script::quarantined> client_state::ask_quarantine() {

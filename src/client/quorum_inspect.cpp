@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is to be seen of a quorum: one lock, and all locks.
+#include "client/diagnose.hpp"
 #include "client/quorum.hpp"
 #include "client/quorum_break.hpp"
 #include "client/survey.hpp"
@@ -376,8 +377,11 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
   state.fail(errc::changed_hands, std::move(detail));
 }
 
+// A list that was replaced grants nothing, whatever its servers remember.
 void declare_on_quorum(client_state& state) {
   auto& of = *state.of_quorum();
+  const auto seen = ask_all(state, state.name_of(probe_of(state)), state.options().timeout);
+  if (!seen.other_list.empty()) state.fail(errc::other_quorum, {.server_text = seen.other_list});
   std::optional<error> first;
   for (std::size_t i = 0; i < of.size(); ++i) {
     try {

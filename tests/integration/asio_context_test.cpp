@@ -14,13 +14,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <latch>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -102,6 +105,44 @@ TEST_F(asynchronous_context, drops_its_operations_which_leave_the_line) {
 TEST_F(asynchronous_context, drops_operations_of_its_strands_and_of_executors_that_hide_it) {
   drops_operations([](asio::io_context& of) { return asio::make_strand(of); });
   drops_operations([](asio::io_context& of) { return asio::any_io_executor{of.get_executor()}; });
+}
+
+// Its context is no execution_context of Asio's. To post() its executor is one like any other.
+class own_thread {
+public:
+  struct executor {
+    own_thread* in;
+    template <class Function>
+    void execute(Function f) const {
+      const std::lock_guard lock{in->adding_};
+      in->all_.emplace_back(std::move(f));
+    }
+    own_thread& query(asio::execution::context_t) const noexcept { return *in; }
+    static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+      return asio::execution::blocking.never;
+    }
+    executor require(asio::execution::blocking_t::never_t) const { return *this; }
+    bool operator==(const executor&) const = default;
+  };
+  own_thread() = default;
+  ~own_thread() { const std::lock_guard lock{adding_}; }  // Who adds the last one may not have returned.
+  own_thread(const own_thread&) = delete;
+  own_thread& operator=(const own_thread&) = delete;
+  executor get_executor() { return {this}; }
+
+private:
+  std::vector<std::jthread> all_{};
+  std::mutex adding_{};
+};
+
+TEST_F(asynchronous_context, need_not_be_one_of_asio_s) {
+  std::promise<lease> got;
+  own_thread there;
+  async_acquire(locks_, "x", {}, asio::bind_executor(there.get_executor(), [&](error_code ec, lease what) {
+                  EXPECT_FALSE(ec) << ec.message();
+                  got.set_value(std::move(what));
+                }));
+  EXPECT_TRUE(got.get_future().get().valid());
 }
 
 // They tell it as the Networking TS has it, and not as a property.

@@ -170,6 +170,9 @@ TEST_F(asynchronous_on_quorum, acquire_is_cancelled_by_a_stop_token_too) {
   auto at_once = async_acquire(locks, "x", how, asio::bind_executor(io, asio::use_future));
   run();
   EXPECT_TRUE(is_cancelled(code_of_future(at_once)));
+  auto nameless = async_acquire(locks, "", how, asio::bind_executor(io, asio::use_future));
+  run();
+  EXPECT_EQ(code_of_future(nameless), errc::invalid_name) << "as the blocking call has it";
 }
 
 TEST_F(asynchronous_on_quorum, a_renewal_is_cancelled_and_its_lease_stands) {

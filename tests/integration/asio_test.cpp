@@ -193,6 +193,21 @@ TEST_F(asynchronous, acquire_with_a_bad_name_or_option_completes_and_is_not_thro
   EXPECT_EQ(ec, errc::invalid_name);
 }
 
+// What the caller did wrong comes first, as with the blocking call.
+TEST_F(asynchronous, acquire_that_is_stopped_before_it_begins_says_so_unless_it_is_wrong) {
+  auto locks = make_client();
+  std::stop_source stop;
+  stop.request_stop();
+  const auto end = [&](const acquire_options& how) {
+    error_code ec;
+    async_acquire(locks, "x", how, bound([&](error_code e, const lease&) { ec = e; }));
+    run();
+    return ec;
+  };
+  EXPECT_EQ(end({.cancel = stop.get_token()}), errc::cancelled);
+  EXPECT_EQ(end({.ttl = 1ms, .cancel = stop.get_token()}), errc::invalid_option);
+}
+
 TEST_F(asynchronous, acquire_from_an_unreachable_server_says_so) {
   client locks{"redis+unix:///nowhere/at/all", {.timeout = 200ms}};
   EXPECT_EQ(end_of(locks, {}), outcome::unreachable);

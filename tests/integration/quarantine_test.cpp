@@ -121,6 +121,21 @@ TEST_F(quarantine, is_over_for_everybody_when_somebody_says_that_nothing_is_forg
   EXPECT_TRUE(locks.try_acquire("x"));
 }
 
+// It would be said to nobody: what is not written is not known to the next client.
+TEST_F(quarantine, is_over_for_nobody_where_the_server_keeps_nothing_H29) {
+  server_.kill();
+  server_.restart();
+  server_("CONFIG", "SET", "maxmemory", "1");
+  EXPECT_EQ(code_of([&] { make(60s).declare_nothing_forgotten(); }), errc::server_refused);
+  server_("CONFIG", "SET", "maxmemory", "0");
+  EXPECT_EQ(code_of([&] { (void)make(60s).try_acquire("x"); }), errc::quarantined);
+  server_("CONFIG", "SET", "min-replicas-to-write", "1");
+  EXPECT_EQ(code_of([&] { make(60s).declare_nothing_forgotten(); }), errc::server_refused);
+  server_("CONFIG", "SET", "min-replicas-to-write", "0");
+  make(60s).declare_nothing_forgotten();
+  EXPECT_TRUE(make(60s).try_acquire("x"));
+}
+
 TEST_F(quarantine, lasts_for_the_largest_ttl_of_all_clients_P18) {
   server_.kill();
   server_.restart();

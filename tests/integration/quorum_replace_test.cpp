@@ -112,6 +112,7 @@ TEST_F(with_spare_servers, clients_of_the_old_list_are_told_the_new_one_P26) {
   ASSERT_TRUE(e);
   EXPECT_EQ(e->code(), errc::other_quorum);
   EXPECT_THAT(e->detail().server_text, HasSubstr(done.uri.substr(done.uri.find("//") + 2)));
+  EXPECT_EQ(code_of([&] { ours.declare_nothing_forgotten(); }), errc::other_quorum) << "it would grant nothing";
   lock_is_had_with(done.uri);
 }
 

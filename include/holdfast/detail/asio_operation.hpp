@@ -168,10 +168,11 @@ inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_con
   return boost::asio::use_service<asio_service>(context).operations();
 }
 
-// Null for an executor that does not tell its context (any_completion_executor): that one must outlive its operations.
+// Null for an executor that does not tell its context (any_completion_executor), or has one that is not Asio's own:
+// that one must outlive its operations.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
-  if constexpr (boost::asio::can_query<const Executor&, boost::asio::execution::context_t>::value) {
+  if constexpr (requires { operations_in(boost::asio::query(where, boost::asio::execution::context)); }) {
     return operations_in(boost::asio::query(where, boost::asio::execution::context));
   } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
     return operations_in(where.context());
