@@ -62,6 +62,8 @@ connection_failure no_epoch(const resp::value& reply, std::string_view run_id, b
         "stuck: "
         "redis-cli --cluster fix)";
   }
+  // Whoever takes a node for a server alone will not be sent elsewhere by asking it again.
+  if (failure.code == errc::wrong_server) failure.is_final = true;
   return failure;
 }
 

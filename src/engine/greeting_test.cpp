@@ -326,6 +326,7 @@ TEST(no_epoch, of_a_key_that_is_elsewhere_is_no_fault_of_a_node) {
   EXPECT_EQ(no_epoch(said, "run", true).code, errc::no_primary);
   EXPECT_FALSE(no_epoch(said, "run", true).is_final);
   EXPECT_EQ(no_epoch(said, "run").code, errc::wrong_server);
+  EXPECT_TRUE(no_epoch(said, "run").is_final) << "it is no server alone, however often it is asked";
 }
 
 TEST(greeting, of_a_node_that_does_not_say_which_it_is_goes_on) {

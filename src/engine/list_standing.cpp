@@ -68,12 +68,14 @@ auto list_replacement::fail_for_other(const member& first) const -> failure {
   error_detail detail;
   detail.endpoint = what_.from_name;
   detail.server_text = at.name + ": it belongs to " + at.kept;
-  if (found && found->generation == open_.generation) {
-    detail.why = fmt::format(
-        "{}: finish that replacement, with {} as the new list",
-        found->is_open ? "the list was replaced by another one" : "another replacement is under way", found->servers);
-  } else if (found && found->generation > open_.generation) {
+  if (found && found->generation == open_.generation && !found->is_open) {
+    detail.why = fmt::format("another replacement is under way: finish that replacement, with {} as the new list",
+                             found->servers);
+  } else if (found && found->generation >= open_.generation) {
     detail.why = fmt::format("the old list is {}?generation={} by now", found->servers, found->generation);
+    if (found->generation == open_.generation)
+      detail.why +=
+          fmt::format("; if that replacement has not ended, finish it, with {} as the new list", found->servers);
   } else {
     detail.why = fmt::format("name the list to which it belongs; if that is not used any more, redis-cli DEL {} there",
                              what_.record_key);

@@ -101,8 +101,11 @@ class Replace(CommandTest):
         other = self.replace("--uri", self.old, "--with", self.list_of(0, 1, 4))
         self.assertEqual((other.status, other.out), (78, ""))
         self.assertIn("error[E10]", other.err)
-        self.assertIn("fix: the list was replaced by another one", other.err)
-        self.assertIn("with " + self.list_of(*new).partition("://")[2] + " as the new list", other.err)
+        servers = self.list_of(*new).partition("://")[2]
+        self.assertIn(f"fix: the old list is {servers}?generation=2 by now; if that replacement has not ended, finish it, "
+                      f"with {servers} as the new list", other.err)
+        by_now = self.replace("--uri", self.list_of(*new) + "?generation=2", "--with", self.list_of(0, 1, 4))
+        self.assertEqual((by_now.status, by_now.out), (0, self.list_of(0, 1, 4) + "?generation=3\n"))
 
     def test_another_list_than_the_one_that_was_begun_is_refused(self):
         self.expect_other_list(0, 1, 3)
