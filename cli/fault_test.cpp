@@ -352,14 +352,13 @@ TEST(E15, of_a_server_that_does_not_say_what_to_do_says_it) {
   EXPECT_EQ(fix("DENIED Redis is running in protected mode because ..."), "do what the server says");
 }
 
-TEST(E23, says_when_a_promoted_server_may_be_trusted) {
+TEST(E23, says_when_a_server_may_be_trusted_that_has_not_started_for_the_first_time) {
   const auto text = [](const char* why) { return shown(errc::quarantined, {.why = why}); };
-  const auto promoted = text("the server was promoted 3 s ago and may have forgotten locks: nothing is granted");
-  EXPECT_THAT(promoted, AllOf(HasSubstr("if it had every write when it was promoted: holdfast init"),
-                              Not(HasSubstr("first start"))));
+  EXPECT_THAT(text("the server restarted or was promoted 3 s ago and may have forgotten locks: nothing is granted"),
+              AllOf(HasSubstr("if it has kept every write: holdfast init"), Not(HasSubstr("first start"))));
   EXPECT_THAT(text("the server started 3 s ago and may have forgotten locks"), HasSubstr("the server's first start"));
   EXPECT_THAT(text("the server restarted or was promoted and may have forgotten locks"),
-              HasSubstr("it has kept every write"));
+              HasSubstr("if it has kept every write: holdfast init"));
 }
 
 TEST(E14, says_what_the_key_is_instead) {

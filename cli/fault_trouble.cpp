@@ -10,13 +10,12 @@
 namespace holdfast::cli {
 namespace {
 
-// Who was promoted has started long ago.
+// Who was promoted has started long ago, and of a primary that ever had a replica nobody can tell which it was.
 const char* why_none_is_forgotten(const pieces& p) {
   const std::string_view why = p.why;
   if (p.server.find("+quorum://") != p.server.npos) return "none of its servers has forgotten a lock";
-  if (why.find("restarted or was promoted") != why.npos) return "it has kept every write";
-  return why.find("was promoted") != why.npos ? "it had every write when it was promoted"
-                                              : "this was the server's first start";
+  return why.find("restarted or was promoted") != why.npos ? "it has kept every write"
+                                                           : "this was the server's first start";
 }
 
 // Some say what they refuse, and not what for.

@@ -191,7 +191,7 @@ void client_state::require_ours() const {
 std::string quarantine_sentence(bool is_promotion, duration began_ago, duration remaining) {
   const auto seconds = [](duration d) { return std::chrono::ceil<std::chrono::seconds>(d).count(); };
   return fmt::format("the server {} {} s ago and may have forgotten locks: nothing is granted for {} s more",
-                     is_promotion ? "was promoted" : "started", seconds(began_ago), seconds(remaining));
+                     is_promotion ? "restarted or was promoted" : "started", seconds(began_ago), seconds(remaining));
 }
 
 std::string client_state::why_nothing_is_granted(const node& by) const {

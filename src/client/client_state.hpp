@@ -38,7 +38,7 @@ inline release_outcome worse(release_outcome before, release_outcome next) {
   return next == release_outcome::unknown || before == release_outcome::released ? next : before;
 }
 
-// Why nothing is granted, for people.
+// Why nothing is granted, for people. `is_promotion`: or a restart of a primary that ever had a replica (epoch.lua).
 std::string quarantine_sentence(bool is_promotion, duration began_ago, duration remaining);
 
 class client_state : public std::enable_shared_from_this<client_state> {

@@ -109,7 +109,7 @@ void judge_quarantine(client_state& state, diagnosis& result) {
     result.quarantine = found->remaining;
     result.findings.push_back(
         {severity::warning, "E23", quarantine_sentence(found->is_promotion, found->began_ago, found->remaining),
-         found->is_promotion ? "wait; or, if it had every write when it was promoted: holdfast init"
+         found->is_promotion ? "wait; or, if it has kept every write: holdfast init"
                              : "wait; or, if it has forgotten none because this was its first start: holdfast "
                                "init"});
   } catch (const error& e) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -246,6 +247,27 @@ TEST_F(quarantine_of_a_pair, a_replica_that_is_promoted_lets_nobody_in_whom_the_
     EXPECT_EQ(take(theirs, held).was_other_valid, !is_on) << "without it two hold the lock: that is the known hole";
     server_.restart_undoubted();
   }
+}
+
+// Its file has the id under which its replica knew it, and after the restart it looks as if it had been one itself.
+TEST_F(quarantine_of_a_pair, a_primary_that_had_a_replica_and_restarted_is_not_said_to_be_promoted) {
+  redis_server replica{a_server()};
+  follow(replica);
+  server_("SAVE");
+  server_.kill();
+  server_.restart();
+  const auto id = server_("INFO", "replication").text;
+  ASSERT_EQ(id.find("master_replid2:0000000000000000000000000000000000000000"), std::string::npos)
+      << "or this tests nothing";
+  auto locks = make();
+  const auto e = error_of([&] { (void)locks.try_acquire("x", shortly); });
+  ASSERT_TRUE(e);
+  EXPECT_THAT(e->detail().why, HasSubstr("the server restarted or was promoted "));
+  const auto found = locks.diagnose().findings;
+  const auto said = std::find_if(found.begin(), found.end(), [](const finding& one) { return one.code == "E23"; });
+  ASSERT_NE(said, found.end());
+  EXPECT_THAT(said->what, HasSubstr("the server restarted or was promoted "));
+  EXPECT_EQ(said->fix, "wait; or, if it has kept every write: holdfast init");
 }
 
 TEST_F(quarantine_of_a_pair, a_first_replica_is_no_alarm_P19) {
