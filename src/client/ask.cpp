@@ -100,6 +100,13 @@ resp::value client_state::reply_of(const engine::question& call, const node& at,
   detail.elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(boottime_now() - then.at);
   const errc code = refined(call.failure(), at);
   explain(detail, code, call.failure(), at, then.attempts_before);
+  // Which of them: what the client is called by has all.
+  if (const auto where = cluster_ ? cluster_->address_of(at) : ""; !where.empty()) {
+    if (std::error_code{code} == outcome::unreachable || code == errc::no_password)
+      detail.subject = where;
+    else if (detail.why.empty() && std::error_code{code} == outcome::denied)
+      detail.why = where + " said so";
+  }
   fail(code, std::move(detail));
 }
 
@@ -112,46 +119,45 @@ void client_state::throw_if_error(const resp::value& reply, std::string subject)
   fail(script::classify(refused->text).code, std::move(detail));
 }
 
-std::optional<script::quarantined> client_state::ask_epoch_of(const std::shared_ptr<node>& one,
-                                                              script::epoch_start start) {
+std::optional<script::quarantined> client_state::ask_epoch(const std::shared_ptr<node>& one,
+                                                           script::epoch_start start) {
   const auto tag = cluster_ ? std::optional<int>{cluster_->epoch_tag_of(*one)} : std::nullopt;
   const auto reply = ask_all(one, std::vector{script::epoch(options_.prefix, hold_of(options_), start, tag)})[0];
-  throw_if_error(reply, "key '" + script::epoch_key(options_.prefix, tag) + "'");
+  throw_if_error(reply, "key '" + script::epoch_key(options_.prefix, tag) + "'" +
+                            (cluster_ ? " of " + cluster_->address_of(*one) : ""));
   const auto parsed = script::parse_epoch(reply);
   if (!parsed) fail(errc::unexpected_reply, {});
   return parsed->what;
 }
 
+// epoch.lua goes on where its write is refused, because renewals must; then nobody will have heard of it.
+void client_state::declare_nothing_forgotten(const std::shared_ptr<node>& whom) {
+  (void)ask_epoch(whom, script::epoch_start::first);
+  if (!ask_epoch(whom, script::epoch_start::unknown)) return;
+  error_detail detail;
+  if (cluster_) detail.subject = cluster_->address_of(*whom);
+  detail.server_text = "it does not keep what it is told: its memory is full, or it takes no writes";
+  fail(errc::server_refused, std::move(detail));
+}
+
 // Of all that can be reached: one that is away must not keep those behind it from what they are told.
-std::optional<script::quarantined> client_state::ask_epoch(script::epoch_start start) {
+void client_state::declare_nothing_forgotten() {
   require_ours();
-  std::optional<script::quarantined> longest;
+  if (quorum_) return declare_on_quorum(*this);
   std::optional<error> first;
   for (const auto& one : servers(first)) {
     try {
-      const auto found = ask_epoch_of(one, start);
-      if (found && (!longest || found->remaining > longest->remaining)) longest = found;
+      declare_nothing_forgotten(one);
     } catch (const error& e) {
       if (!first) first = e;
     }
   }
   if (first) throw error{*first};
-  return longest;
 }
 
-void client_state::declare_nothing_forgotten() {
-  require_ours();
-  if (quorum_) return declare_on_quorum(*this);
-  ask_epoch(script::epoch_start::first);
-  // epoch.lua goes on where its write is refused, because renewals must; then nobody will have heard of it.
-  if (!ask_epoch(script::epoch_start::unknown)) return;
-  fail(errc::server_refused, {.server_text = "it does not keep what it is told: its memory is full, or it takes no "
-                                             "writes"});
-}
-
-std::optional<script::quarantined> client_state::ask_quarantine() {
+std::optional<script::quarantined> client_state::ask_quarantine(const std::shared_ptr<node>& whom) {
   if (options_.quarantine != quarantine_mode::on) return std::nullopt;
-  return ask_epoch(script::epoch_start::unknown);
+  return ask_epoch(whom, script::epoch_start::unknown);
 }
 
 std::optional<std::chrono::milliseconds> client_state::quarantine(const script::lock_keys& about) const {

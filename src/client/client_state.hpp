@@ -185,8 +185,8 @@ public:
 
   // As of holdfast/client.hpp.
   void declare_nothing_forgotten();
-  // Asks the server for how long nothing may be granted.
-  std::optional<script::quarantined> ask_quarantine();
+  // Asks one of the servers for how long nothing may be granted there.
+  std::optional<script::quarantined> ask_quarantine(const std::shared_ptr<node>& whom);
   // Of the server that serves these keys, as its connection heard it last.
   std::optional<std::chrono::milliseconds> quarantine(const script::lock_keys& about) const;
 
@@ -242,8 +242,8 @@ private:
   void forget_copies(const lease_record& record);
   template <class Question>
   std::vector<resp::value> ask_together(const std::shared_ptr<node>& whom, std::vector<Question> what);
-  std::optional<script::quarantined> ask_epoch_of(const std::shared_ptr<node>& one, script::epoch_start start);
-  std::optional<script::quarantined> ask_epoch(script::epoch_start start);
+  std::optional<script::quarantined> ask_epoch(const std::shared_ptr<node>& one, script::epoch_start start);
+  void declare_nothing_forgotten(const std::shared_ptr<node>& whom);
   resp::value reply_of(const engine::question& call, const node& at, const began& then) const;
   // What a call has come to that heard `code` of its server, and what goes with it.
   static errc refined(errc code, const node& at);

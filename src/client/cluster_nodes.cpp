@@ -61,6 +61,14 @@ std::vector<cluster_nodes::primary> cluster_nodes::primaries(std::optional<std::
   return found;
 }
 
+std::string cluster_nodes::address_of(const node& which) const {
+  const std::lock_guard held{mutex_};
+  for (const auto& one : members_) {
+    if (one->at.get() == &which) return text_of(one->where);
+  }
+  return {};
+}
+
 int cluster_nodes::epoch_tag_of(const node& which) const {
   const std::lock_guard held{mutex_};
   for (const auto& one : members_) {

@@ -61,6 +61,8 @@ public:
   // And why one that a majority names is not among them: there was too little of something to have a node for it. The
   // next round tries again.
   std::vector<primary> primaries(std::optional<std::string>& why_one_is_missing) const;
+  // Empty: of the lobby.
+  std::string address_of(const node& which) const;
   // Under which number such a node's epoch is kept.
   int epoch_tag_of(const node& which) const;
   // All that there ever were, and the lobby.

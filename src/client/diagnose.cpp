@@ -27,20 +27,36 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 using severity = finding::severity;
 
+const std::string unseen_quarantine = "whether the server has forgotten locks cannot be seen: ";
+
 std::string request(std::initializer_list<std::string_view> words) {
   std::string bytes;
   resp::append_request(bytes, std::span{words.begin(), words.size()});
   return bytes;
 }
 
+// Empty: the server does not tell.
+std::string setting(client_state& state, const std::shared_ptr<node>& whom, std::string_view name) {
+  const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", name})})[0];
+  const auto* pair = reply.as_array();
+  const auto* said = pair && pair->size() == 2 ? (*pair)[1].as_bulk() : nullptr;
+  return said ? *said : std::string{};
+}
+
+}  // namespace
+
+void ping(client_state& state, const std::shared_ptr<node>& whom) {
+  const auto reply = state.ask_all(whom, std::vector{request({"PING"})})[0];
+  // A server that cannot write its disk says so even to that, and is there.
+  const auto* error = reply.as_error();
+  if (!error || !error->text.starts_with("MISCONF")) state.throw_if_error(reply, "PING");
+}
+
 void measure_round_trip(client_state& state, const std::shared_ptr<node>& whom, diagnosis& result) {
   std::vector<microseconds> trips;
   for (int i = 0; i < 20; ++i) {
     const time_point sent_at = net::boottime_now();
-    const auto reply = state.ask_all(whom, std::vector{request({"PING"})})[0];
-    // A server that cannot write its disk says so even to that, and is there.
-    const auto* error = reply.as_error();
-    if (!error || !error->text.starts_with("MISCONF")) state.throw_if_error(reply, "PING");
+    ping(state, whom);
     trips.push_back(duration_cast<microseconds>(net::boottime_now() - sent_at));
   }
   std::sort(trips.begin(), trips.end());
@@ -57,9 +73,8 @@ void measure_round_trip(client_state& state, const std::shared_ptr<node>& whom, 
   }
 }
 
-// All of INFO; empty: it is hidden.
-std::string read_info(client_state& state, const std::shared_ptr<node>& whom, const std::string& where,
-                      diagnosis& result) {
+std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom, const std::string& where,
+                          diagnosis& result) {
   const auto reply = state.ask_all(whom, std::vector{request({"INFO"})})[0];
   if (reply.as_error()) {
     result.findings.push_back(
@@ -81,16 +96,8 @@ std::string read_info(client_state& state, const std::shared_ptr<node>& whom, co
   return *info;
 }
 
-// Empty: the server does not tell.
-std::string setting(client_state& state, const std::shared_ptr<node>& whom, std::string_view name) {
-  const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", name})})[0];
-  const auto* pair = reply.as_array();
-  const auto* said = pair && pair->size() == 2 ? (*pair)[1].as_bulk() : nullptr;
-  return said ? *said : std::string{};
-}
-
 // Who trusts that nothing is forgotten has no quarantine that could miss it, and rests on the file instead.
-void read_settings(client_state& state, const std::shared_ptr<node>& whom, std::string_view info, diagnosis& result) {
+void judge_settings(client_state& state, const std::shared_ptr<node>& whom, std::string_view info, diagnosis& result) {
   std::optional<finding> found;
   if (state.options().quarantine == quarantine_mode::on) {
     found = judge_backlog(setting(state, whom, "repl-backlog-ttl"), hold_of(state.options()));
@@ -102,25 +109,26 @@ void read_settings(client_state& state, const std::shared_ptr<node>& whom, std::
   if (const auto late = judge_max_lag(setting(state, whom, "min-replicas-max-lag"))) result.findings.push_back(*late);
 }
 
-void judge_quarantine(client_state& state, diagnosis& result) {
+void judge_quarantine(client_state& state, const std::shared_ptr<node>& whom, diagnosis& result) {
   try {
-    const auto found = state.ask_quarantine();
+    const auto found = state.ask_quarantine(whom);
     if (!found) return;
     result.quarantine = found->remaining;
+    // `holdfast init` tells all nodes of a cluster.
+    const char* fix = state.cluster()       ? "wait; or, if none of its nodes has forgotten a lock: holdfast init"
+                      : found->is_promotion ? "wait; or, if it has kept every write: holdfast init"
+                                            : "wait; or, if it has forgotten none because this was its first start: "
+                                              "holdfast init";
     result.findings.push_back(
-        {severity::warning, "E23", quarantine_sentence(found->is_promotion, found->began_ago, found->remaining),
-         found->is_promotion ? "wait; or, if it has kept every write: holdfast init"
-                             : "wait; or, if it has forgotten none because this was its first start: holdfast "
-                               "init"});
+        {severity::warning, "E23", quarantine_sentence(found->is_promotion, found->began_ago, found->remaining), fix});
   } catch (const error& e) {
-    result.findings.push_back({severity::error, e.code() == outcome::denied ? "E04" : "",
-                               "whether the server has forgotten locks cannot be seen: " + std::string{e.what()},
-                               e.code() == outcome::denied ? way_out_of_denial : ""});
+    if (e.code() != outcome::denied) throw;
+    result.findings.push_back({severity::error, "E04", unseen_quarantine + e.what(), way_out_of_denial});
   }
 }
 
-void judge_clock(client_state& state, diagnosis& result) {
-  const auto keys = state.keys_of(state.name_of(probe_of(state)));
+void judge_clock(client_state& state, std::string_view probe, diagnosis& result) {
+  const auto keys = state.keys_of(state.name_of(probe));
   const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
   const auto parsed = script::parse_inspect(reply);
   if (!parsed) return;
@@ -142,75 +150,23 @@ void judge_clock(client_state& state, diagnosis& result) {
        "run chrony or ntpd on both; a clock that is stepped ends leases early or late"});
 }
 
-void judge_coverage(const client_state& state, diagnosis& result) {
-  std::size_t covered = 0;
-  for (const auto& one : state.cluster()->primaries()) covered += one.slots;
-  if (covered == engine::slot_count) return;
-  result.findings.push_back({severity::error, "E25",
-                             fmt::format("{} of {} slots are served by nobody whom a majority of the primaries names",
-                                         engine::slot_count - covered, engine::slot_count),
-                             "redis-cli --cluster check ANY says what is wrong"});
-}
+namespace {
 
-// Each primary by itself, and what they are together.
-void judge_cluster(client_state& state, diagnosis& result) {
-  const auto primaries = state.cluster()->primaries();
-  for (const auto& one : primaries) {
-    const std::string where = net::text_of(one.where);
-    const std::size_t before = result.findings.size();
-    const auto info = read_info(state, one.at, where, result);
-    read_settings(state, one.at, info, result);
-    for (std::size_t i = before; i < result.findings.size(); ++i) {
-      auto& what = result.findings[i].what;
-      if (!what.starts_with(where)) what.insert(0, where + ": ");
-    }
-    // CLUSTER SLOTS does not name a replica before something was written.
-    const auto connected = resp::info_field(info, "connected_slaves");
-    if (one.replicas == 0 && (connected.empty() || connected == "0")) {
-      result.findings.push_back({severity::warning, "",
-                                 fmt::format("{} has no replica: its {} slots stop with it", where, one.slots),
-                                 "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
-    }
-  }
-  if (primaries.size() < 3) {
-    result.findings.push_back(
-        {severity::warning, "",
-         fmt::format("{} primaries cannot outvote a dead one: no replica is ever promoted", primaries.size()),
-         "a cluster that fails over has three primaries or more"});
-  }
-}
-
-void diagnose_servers(client_state& state, diagnosis& result) {
-  const auto servers = state.servers();
-  measure_round_trip(state, servers.front(), result);
-  if (state.cluster()) {
-    judge_cluster(state, result);
-  } else {
-    const auto info = read_info(state, servers.front(), result.endpoint, result);
-    read_settings(state, servers.front(), info, result);
-  }
+void diagnose_server(client_state& state, diagnosis& result) {
+  const auto whom = state.servers().front();
+  measure_round_trip(state, whom, result);
+  judge_settings(state, whom, judge_info_of(state, whom, result.endpoint, result), result);
   if (state.has_sentinels()) {
-    const auto& whom = state.sentinels();
-    for (auto& one : judge_sentinels(whom.primary, ask_sentinels(whom))) result.findings.push_back(std::move(one));
+    const auto& all = state.sentinels();
+    for (auto& one : judge_sentinels(all.primary, ask_sentinels(all))) result.findings.push_back(std::move(one));
   }
-  judge_quarantine(state, result);
-  try_a_lock(state, result);
-  judge_clock(state, result);
-}
-
-// While a slot is served by nobody the nodes answer nothing about any, unless they were told otherwise.
-void diagnose_nodes(client_state& state, diagnosis& result) {
-  (void)state.servers();
-  judge_coverage(state, result);
-  const bool is_whole = result.findings.empty();
   try {
-    diagnose_servers(state, result);
+    judge_quarantine(state, whom, result);
   } catch (const error& e) {
-    if (is_whole) throw;
-    result.findings.push_back({severity::error, "E25", "locks cannot be tried: " + std::string{e.what()},
-                               "redis-cli --cluster fix ANY; CONFIG SET cluster-require-full-coverage no on each node "
-                               "lets the other slots be served"});
+    result.findings.push_back({severity::error, "", unseen_quarantine + e.what(), ""});
   }
+  judge_clock(state, probe_of(state), result);
+  try_a_lock(state, probe_of(state), result);
 }
 
 }  // namespace
@@ -221,11 +177,11 @@ diagnosis diagnose(client_state& state) {
   result.endpoint = state.endpoint();
   if (state.of_quorum()) {
     diagnose_quorum(state, result);
-    try_a_lock(state, result);
+    try_a_lock(state, probe_of(state), result);
   } else if (state.cluster()) {
-    diagnose_nodes(state, result);
+    diagnose_cluster(state, result);
   } else {
-    diagnose_servers(state, result);
+    diagnose_server(state, result);
   }
   if (result.worst() == severity::ok) {
     result.findings.push_back({severity::ok, "", "locks can be taken, renewed, waited for and released", ""});

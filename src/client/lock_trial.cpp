@@ -20,16 +20,9 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
-namespace {
-
 using net::boottime_now;
 using severity = finding::severity;
 using namespace std::chrono_literals;
-
-struct way_out {
-  const char* code = "";
-  std::string fix{};
-};
 
 way_out way_out_of(const error& e) {
   const auto& words = e.detail().server_text;
@@ -57,6 +50,8 @@ way_out way_out_of(const error& e) {
     default: return {};
   }
 }
+
+namespace {
 
 void report(std::string_view what, const error& e, diagnosis& result) {
   auto [code, fix] = way_out_of(e);
@@ -120,8 +115,8 @@ private:
   std::thread thread_{};
 };
 
-void wait_until_it_stands(client_state& state, const next_in_line& who) {
-  const auto keys = state.keys_of(state.name_of(probe_of(state)));
+void wait_until_it_stands(client_state& state, std::string_view probe, const next_in_line& who) {
+  const auto keys = state.keys_of(state.name_of(probe));
   const time_point until = boottime_now() + 1s;
   while (!who.is_over() && boottime_now() < until) {
     const auto seen = script::parse_inspect(state.ask(keys, script::inspect(keys), engine::question::repeat::allowed));
@@ -142,22 +137,23 @@ bool give_back(lease& held, diagnosis& result) {
 
 enum class turn { told, found, none };
 
-turn hand_on(client_state& state, lease& held, const acquire_options& what, diagnosis& result) {
-  auto wanted = state.plan(probe_of(state), what, client_state::patience::as_told);
+turn hand_on(client_state& state, std::string_view probe, lease& held, const acquire_options& what, diagnosis& result) {
+  auto wanted = state.plan(probe, what, client_state::patience::as_told);
   auto& at = *state.node_for(wanted.what.keys)->commands();
   next_in_line next{state, std::move(wanted), at};
-  wait_until_it_stands(state, next);
+  wait_until_it_stands(state, probe, next);
   if (!give_back(held, result)) return turn::none;
   next.have_its_turn();
   return next.was_called() ? turn::told : turn::found;
 }
 
 // More than once: on a busy machine it may stand before it is subscribed.
-void try_the_line(client_state& state, lease held, const acquire_options& what, diagnosis& result) {
+void try_the_line(client_state& state, std::string_view probe, lease held, const acquire_options& what,
+                  diagnosis& result) {
   try {
     for (int i = 0; i < 3; ++i) {
-      if (hand_on(state, held, what, result) != turn::found) return;
-      auto again = state.acquire(probe_of(state), what, client_state::patience::once);
+      if (hand_on(state, probe, held, what, result) != turn::found) return;
+      auto again = state.acquire(probe, what, client_state::patience::once);
       if (!again) return;  // Another one tries it now.
       held = std::move(*again);
     }
@@ -169,7 +165,7 @@ void try_the_line(client_state& state, lease held, const acquire_options& what, 
   }
 }
 
-void try_on(client_state& state, lease held, const acquire_options& what, diagnosis& result) {
+void try_on(client_state& state, std::string_view probe, lease held, const acquire_options& what, diagnosis& result) {
   try {
     held.renew();
   } catch (const error& e) {
@@ -179,13 +175,13 @@ void try_on(client_state& state, lease held, const acquire_options& what, diagno
   if (state.of_quorum()) {
     (void)give_back(held, result);
   } else {
-    try_the_line(state, std::move(held), what, result);
+    try_the_line(state, probe, std::move(held), what, result);
   }
 }
 
 }  // namespace
 
-void try_a_lock(client_state& state, diagnosis& result) {
+void try_a_lock(client_state& state, std::string_view probe, diagnosis& result) {
   acquire_options what;
   const auto& durable = state.options().durability;
   const auto least = durable.replicas > 0 ? 4 * durable.timeout : 0ms;
@@ -197,10 +193,10 @@ void try_a_lock(client_state& state, diagnosis& result) {
   }
   what.ttl = std::min(what.ttl, state.options().max_ttl);
   try {
-    auto held = state.acquire(probe_of(state), what, client_state::patience::once);
+    auto held = state.acquire(probe, what, client_state::patience::once);
     what.wait = 3s;  // Another one has it, tries it, and is done soon; or died a moment ago.
-    if (!held) held = state.acquire(probe_of(state), what, client_state::patience::as_told);
-    if (held) try_on(state, std::move(*held), what, result);
+    if (!held) held = state.acquire(probe, what, client_state::patience::as_told);
+    if (held) try_on(state, probe, std::move(*held), what, result);
   } catch (const error& e) {
     const auto is_said = [&](std::string_view code) {
       return std::any_of(result.findings.begin(), result.findings.end(),

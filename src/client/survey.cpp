@@ -57,7 +57,7 @@ std::pair<std::vector<std::string>, std::string> scan(client_state& state, const
   std::string bytes;
   resp::append_request(bytes, std::array<std::string_view, 6>{"SCAN", cursor, "MATCH", pattern, "COUNT", "1000"});
   const auto replies = state.ask_all(whom, std::vector{std::move(bytes)});
-  state.throw_if_error(replies[0], "SCAN");
+  state.throw_if_error(replies[0], "SCAN" + (state.cluster() ? " of " + state.cluster()->address_of(*whom) : ""));
   const auto* parts = replies[0].as_array();
   const auto* next = parts && parts->size() == 2 ? (*parts)[0].as_bulk() : nullptr;
   const auto* found = next ? (*parts)[1].as_array() : nullptr;

@@ -7,7 +7,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,6 +25,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 // How long round trips take is the test machine's affair. Where nothing else was found, that all is well was not said
 // because of it: asked again.
@@ -230,7 +233,139 @@ TEST_F(diagnosis_of_small_ttls, of_which_one_is_far_away_does_not_call_its_clock
 
 // ---- a cluster ----
 
-class diagnosis_of_cluster : public on_a_cluster {};
+class diagnosis_of_cluster : public on_a_cluster {
+protected:
+  static auto of(const lab_node& node, severity level, const std::string& code, const std::string& what,
+                 const std::string& fix) {
+    return AllOf(is(level, code, what, fix), says_first(node.address));
+  }
+  static testing::Matcher<const finding&> says_first(const std::string& address) {
+    return Field("what", &finding::what, StartsWith(address + ": "));
+  }
+  static auto error_of_node(const lab_node& node) {
+    return AllOf(Field("level", &finding::level, severity::error), says_first(node.address));
+  }
+};
+
+// `holdfast init` ends that of each of them: whoever is asked about one, and not about the other, says yes.
+TEST_F(diagnosis_of_cluster, names_each_primary_in_quarantine_and_asks_about_all_nodes_C1) {
+  const auto old = primaries();
+  const auto next = replica_of(old[1]);
+  ask(old[0], {"FLUSHALL"});  // As if it had restarted.
+  ASSERT_EQ(ask(next, {"CLUSTER", "FAILOVER"}), "OK");
+  ASSERT_TRUE(eventually([&] { return is_primary(next); }, long_enough));
+  auto how = options();
+  how.max_ttl = 60s;
+  client locks{lab_.uri(), how};
+  diagnosis found;
+  const auto names_the_next = [&] {
+    found = locks.diagnose();
+    return testing::Value(found.findings, Contains(says_first(next.address)));
+  };
+  ASSERT_TRUE(eventually(names_the_next, long_enough)) << "or it is not known yet";
+  const auto about_all = "wait; or, if none of its nodes has forgotten a lock: holdfast init";
+  EXPECT_THAT(found.findings, Contains(of(old[0], severity::warning, "E23", "the server started ", about_all)));
+  EXPECT_THAT(found.findings,
+              Contains(of(next, severity::warning, "E23", "the server restarted or was promoted ", about_all)));
+  EXPECT_THAT(found.findings, Contains(Field("code", &finding::code, "E23")).Times(2));
+  EXPECT_GT(found.quarantine, 50s) << "the longest";
+}
+
+TEST_F(diagnosis_of_cluster, tries_a_lock_on_each_primary) {
+  const auto all = primaries();
+  ask(all[0], {"CONFIG", "SET", "maxmemory", "1"});
+  ask(all[1], {"CONFIG", "SET", "min-replicas-to-write", "3"});
+  const auto found = found_by(make());
+  EXPECT_THAT(found, Contains(of(all[0], severity::error, "E15", "taking a lock fails: ", "raise maxmemory")));
+  EXPECT_THAT(found, Contains(of(all[1], severity::error, "E15", "NOREPLICAS", "min-replicas-to-write 0")));
+  EXPECT_THAT(found, Not(Contains(error_of_node(all[2]))));
+}
+
+// One that asks every minute would leave a fence for a week each time.
+TEST_F(diagnosis_of_cluster, leaves_the_same_keys_each_time) {
+  const auto keys = [&] {
+    std::vector<std::string> sizes;
+    for (const auto& one : primaries()) sizes.push_back(ask_number(one, {"DBSIZE"}));
+    return sizes;
+  };
+  (void)make().diagnose();
+  const auto before = keys();
+  (void)make().diagnose();
+  EXPECT_EQ(keys(), before);
+}
+
+TEST_F(diagnosis_of_cluster, measures_the_way_to_each_primary) {
+  std::vector<std::unique_ptr<fault_proxy>> far;
+  for (const auto& one : primaries()) {
+    far.push_back(std::make_unique<fault_proxy>(port_of(one)));
+    far.back()->set(direction::to_client, {.delay = 30ms});
+    const auto port = std::to_string(far.back()->port());
+    ASSERT_EQ(ask(one, {"CONFIG", "SET", "cluster-announce-port", port.c_str()}), "OK");
+  }
+  auto locks = make();
+  diagnosis found;
+  const auto is_named = [&](const auto& at) {
+    return testing::Value(found.findings, Contains(AllOf(is(severity::warning, "E08", "round trips take", "ttl"),
+                                                         says_first("127.0.0.1:" + std::to_string(at->port())))));
+  };
+  const auto is_said_of_all = [&] {
+    found = locks.diagnose();
+    return std::all_of(far.begin(), far.end(), is_named);
+  };
+  EXPECT_TRUE(eventually(is_said_of_all, 20s));
+  EXPECT_GE(found.round_trip_median, 30ms);
+}
+
+// Of the others it is said what there is to say, and nobody is waited for again and again.
+TEST_F(diagnosis_of_cluster, of_which_one_primary_does_not_answer_says_so_and_goes_on) {
+  const auto all = primaries();
+  ask(all[1], {"CONFIG", "SET", "maxmemory", "1"});
+  lab_.pause(all[0]);
+  auto began = boottime();
+  EXPECT_THAT(found_by(make(2s)), AllOf(Contains(of(all[0], severity::error, "E01", "", "start it")),
+                                        Contains(of(all[1], severity::error, "E15", "OOM", "raise maxmemory")),
+                                        Not(Contains(error_of_node(all[2])))));
+  EXPECT_LT(boottime() - began, 8s);
+  lab_.resume(all[0]);
+  lab_.kill(all[0]);
+  began = boottime();
+  EXPECT_THAT(found_by(make(2s)), AllOf(Contains(of(all[0], severity::error, "E01", "refused", "start it")),
+                                        Contains(of(all[1], severity::error, "E15", "OOM", "raise maxmemory"))));
+  EXPECT_LT(boottime() - began, 8s);
+}
+
+TEST_F(diagnosis_of_cluster, of_which_one_primary_wants_a_password_or_denies_a_command_says_so_and_goes_on) {
+  const auto all = primaries();
+  ask(all[1], {"CONFIG", "SET", "maxmemory", "1"});
+  const auto the_other = of(all[1], severity::error, "E15", "OOM", "raise maxmemory");
+  ask(all[0], {"ACL", "SETUSER", "default", "-ping"});
+  EXPECT_THAT(found_by(make(2s)), AllOf(Contains(of(all[0], severity::error, "E04", "NOPERM", "`holdfast help acl`")),
+                                        Contains(the_other)));
+  ask(all[0], {"ACL", "SETUSER", "default", "+ping", ">secret", "resetpass", ">secret"});
+  EXPECT_THAT(found_by(make(2s)),
+              AllOf(Contains(of(all[0], severity::error, "E02", "NOAUTH", "password")), Contains(the_other)));
+}
+
+// Nothing is known of anybody.
+TEST_F(diagnosis_of_cluster, of_which_no_primary_lets_us_in_is_an_error) {
+  for (const auto& one : primaries()) ask(one, {"ACL", "SETUSER", "default", "-ping"});
+  EXPECT_EQ(code_of([&] { (void)make(2s).diagnose(); }), errc::no_permission);
+}
+
+// Of these, too, one may be the only one that is meant.
+TEST_F(diagnosis_of_cluster, of_which_one_primary_does_not_answer_or_denies_a_command_the_list_names_it) {
+  const auto one = primaries()[1];
+  const auto said_to = [](auto call) {
+    const auto e = error_of(call);
+    return e ? std::string{e->what()} : "nothing";
+  };
+  ask(one, {"ACL", "SETUSER", "default", "-scan"});
+  EXPECT_THAT(said_to([&] { (void)make(2s).list(); }), HasSubstr("SCAN of " + one.address + "; "));
+  ask(one, {"ACL", "SETUSER", "default", "-eval", "-evalsha"});
+  EXPECT_THAT(said_to([&] { make(2s).declare_nothing_forgotten(); }), HasSubstr(one.address + " said so; "));
+  lab_.pause(one);
+  EXPECT_THAT(said_to([&] { (void)make(2s).list(); }), HasSubstr(one.address + "; redis+cluster://"));
+}
 
 // Then its nodes serve no slot at all, unless they were told to.
 TEST_F(diagnosis_of_cluster, of_which_a_slot_is_served_by_nobody_says_so) {

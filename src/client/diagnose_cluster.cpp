@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each primary of a cluster by itself, and what they are together. What may be waited for is asked of all at once, so
+// that it takes no longer where several do not answer.
+#include "client/diagnose.hpp"
+#include "net/quiet_thread.hpp"
+#include "resp/info.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace holdfast {
+inline namespace v0 {
+namespace detail {
+
+namespace {
+
+using severity = finding::severity;
+
+struct looked_at {
+  cluster_nodes::primary who;
+  std::string where = net::text_of(who.where);
+  std::string probe{};  // The name that is tried there. Empty: none was found.
+  bool is_there = false;
+  std::optional<error> trouble{};  // Why it said nothing; of one that is there: nothing of locks.
+  diagnosis alone{};
+  bool is_hopeless() const { return trouble && !is_there; }
+};
+
+// The probe's own name and, behind that, numbers: the first whose slot it serves.
+void find_names(client_state& state, std::vector<looked_at>& all) {
+  constexpr int most = 8 * int{engine::slot_count};  // One that serves a single slot is found, most likely.
+  const std::string usual{probe_of(state)};
+  auto left = all.size();
+  for (int n = 0; n < most && left > 0; ++n) {
+    const auto name = n == 0 ? usual : fmt::format("{}-{}", usual, n);
+    const auto& at = state.node_for(state.keys_of(state.name_of(name)));
+    const auto whose = std::find_if(all.begin(), all.end(), [&](const looked_at& one) { return one.who.at == at; });
+    if (whose == all.end() || !whose->probe.empty()) continue;
+    whose->probe = name;
+    --left;
+  }
+}
+
+std::vector<looked_at> primaries_of(client_state& state) {
+  (void)state.servers();
+  std::vector<looked_at> all;
+  for (auto& one : state.cluster()->primaries()) all.push_back({.who = std::move(one)});
+  find_names(state, all);
+  return all;
+}
+
+// The first words with it.
+void call_one(client_state& state, looked_at& one) {
+  try {
+    ping(state, one.who.at);
+    one.is_there = true;
+    judge_quarantine(state, one.who.at, one.alone);
+    if (!one.probe.empty()) judge_clock(state, one.probe, one.alone);
+  } catch (const error& e) {
+    one.trouble = e;
+  }
+}
+
+void call_all(client_state& state, std::vector<looked_at>& all) {
+  std::vector<std::exception_ptr> fatal(all.size());
+  {
+    struct joined {
+      std::vector<std::thread> all{};
+      ~joined() {
+        for (auto& one : all) one.join();
+      }
+    } threads;
+    threads.all.reserve(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      threads.all.push_back(net::start_quietly([&state, &one = all[i], &why = fatal[i]] {
+        try {
+          call_one(state, one);
+        } catch (...) {
+          why = std::current_exception();
+        }
+      }));
+    }
+  }
+  for (const auto& why : fatal) {
+    if (why) std::rethrow_exception(why);
+  }
+}
+
+// While a slot is served by nobody the nodes answer nothing about any, unless they were told otherwise.
+bool says_that_all_is_down(const looked_at& one) {
+  return one.trouble && one.trouble->detail().server_text.starts_with("CLUSTERDOWN");
+}
+
+// Of one that does not answer, or will not serve us.
+void say_trouble(looked_at& one) {
+  const auto& e = *one.trouble;
+  auto [code, fix] = way_out_of(e);
+  if (says_that_all_is_down(one)) {
+    code = "E25";
+    fix = "redis-cli --cluster check ANY says what is wrong";
+  }
+  if (one.is_there) {
+    one.alone.findings.push_back(
+        {severity::error, code, "locks cannot be tried: " + std::string{e.what()}, std::move(fix)});
+    return;
+  }
+  const auto& words = e.detail().server_text;
+  if (fix.empty())
+    fix = fmt::format("start it, or have a replica promoted: none of its {} slots grants a lock until then",
+                      one.who.slots);
+  one.alone.findings.push_back(
+      {severity::error, *code ? code : "E01", words.empty() ? e.code().message() : words, std::move(fix)});
+}
+
+void judge_one(client_state& state, looked_at& one) {
+  auto& result = one.alone;
+  measure_round_trip(state, one.who.at, result);
+  const auto info = judge_info_of(state, one.who.at, one.where, result);
+  judge_settings(state, one.who.at, info, result);
+  // CLUSTER SLOTS does not name a replica before something was written.
+  const auto connected = resp::info_field(info, "connected_slaves");
+  if (one.who.replicas == 0 && (connected.empty() || connected == "0")) {
+    result.findings.push_back({severity::warning, "",
+                               fmt::format("{} has no replica: its {} slots stop with it", one.where, one.who.slots),
+                               "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
+  }
+  if (one.trouble) return;
+  if (!one.probe.empty()) return try_a_lock(state, one.probe, result);
+  result.findings.push_back({severity::warning, "", "no lock was tried: no name was found whose slot it serves",
+                             "give it more slots: redis-cli --cluster rebalance ANY"});
+}
+
+void add(const looked_at& one, diagnosis& result) {
+  if (!one.alone.server_version.empty()) {
+    result.server_version = one.alone.server_version;
+    result.role = one.alone.role;
+    result.mode = one.alone.mode;
+    result.eviction_policy = one.alone.eviction_policy;
+  }
+  result.quarantine = std::max(result.quarantine, one.alone.quarantine);
+  result.round_trip_median = std::max(result.round_trip_median, one.alone.round_trip_median);
+  result.round_trip_max = std::max(result.round_trip_max, one.alone.round_trip_max);
+  for (auto f : one.alone.findings) {
+    if (!f.what.starts_with(one.where)) f.what.insert(0, one.where + ": ");
+    result.findings.push_back(std::move(f));
+  }
+}
+
+// False: some slots are served by nobody.
+bool judge_coverage(const std::vector<looked_at>& all, diagnosis& result) {
+  std::size_t covered = 0;
+  for (const auto& one : all) covered += one.who.slots;
+  if (covered == engine::slot_count) return true;
+  result.findings.push_back({severity::error, "E25",
+                             fmt::format("{} of {} slots are served by nobody whom a majority of the primaries names",
+                                         engine::slot_count - covered, engine::slot_count),
+                             "redis-cli --cluster check ANY says what is wrong"});
+  return false;
+}
+
+}  // namespace
+
+void diagnose_cluster(client_state& state, diagnosis& result) {
+  auto all = primaries_of(state);
+  const bool is_whole = judge_coverage(all, result);
+  call_all(state, all);
+  const auto down = std::find_if(all.begin(), all.end(), says_that_all_is_down);
+  if (!is_whole && down != all.end()) {
+    result.findings.push_back({severity::error, "E25", "locks cannot be tried: " + std::string{down->trouble->what()},
+                               "redis-cli --cluster fix ANY; CONFIG SET cluster-require-full-coverage no on each node "
+                               "lets the other slots be served"});
+  } else if (std::all_of(all.begin(), all.end(), [](const looked_at& one) { return one.is_hopeless(); })) {
+    throw error{*all.front().trouble};
+  }
+  for (auto& one : all) {
+    if (one.trouble && (is_whole || !says_that_all_is_down(one))) say_trouble(one);
+    if (!one.is_hopeless()) {
+      try {
+        judge_one(state, one);
+      } catch (const error& e) {
+        one.is_there = false;
+        one.trouble = e;
+        say_trouble(one);
+      }
+    }
+    add(one, result);
+  }
+  if (all.size() < 3) {
+    result.findings.push_back(
+        {severity::warning, "",
+         fmt::format("{} primaries cannot outvote a dead one: no replica is ever promoted", all.size()),
+         "a cluster that fails over has three primaries or more"});
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace holdfast
