@@ -106,6 +106,8 @@ void judge_settings(client_state& state, const std::shared_ptr<node>& whom, std:
   }
   if (found) result.findings.push_back(*found);
   if (!stops_when_cut_off(info)) return;
+  if (const auto few = judge_min_replicas(info, setting(state, whom, "min-replicas-to-write")))
+    return result.findings.push_back(*few);
   if (const auto late = judge_max_lag(setting(state, whom, "min-replicas-max-lag"))) result.findings.push_back(*late);
 }
 

@@ -154,6 +154,17 @@ bool stops_when_cut_off(std::string_view info) {
   return !replicas_in(info).empty() && number(info_field(info, "min_slaves_good_slaves"));
 }
 
+std::optional<finding> judge_min_replicas(std::string_view info, std::string_view wanted) {
+  const int there = number(info_field(info, "min_slaves_good_slaves")).value_or(0);
+  const auto least = number(wanted);
+  if (!least || there >= *least) return std::nullopt;
+  return finding{severity::error, "E15",
+                 fmt::format("it takes no writes: {} of the {} replicas that it must have are good "
+                             "(min-replicas-to-write)",
+                             there, *least),
+                 fmt::format("start its replicas; or CONFIG SET min-replicas-to-write {} at most", there)};
+}
+
 std::optional<finding> judge_max_lag(std::string_view max_lag) {
   const auto said = number(max_lag);
   const auto most = longest_lag();

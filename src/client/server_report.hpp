@@ -32,6 +32,9 @@ std::optional<finding> judge_fsync(std::string_view appendfsync);
 
 // Has it replicas, and does it stop taking writes when it is cut off from them (min-replicas-to-write)?
 bool stops_when_cut_off(std::string_view info);
+// Of such a one: `wanted` is its min-replicas-to-write as CONFIG GET says it. Something is found where it has fewer
+// than that and takes no writes now. Empty: it does not say, and nothing is said of it.
+std::optional<finding> judge_min_replicas(std::string_view info, std::string_view wanted);
 // Of such a one: `max_lag` is its min-replicas-max-lag as CONFIG GET says it, the seconds for which it goes on until
 // then (H26). Empty: it does not say, and nothing is said of it.
 std::optional<finding> judge_max_lag(std::string_view max_lag);

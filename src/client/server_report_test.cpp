@@ -93,6 +93,16 @@ TEST(server_report, wants_a_primary_that_is_cut_off_to_stop_within_a_third_of_a_
   EXPECT_TRUE(judge_max_lag("4")) << "a third of 10 s is less";
 }
 
+TEST(server_report, says_of_a_primary_with_too_few_replicas_that_it_takes_no_writes) {
+  const auto one = with("slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\nmin_slaves_good_slaves:1\r\n");
+  const auto found = judge_min_replicas(one, "3");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->level, finding::severity::error);
+  EXPECT_THAT(found->what, HasSubstr("takes no writes: 1 of the 3 replicas"));
+  EXPECT_FALSE(judge_min_replicas(one, "1"));
+  EXPECT_FALSE(judge_min_replicas(one, "")) << "it does not say";
+}
+
 TEST(server_report, has_nothing_to_say_of_a_lag_that_it_may_not_see_or_that_does_not_matter_H26) {
   const std::string replica = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
   EXPECT_FALSE(judge_max_lag(""));

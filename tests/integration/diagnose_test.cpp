@@ -150,6 +150,15 @@ TEST(diagnosis_of_primary, that_writes_for_itself_for_longer_than_a_third_of_a_t
   EXPECT_THAT(found(), Not(Contains(Field("what", &finding::what, HasSubstr("max-lag")))));
 }
 
+TEST(diagnosis_of_primary, that_has_fewer_replicas_than_it_writes_with_says_that_it_writes_nothing) {
+  const lab_topology lab{lab_kind::replicas, {.count = 1, .ready_within = 120s}};
+  ask(lab.nodes().front(), {"CONFIG", "SET", "min-replicas-to-write", "3"});
+  const auto found = found_by(client{lab.uri()});
+  EXPECT_THAT(found, Contains(is(severity::error, "E15", "takes no writes: 1 of the 3 replicas ",
+                                 "min-replicas-to-write 1 at most")));
+  EXPECT_THAT(found, Not(Contains(Field("what", &finding::what, HasSubstr("goes on taking writes")))));
+}
+
 // ---- a quorum ----
 
 class diagnosis_of_quorum : public with_quorum {
