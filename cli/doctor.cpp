@@ -8,6 +8,7 @@
 #include "option_words.hpp"
 #include "server.hpp"
 #include "subcommands.hpp"
+#include "uri.hpp"
 
 #include <fmt/format.h>
 
@@ -26,13 +27,13 @@ std::string shown(const finding& f) {
   return out;
 }
 
-// Of the server, and under the prefix, that was looked at; of a quorum, of all its servers.
+// Of the server, and under the prefix, that was looked at; of a quorum and of a cluster, of all its servers.
 std::string fix_of(const finding& f, std::string_view endpoint, const settings& s) {
   auto out = in_units_of_options(in_words_of_options(f.fix));
   if (!out.ends_with("holdfast init")) return out;
-  if (endpoint.find("+quorum://") != endpoint.npos)
-    out = "wait; or, if none of the servers has forgotten a lock: holdfast init";
-  return out + meant_server_argument(s);
+  if (const auto of_all = init_condition(endpoint, ""); !of_all.empty())
+    out = fmt::format("wait; or, if {}: holdfast init", of_all);
+  return out + init_argument(s);
 }
 
 std::string milliseconds_of(std::chrono::microseconds span) {

@@ -147,4 +147,9 @@ std::string to_text(milliseconds span) {
   return fmt::format("{}d{:02}h", ms / day_ms, ms % day_ms / hour_ms);
 }
 
+std::string to_option(milliseconds span) {
+  const std::int64_t ms = span.count();
+  return ms % second_ms == 0 ? fmt::format("{}s", ms / second_ms) : fmt::format("{}ms", ms);
+}
+
 }  // namespace holdfast::cli

@@ -18,4 +18,7 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text, s
 // Writes "250ms", "6.7s", "3m12s", "2h05m", "3d04h": two places that matter.
 std::string to_text(std::chrono::milliseconds span);
 
+// The same for a command line that is to be copied, all of it: "90s", "1500ms".
+std::string to_option(std::chrono::milliseconds span);
+
 }  // namespace holdfast::cli

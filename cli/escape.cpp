@@ -101,6 +101,7 @@ std::string server_argument(const server_words& which) {
         std::pair{"--cert", which.files.cert}, std::pair{"--key", which.files.key}})
     if (!path.empty()) out += fmt::format(" {} {}", option, file_argument(path));
   if (!which.prefix.empty()) out += fmt::format(" --prefix {}", shell_quoted(visible(which.prefix)));
+  if (!which.max_ttl.empty()) out += fmt::format(" --max-ttl {}", which.max_ttl);
   return out;
 }
 

@@ -32,6 +32,7 @@ struct server_words {
   std::string_view uri{};     // --uri; empty: not given.
   std::string_view prefix{};  // --prefix; empty: not given.
   server_files files{};
+  std::string max_ttl{};  // --max-ttl, for `holdfast init`; empty: not given, or of no matter.
 };
 
 // These options, each behind a space, for commands that we print to be copied: without them another server would be

@@ -163,7 +163,7 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
   constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD";
   switch (cause) {
     case errc::no_password:
-      return {fmt::format("{} wants a password and none was given", p.server), p.words,
+      return {fmt::format("{} wants a password and none was given", p.reached), p.words,
               is_of_sentinels(p) ? way_to_sentinels
                                  : "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
     case errc::wrong_password:

@@ -15,7 +15,8 @@ struct pieces {
   pieces(const error& e, const fault_context& context);
 
   std::string server, subject, bare_subject, words, why, lock, lock_argument, server_argument, meant_lock_argument,
-      meant_server_argument;
+      init_argument;
+  std::string reached;  // The server that was asked: of a cluster the node, where it is known.
   std::string colon_words{}, tried{}, remains{};
   bool is_named_by_option;  // The server, by --uri.
 };

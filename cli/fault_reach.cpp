@@ -31,7 +31,8 @@ std::string_view unquoted(std::string_view subject) {
 // The prefix that is everybody's need not be typed.
 server_words server_of(const fault_context& context) {
   const bool is_default = context.prefix == client_options{}.prefix;
-  return {context.uri_option, is_default ? std::string_view{} : context.prefix, context.files};
+  return {
+      .uri = context.uri_option, .prefix = is_default ? std::string_view{} : context.prefix, .files = context.files};
 }
 
 // For commands that change something (options.hpp).
@@ -39,6 +40,19 @@ server_words meant_server_of(const fault_context& context) {
   auto which = server_of(context);
   which.uri = context.uri;
   return which;
+}
+
+server_words words_of_init(const fault_context& context) {
+  auto which = meant_server_of(context);
+  if (context.max_ttl) which.max_ttl = to_option(*context.max_ttl);
+  return which;
+}
+
+// "127.0.0.1:7001 of redis+cluster://a,b,c".
+std::string whom_it_asked(const error& e, const std::string& server, const std::string& subject) {
+  const bool is_of_node = e.code() == outcome::unreachable || e.code() == errc::no_password;
+  if (!is_of_node || subject.empty() || server.find("+cluster://") == server.npos) return server;
+  return fmt::format("{} of {}", subject, server);
 }
 
 bool is_local(const pieces& p) { return p.server.starts_with("local:"); }
@@ -164,7 +178,8 @@ pieces::pieces(const error& e, const fault_context& context)
       lock_argument{cli::lock_argument(lock_words{context.lock, server_of(context), context.plain})},
       server_argument{cli::server_argument(server_of(context))},
       meant_lock_argument{cli::lock_argument(lock_words{context.lock, meant_server_of(context), context.plain})},
-      meant_server_argument{cli::server_argument(meant_server_of(context))},
+      init_argument{cli::server_argument(words_of_init(context))},
+      reached{whom_it_asked(e, server, subject)},
       is_named_by_option{!context.uri_option.empty()} {
   const auto& d = e.detail();
   if (!words.empty()) colon_words = fmt::format(": {}", words);
@@ -179,11 +194,11 @@ sentences for_connection(errc cause, const pieces& p) {
   const auto elsewhere = fmt::format("or point elsewhere: {}", way_to_another_server(p));
   switch (cause) {
     case errc::cannot_resolve:
-      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), "its name has no address",
+      return {fmt::format("cannot reach {}{}{}", p.reached, p.colon_words, p.tried), "its name has no address",
               fmt::format("check the spelling and the name server, {}", elsewhere)};
     case errc::cannot_connect: {
       auto [why, fix] = about_connect(p);
-      return {fmt::format("cannot reach {}{}{}", p.server, p.colon_words, p.tried), std::move(why),
+      return {fmt::format("cannot reach {}{}{}", p.reached, p.colon_words, p.tried), std::move(why),
               is_ours_to_mend(p) ? fix : fmt::format("{}, {}", fix, elsewhere)};
     }
     case errc::no_primary:
@@ -196,28 +211,28 @@ sentences for_connection(errc cause, const pieces& p) {
       return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why, way_to_votes(p)};
     case errc::server_silent:
       if (is_local(p))
-        return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+        return {fmt::format("{} accepts connections and answers nothing{}", p.reached, p.tried),
                 "it hangs, or is stopped", of_local(p, "status")};
       if (is_socket(p))
-        return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+        return {fmt::format("{} accepts connections and answers nothing{}", p.reached, p.tried),
                 "it hangs, or another program listens on that socket", "redis-cli -s PATH PING"};
-      return {fmt::format("{} accepts connections and answers nothing{}", p.server, p.tried),
+      return {fmt::format("{} accepts connections and answers nothing{}", p.reached, p.tried),
               "it hangs, or another protocol lives on that port (TLS?)",
               "redis-cli PING there; rediss:// if the port speaks TLS"};
     case errc::connection_lost:
       if (is_local(p))
-        return {
-            fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
-            "", fmt::format("run it again, which starts it; or: {}", of_local(p, "start"))};
+        return {fmt::format("the connection to {} ended and could not be made again{}{}", p.reached, p.colon_words,
+                            p.tried),
+                "", fmt::format("run it again, which starts it; or: {}", of_local(p, "start"))};
       return {
-          fmt::format("the connection to {} ended and could not be made again{}{}", p.server, p.colon_words, p.tried),
+          fmt::format("the connection to {} ended and could not be made again{}{}", p.reached, p.colon_words, p.tried),
           "",
           is_plain_tcp(p) ? "look whether the server is up, and why it closes connections; rediss:// if the port "
                             "speaks TLS"
                           : "look whether the server is up, and why it closes connections"};
     case errc::tls_failed: {
       const auto& row = about_tls(p);
-      return {fmt::format("no TLS with {}{}{}", p.server, p.colon_words, p.tried), p.why.empty() ? row.why : p.why,
+      return {fmt::format("no TLS with {}{}{}", p.reached, p.colon_words, p.tried), p.why.empty() ? row.why : p.why,
               row.fix};
     }
     default: return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts for a server that is there, is the right one, and grants nothing, or not now.
 #include "fault_pieces.hpp"
+#include "uri.hpp"
 
 #include <fmt/format.h>
 
@@ -11,11 +12,9 @@ namespace holdfast::cli {
 namespace {
 
 // Who was promoted has started long ago, and of a primary that ever had a replica nobody can tell which it was.
-const char* why_none_is_forgotten(const pieces& p) {
-  const std::string_view why = p.why;
-  if (p.server.find("+quorum://") != p.server.npos) return "none of its servers has forgotten a lock";
-  return why.find("restarted or was promoted") != why.npos ? "it has kept every write"
-                                                           : "this was the server's first start";
+std::string_view why_none_is_forgotten(const pieces& p) {
+  const bool may_be_old = p.why.find("restarted or was promoted") != p.why.npos;
+  return init_condition(p.server, may_be_old ? "it has kept every write" : "this was the server's first start");
 }
 
 // Some say what they refuse, and not what for.
@@ -46,7 +45,7 @@ sentences for_quarantine(const pieces& p, const fault_context& context) {
   }
   const auto patience = may_wait ? "wait for it (-w)" : "wait for it";
   return {fmt::format("{}: {} may have forgotten locks", what, p.server), p.why,
-          fmt::format("{}; if {}: holdfast init{}", patience, why_none_is_forgotten(p), p.meant_server_argument)};
+          fmt::format("{}; if {}: holdfast init{}", patience, why_none_is_forgotten(p), p.init_argument)};
 }
 
 sentences for_missing_replicas(const pieces& p) {

@@ -183,8 +183,9 @@ constexpr std::array codes{
     help_text{"E23",
               "the server started or was promoted a moment ago and may have forgotten locks whose holders live.\n"
               "Nothing is granted until their leases must have ended (--max-ttl, 60s); who waits keeps its place. Was "
-              "this its very first start, or do you know that nothing was lost? `holdfast init`, with the same --uri "
-              "and --prefix. Exit status 69.\n"},
+              "this its very first start, or do you know that nothing was lost? `holdfast init`, with the same --uri, "
+              "--prefix and --max-ttl; of a cluster or a quorum it ends the quarantine of all servers, so know it of "
+              "each. Exit status 69.\n"},
     help_text{"E24",
               "fewer replicas than --replicas confirmed a grant within --replicas-timeout; it was given back.\n"
               "Are they up and connected (`holdfast doctor --replicas K`)? Wait for them with -w, or ask for fewer: "

@@ -84,6 +84,7 @@ fault_context context_of(command which, const settings& s) {
           .uri = server_named(s),
           .uri_option = s.uri ? std::string_view{*s.uri} : std::string_view{},
           .files = files_of(s),
+          .max_ttl = s.max_ttl,
           .local_word = is_local && !s.words.empty() ? std::string_view{s.words.front()} : std::string_view{},
           .names_directory = is_local ? s.words.size() == 2 : server_named(s).starts_with("local:/")};
 }

@@ -16,7 +16,9 @@
 #include <holdfast/error.hpp>
 #include <holdfast/names.hpp>
 
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +59,7 @@ struct fault_context {
   std::string_view uri{};         // As it was typed; shown only where it can hide no password.
   std::string_view uri_option{};  // --uri alone, which no variable can change; empty: not given.
   server_files files{};
+  std::optional<std::chrono::milliseconds> max_ttl{};  // --max-ttl; empty: not given.
   std::string_view local_word{};  // What `local` or `lab`, which take no --uri, was told: "start"; empty: neither.
   bool names_directory = false;   // Of a local: server, where HOLDFAST_LOCAL_DIR is not read.
 };

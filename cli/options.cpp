@@ -2,7 +2,6 @@
 #include "options.hpp"
 
 #include "duration.hpp"
-#include "environment.hpp"
 #include "escape.hpp"
 #include "option_values.hpp"
 #include "suggest.hpp"
@@ -227,21 +226,6 @@ void check_words(command which, const settings& s) {
                       fmt::format("holdfast show {}", lock_argument(s))};
 }
 
-// Empty: it was not given.
-std::string_view view_of(const std::optional<std::string>& given) {
-  return given ? std::string_view{*given} : std::string_view{};
-}
-
-server_words server_words_of(const settings& s) {
-  return {.uri = view_of(s.uri), .prefix = view_of(s.prefix), .files = files_of(s)};
-}
-
-server_words meant_server_of(const settings& s) {
-  auto which = server_words_of(s);
-  if (!s.uri) which.uri = variable("HOLDFAST_URI");
-  return which;
-}
-
 }  // namespace
 
 bool takes_name(command which) {
@@ -250,22 +234,6 @@ bool takes_name(command which) {
                                static_cast<unsigned>(command::quorum) | static_cast<unsigned>(command::help) |
                                static_cast<unsigned>(command::version);
   return (static_cast<unsigned>(which) & without) == 0;
-}
-
-server_files files_of(const settings& s) {
-  return {.password = s.password_file, .cacert = s.cacert, .cert = s.cert, .key = s.key};
-}
-
-std::string server_argument(const settings& s) { return server_argument(server_words_of(s)); }
-
-std::string lock_argument(const settings& s) {
-  return lock_argument(lock_words{.name = s.name, .at = server_words_of(s), .plain = s.plain});
-}
-
-std::string meant_server_argument(const settings& s) { return server_argument(meant_server_of(s)); }
-
-std::string meant_lock_argument(const settings& s) {
-  return lock_argument(lock_words{.name = s.name, .at = meant_server_of(s), .plain = s.plain});
 }
 
 bool asks_for_json(command which, int argc, char* const* argv) {

@@ -203,8 +203,11 @@ std::string server_argument(const settings& s);
 std::string lock_argument(const settings& s);
 // The same, with the server of HOLDFAST_URI: for commands that change something. Who copies them from cron's mail has
 // another server in that variable, or none.
-std::string meant_server_argument(const settings& s);
 std::string meant_lock_argument(const settings& s);
+// The same of `holdfast init`, which has the --max-ttl, too: it writes down for how long a lease may live.
+std::string init_argument(const settings& s);
+// Of a quarantine that somebody saw who looked: "if this is its first start: holdfast init --uri ...".
+std::string way_out_of_quarantine(const settings& s);
 
 // For complaints about a command line that could not be read: is --json somewhere on it?
 bool asks_for_json(command which, int argc, char* const* argv);

@@ -72,11 +72,8 @@ std::string shown(const lock_info& info, const settings& s) {
                                           info.last_break->token.to_string(), visible(info.last_break->by),
                                           info.last_break->why.empty() ? "" : ": " + visible(info.last_break->why)));
   if (info.quarantine.count() > 0)
-    out += line(
-        "quarantine",
-        fmt::format("nothing is granted for {} more: the server may have forgotten locks; if this is {} "
-                    "first start: holdfast init{}",
-                    to_text(info.quarantine), info.nodes.empty() ? "its" : "each server's", meant_server_argument(s)));
+    out += line("quarantine", fmt::format("nothing is granted for {} more: the server may have forgotten locks; {}",
+                                          to_text(info.quarantine), way_out_of_quarantine(s)));
   for (const auto& node : info.nodes) out += line("server", shown(node));
   for (const auto& waiter : info.waiters)
     out += line("waiting", fmt::format("{}{} for {}", visible(waiter.owner), what_of(waiter), to_text(waiter.waiting)));

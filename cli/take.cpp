@@ -246,10 +246,8 @@ bool is_free(const lock_info& info) {
 
 std::string holder_text(const lock_info& info, const settings& s) {
   if (!info.held && info.quarantine.count() > 0)
-    return fmt::format(
-        "may be held by somebody whom the server has forgotten, for {} more (if this is {} first start: holdfast "
-        "init{})",
-        to_text(info.quarantine), info.nodes.empty() ? "its" : "each server's", meant_server_argument(s));
+    return fmt::format("may be held by somebody whom the server has forgotten, for {} more ({})",
+                       to_text(info.quarantine), way_out_of_quarantine(s));
   if (info.foreign)
     return info.endless ? std::string{"is held by something that is not holdfast, and never expires"}
                         : fmt::format("is held by something that is not holdfast, for {} more without a renewal",

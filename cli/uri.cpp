@@ -140,6 +140,11 @@ std::string without_credentials(std::string_view uri) {
   return rest;
 }
 
+std::string_view init_condition(std::string_view uri, std::string_view of_one) {
+  if (uri.find("+quorum://") != uri.npos) return "none of its servers has forgotten a lock";
+  return uri.find("+cluster://") != uri.npos ? "none of its nodes has forgotten a lock" : of_one;
+}
+
 bool blot_out_password(char* uri) {
   bool was_there = false;
   for (const auto look : places) {

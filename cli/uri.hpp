@@ -28,6 +28,10 @@ bool may_hide_password(std::string_view typed);
 // "redis://db1/3".
 std::string without_credentials(std::string_view uri);
 
+// `holdfast init` tells all servers behind a URI that they have forgotten nothing. When that is so, behind an "if".
+// `of_one`: where it is one server.
+std::string_view init_condition(std::string_view uri, std::string_view of_one);
+
 // Overwrites passwords in place with asterisks. Returns whether there was one.
 bool blot_out_password(char* uri);
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,31 @@ TEST(ways_out, end_the_quarantine_of_a_quorum_where_none_has_forgotten) {
   const holdfast::error e{errc::quarantined, {.endpoint = "redis+quorum://a:1,b:1,c:1", .why = "the server started"}};
   EXPECT_EQ(describe(e, {.lock = "x"}).fix,
             "wait for it (-w); if none of its servers has forgotten a lock: holdfast init");
+}
+
+TEST(ways_out, end_the_quarantine_of_a_cluster_where_none_has_forgotten_C1) {
+  for (const auto* why : {"the server started", "the server restarted or was promoted 3 s ago"}) {
+    const holdfast::error e{errc::quarantined, {.endpoint = "redis+cluster://a:1,b:1,c:1", .why = why}};
+    EXPECT_EQ(describe(e, {.lock = "x"}).fix,
+              "wait for it (-w); if none of its nodes has forgotten a lock: holdfast init");
+  }
+}
+
+// It writes down for how long a lease may live, and would write the default.
+TEST(ways_out, end_a_quarantine_with_the_max_ttl_that_was_given) {
+  const auto fix = [](std::chrono::milliseconds max_ttl) {
+    return describe(holdfast::error{errc::quarantined, {.endpoint = "redis://db1:6379"}},
+                    {.lock = "x", .prefix = "b:", .uri = "redis://db1", .max_ttl = max_ttl})
+        .fix;
+  };
+  EXPECT_THAT(fix(std::chrono::seconds{5400}),
+              testing::EndsWith(": holdfast init --uri redis://db1 --prefix b: --max-ttl 5400s"));
+  EXPECT_THAT(fix(std::chrono::milliseconds{1500}), testing::EndsWith(" --max-ttl 1500ms"));
+}
+
+TEST(ways_out, name_the_node_of_a_cluster_that_was_not_reached) {
+  const holdfast::error e{errc::server_silent, {.endpoint = "redis+cluster://a:1,b:1,c:1", .subject = "b:1"}};
+  EXPECT_THAT(describe(e, {.lock = "x"}).text, HasSubstr("b:1 of redis+cluster://a:1,b:1,c:1 accepts connections"));
 }
 
 // Otherwise they would ask or change the server of HOLDFAST_URI, or the local: one.

@@ -234,6 +234,21 @@ class Topologies(Lab):
                     self.assertTrue(str(elsewhere).startswith("MOVED"), elsewhere)
         self.assertEqual(served, 4)
 
+    # What it proposes tells every node.
+    def test_cluster_in_quarantine_is_asked_about_all_its_nodes(self):
+        lab = self.lab("cluster")
+        words = ["-u", lab["uri"], "--prefix", "b:", "--max-ttl", "1h"]
+        way_out = f"if none of its nodes has forgotten a lock: holdfast init --uri {lab['uri']} --prefix b: --max-ttl 3600s"
+        for command in (["run", "-n", *words, self.lock, "true"], ["check", *words, self.lock],
+                        ["show", *words, self.lock], ["wait", "-n", *words, self.lock]):
+            with self.subTest(command[0]):
+                said = self.finish(*command)
+                self.assertIn(way_out, said.err + said.out)
+        doctor = self.finish("doctor", *words)
+        for primary in self.of(lab, "primary"):
+            self.assertRegex(doctor.out, rf"(?m)^warning  {primary}: the server started .* \(E23\)\n"
+                                         rf" +fix: wait; or, {re.escape(way_out)}$")
+
     def test_quorum_is_of_servers_that_know_nothing_of_each_other(self):
         lab = self.lab("quorum", "5")
         nodes = self.of(lab, "primary")

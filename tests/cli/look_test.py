@@ -12,7 +12,7 @@ import subprocess
 import termios
 import unittest
 
-from fixture import CommandTest, has_terminals, now, until
+from fixture import CommandTest, Server, has_terminals, now, until
 
 
 class Hold(CommandTest):
@@ -421,7 +421,16 @@ class WaysOut(CommandTest):
             with self.subTest(words[0]):
                 looked = self.finish(*words, *self.at, "--prefix", "f:", "--max-ttl", "1h")
                 self.assertEqual(self.printed(looked.out + looked.err),
-                                 ["init", "--uri", self.server.uri, "--prefix", "f:"])
+                                 ["init", "--uri", self.server.uri, "--prefix", "f:", "--max-ttl", "3600s"])
+        printed = self.printed(self.finish("doctor", *self.at, "--prefix", "f:").out)
+        self.assertEqual(printed, ["init", "--uri", self.server.uri, "--prefix", "f:"])
+
+    def test_of_a_quarantine_say_for_how_long_a_lease_may_live(self):
+        server = Server()  # That has just started.
+        self.addCleanup(server.stop)
+        refused = self.finish("run", "-n", "-u", server.uri, "--prefix", "g:", "--max-ttl", "30s", self.lock, "true")
+        self.assertEqual(self.finish(*self.printed(refused.err)).status, 0)
+        self.assertRegex(server.ask("GET", "g:epoch"), r"\|30\d{3}$")  # The default would write 60.
 
     def test_of_a_run_without_a_command_have_its_options(self):
         named = f"--uri {self.server.uri} {self.lock}"
