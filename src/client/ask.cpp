@@ -135,8 +135,8 @@ void client_state::declare_nothing_forgotten(const std::shared_ptr<node>& whom) 
   (void)ask_epoch(whom, script::epoch_start::first);
   if (!ask_epoch(whom, script::epoch_start::unknown)) return;
   error_detail detail;
-  if (cluster_) detail.subject = cluster_->address_of(*whom);
-  detail.server_text = "it does not keep what it is told: its memory is full, or it takes no writes";
+  detail.server_text = (cluster_ ? cluster_->address_of(*whom) : "it") +
+                       " does not keep what it is told: its memory is full, or it takes no writes";
   fail(errc::server_refused, std::move(detail));
 }
 

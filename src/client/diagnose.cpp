@@ -88,6 +88,13 @@ std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom
   result.server_version = resp::info_field(*info, "redis_version");
   result.role = resp::info_field(*info, "role");
   result.mode = resp::info_field(*info, "redis_mode");
+  if (result.mode == "cluster" && !state.cluster()) {
+    result.findings.push_back({severity::warning, "",
+                               where +
+                                   " is a node of a cluster: of a server alone no failover is followed, and no slot "
+                                   "that moves",
+                               "name the cluster: redis+cluster://HOST:PORT,..."});
+  }
   result.eviction_policy = resp::info_field(*info, "maxmemory_policy");
   const relied_on what{.replicas = state.options().durability.replicas,
                        .is_replaced = state.has_sentinels() || state.cluster(),

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that a lock needs, done once on a name of its own: the ACL is tried, not read.
 #include "client/diagnose.hpp"
+#include "client/server_report.hpp"
 #include "engine/acquire.hpp"
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "resp/writer.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <optional>
 #include <stop_token>
@@ -179,6 +182,18 @@ void try_on(client_state& state, std::string_view probe, lease held, const acqui
   }
 }
 
+// In quarantine nothing is granted. What would come behind it is not told by a lock, but the server has something to
+// say.
+void judge_untried(client_state& state, std::string_view probe, diagnosis& result) {
+  std::string question;
+  resp::append_request(question, std::array<std::string_view, 1>{"INFO"});
+  const auto whom = state.node_for(state.keys_of(state.name_of(probe)));
+  const auto reply = state.ask_all(whom, std::vector{std::move(question)})[0];
+  const auto* info = reply.as_bulk();
+  if (!info) return;
+  for (auto& one : judge_refusals(*info)) result.findings.push_back(std::move(one));
+}
+
 }  // namespace
 
 void try_a_lock(client_state& state, std::string_view probe, diagnosis& result) {
@@ -207,6 +222,7 @@ void try_a_lock(client_state& state, std::string_view probe, diagnosis& result) 
       if (!is_said("E23") || e.detail().why.find("is not open here yet") != std::string::npos)
         result.findings.push_back({severity::error, "E23", "no lock is granted yet: " + std::string{e.what()},
                                    "if its list is not open: holdfast quorum replace"});
+      if (!state.of_quorum()) judge_untried(state, probe, result);
       return;
     }
     if (e.code() == errc::not_replicated && is_said("E24")) return;

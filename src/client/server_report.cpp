@@ -8,6 +8,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 
 namespace holdfast {
@@ -163,6 +164,29 @@ std::optional<finding> judge_min_replicas(std::string_view info, std::string_vie
                              "(min-replicas-to-write)",
                              there, *least),
                  fmt::format("start its replicas; or CONFIG SET min-replicas-to-write {} at most", there)};
+}
+
+std::vector<finding> judge_refusals(std::string_view info) {
+  findings out;
+  const auto bytes = [&](std::string_view name) {
+    const auto text = info_field(info, name);
+    std::uint64_t n = 0;
+    std::from_chars(text.data(), text.data() + text.size(), n);
+    return n;
+  };
+  const auto most = bytes("maxmemory");
+  const auto used = bytes("used_memory");
+  if (most > 0 && used > most && info_field(info, "maxmemory_policy") == "noeviction") {
+    out.push_back({severity::error, "E15",
+                   fmt::format("it has no memory left for a lock: {} bytes of {} are used, and nothing may be evicted",
+                               used, most),
+                   "raise maxmemory, or give locks a server of their own"});
+  }
+  if (replicas_in(info).empty() && number(info_field(info, "min_slaves_good_slaves")) == 0) {
+    out.push_back({severity::error, "E15", "it takes no writes: none of the replicas that it must have is connected",
+                   "start its replicas; or CONFIG SET min-replicas-to-write 0"});
+  }
+  return out;
 }
 
 std::optional<finding> judge_max_lag(std::string_view max_lag) {

@@ -39,6 +39,9 @@ std::optional<finding> judge_min_replicas(std::string_view info, std::string_vie
 // then (H26). Empty: it does not say, and nothing is said of it.
 std::optional<finding> judge_max_lag(std::string_view max_lag);
 
+// Why it would refuse a lock, as far as it says so: where none can be tried.
+std::vector<finding> judge_refusals(std::string_view info);
+
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
 
 }  // namespace detail

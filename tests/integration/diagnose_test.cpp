@@ -107,6 +107,21 @@ TEST_F(diagnosis_of_server, that_refuses_writes_says_the_way_out) {
   EXPECT_THAT(found_by(make_client()), ElementsAre(is(severity::error, "E15", "OOM", "raise maxmemory")));
 }
 
+// Nothing is granted then, so that no lock tells.
+TEST_F(diagnosis_of_server, that_refuses_writes_says_so_in_quarantine_too) {
+  server_.kill();
+  server_.restart();
+  const auto in_quarantine = is(severity::warning, "E23", "started", "holdfast init");
+  EXPECT_THAT(found_by(make_client()), ElementsAre(in_quarantine));
+  server_("CONFIG", "SET", "maxmemory", "1");
+  EXPECT_THAT(found_by(make_client()),
+              ElementsAre(in_quarantine, is(severity::error, "E15", "no memory left for a lock", "raise maxmemory")));
+  server_("CONFIG", "SET", "maxmemory", "0");
+  server_("CONFIG", "SET", "min-replicas-to-write", "1");
+  EXPECT_THAT(found_by(make_client()),
+              ElementsAre(in_quarantine, is(severity::error, "E15", "takes no writes", "min-replicas-to-write 0")));
+}
+
 // It says so to PING, too.
 TEST_F(diagnosis_of_server, that_cannot_write_its_disk_says_the_way_out) {
   struct saves {
