@@ -68,10 +68,11 @@ TEST(errand_threads, give_their_stacks_back_without_another_errand) {
   std::latch all_are_here{many};
   for (std::size_t i = 0; i < many; ++i) threads->run([&] { all_are_here.arrive_and_wait(); });
   all_are_here.wait();
-  // Some stay with the system for the next threads.
+  // Each has two, its stack and what guards it. Some stay with the system for the next threads, and malloc makes some.
+  const auto most = before + 3 * many / 2;
   const auto until = net::boottime_now() + std::chrono::seconds{10};
-  while (mappings() > before + many && net::boottime_now() < until) std::this_thread::yield();
-  EXPECT_LE(mappings(), before + many);
+  while (mappings() > most && net::boottime_now() < until) std::this_thread::yield();
+  EXPECT_LE(mappings(), most);
   threads->close(true);
 }
 
