@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The holdfast command: from the first word to a subcommand, and from every exception to a message and a status.
+#include "early_option.hpp"
 #include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
@@ -143,11 +144,11 @@ int main_of(int argc, char** argv) {
       return number(exit_code::usage);  // A crontab line whose variables were empty has not succeeded.
     }
     const std::string_view word = argv[1];
-    if (word == "--help" || word == "-h") return help_command("");
+    if (word == "--help" || word == "-h") return help_of(argc, argv);
     if (word == "--version" || word == "-V") return version_command();
     if (word.starts_with("-"))
-      throw usage_error{fmt::format("'{}' comes too early: first the command, then its options", visible(word)),
-                        "holdfast run [options] NAME -- CMD"};
+      throw usage_error{fmt::format("'{}' comes too early: first the command, then its options", shown_option(word)),
+                        in_order(argc, argv)};
     const auto which = parse_command(word);
     if (which == command::help) return help_of(argc, argv);
     if (which == command::version) return version_of(argc, argv);
