@@ -163,6 +163,22 @@ TEST(uri_password, may_stand_where_it_does_not_belong) {
            "redis+unix://:canary/run/redis.sock",
            "redis://db1:6379?password=can^ary",
            "db1:6379?db=1&auth=canary",
+           "redis://default:canary ",
+           "redis://db1:6379 /0",
+           "redis://abc:def",
+           "redis://ab:cd:1",
+           "redis://dead:beef:cafe1",
+           "redis://:0123abcd",
+           "redis://::canary",
+           "redis://::1:canary",
+           "redis://a::b::c",
+           "redis://::1:123456",
+           "redis://::1%eth0:canary",
+           "redis://::%canary",
+           "redis://:::1/canary",
+           "redis://::1?canary",
+           "redis://[::1:canary",
+           "redis+quorum://::1:1,db2:canary",
        }) {
     EXPECT_TRUE(may_hide_password(typed)) << typed;
   }
@@ -178,9 +194,38 @@ TEST(uri_password, cannot_be_hidden_in_hosts_and_ports) {
            "rediss://db1?cacert=/etc/my ca.pem",
            "redis+unix:///run/a:b",
            "local:locks",
+           "redis://127.0.0.1:7701 ",
+           "redis://db1:6379\r",
+           "redis://::1:17411",
+           "redis://::",
+           "redis://[::1",
+           "redis://fe80::1%eth0:1",
+           "redis://2001:db8:0:0:0:0:0:1:6379/2",
+           "redis+quorum://::1:1,db2:2,::3:3",
        }) {
     EXPECT_FALSE(may_hide_password(typed)) << typed;
   }
+}
+
+TEST(brackets, are_put_around_addresses_that_lack_them) {
+  const auto of = [](std::string_view uri) {
+    const auto meant = in_brackets(uri);
+    return meant ? meant->uri + meant->zone : "";
+  };
+  EXPECT_EQ(of("redis://::1:17411/2"), "redis://[::1]:17411/2");
+  EXPECT_EQ(of("redis://fe80::1:2"), "redis://[fe80::1:2]");  // Of a port that short nobody knows.
+  EXPECT_EQ(of("redis://[::1"), "redis://[::1]");
+  EXPECT_EQ(of("redis+quorum://::1,b:1,[::2]:3"), "redis+quorum://[::1],b:1,[::2]:3");
+  EXPECT_EQ(of("redis://fe80::1%eth0:1"), "redis://[fe80::1]:1%eth0");
+  for (const auto* uri : {"redis://h:1", "redis://[::1]:1", "redis://a:b:c", "redis+unix:///::1", "::1"})
+    EXPECT_EQ(of(uri), "") << uri;
+}
+
+TEST(several_hosts, are_those_of_a_scheme_for_one) {
+  EXPECT_EQ(several_hosts("redis://a:1,b:2/3"), "a:1,b:2");
+  EXPECT_EQ(several_hosts("rediss://me:c,anary@a,b"), "a,b");
+  for (const auto* uri : {"redis+quorum://a,b,c", "redis://a", "redis://me:a,b@c", "redis://me:a,b", "redis://"})
+    EXPECT_EQ(several_hosts(uri), std::nullopt) << uri;
 }
 
 TEST(uri_password, is_blotted_out_where_it_does_not_belong) {

@@ -5,7 +5,6 @@
 #include "escape.hpp"
 #include "fault_pieces.hpp"
 #include "message.hpp"
-#include "uri.hpp"
 
 #include <fmt/format.h>
 
@@ -19,16 +18,6 @@ const fault_row* row_of(errc cause) {
     if (row.cause == cause) return &row;
   return nullptr;
 }
-
-// Somebody's whole file for a name would hide the sentence around it.
-std::string shortened(std::string text) {
-  constexpr std::size_t most = 80;
-  if (text.size() <= most) return text;
-  return visible(std::string_view{text}.substr(0, most)) + "...";
-}
-
-// "the nodes" and the like are said as they are; what was typed is quoted.
-std::string quoted_part(const std::string& part) { return part.starts_with("the ") ? part : fmt::format("'{}'", part); }
 
 // No list has plain keys: they cannot be told from any other key.
 std::string way_to_look(const pieces& p, const fault_context& context) {
@@ -53,32 +42,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
               "tokens are microseconds of that clock, and all later ones would have to be above this one",
               "look where the number came from"};
     case errc::invalid_option: return for_option(p, context);
-    case errc::invalid_uri:
-      // A URI that is understood, and is no list to replace another one with.
-      if (p.subject.find("://") != p.subject.npos && !p.subject.ends_with("://") && !p.why.empty())
-        return {fmt::format("{} cannot be used here", p.subject), p.why, "holdfast help quorum"};
-      // What may hide a password is not shown.
-      if (p.subject.starts_with("a URI of") && !context.uri.empty() && !may_hide_password(context.uri)) {
-        if (context.uri.starts_with("local:"))
-          return {fmt::format("'{}' is not a server that we know how to reach", shortened(visible(context.uri))),
-                  "what follows local: is a directory with its whole path, or nothing", "local:/DIRECTORY, or local:"};
-        const bool has_scheme = context.uri.find("://") != context.uri.npos;
-        return {fmt::format("'{}' is not a server that we know how to reach", shortened(visible(context.uri))),
-                has_scheme ? "" : "it does not say what is spoken there: redis:// is missing before it",
-                has_scheme ? "holdfast help servers"
-                           : fmt::format("redis://{}, or rediss:// for TLS; holdfast help servers",
-                                         shortened(visible(context.uri)))};
-      }
-      if (p.subject.ends_with(" servers"))
-        return {fmt::format("{} are no quorum", p.subject), p.why,
-                "redis+quorum:// with 1, 3, 5, 7 or 9 servers, each named once"};
-      // The part that is wrong, or that it cannot be taken apart.
-      return {p.subject.starts_with("a URI of") || p.subject == "an empty URI"
-                  ? fmt::format("{} is not a server that we know how to reach", p.subject)
-                  : fmt::format("in the server's URI, {} cannot be understood", quoted_part(p.subject)),
-              "",
-              "redis://HOST:PORT/DB, rediss://HOST:PORT, redis+sentinel://S1,S2,S3/NAME, redis+cluster://A,B,C, "
-              "redis+quorum://A,B,C, redis+unix:///PATH?db=N, local: or local:/DIRECTORY"};
+    case errc::invalid_uri: return for_uri(p, context);
     case errc::no_server: return {"no server was named", "", "export HOLDFAST_URI=redis://HOST:PORT, or --uri"};
     case errc::timed_out: return {fmt::format("somebody else held {} all the time", p.lock), "", "a longer -w"};
     case errc::cancelled: return {"the wait was cancelled", "", ""};

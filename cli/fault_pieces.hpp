@@ -34,8 +34,14 @@ inline constexpr const char* way_to_descriptors =
 // Which names another server; no variable changes what the command line says.
 const char* way_to_another_server(const pieces& p);
 
+// Somebody's whole file for a name would hide the sentence around it.
+std::string shortened(std::string text);
+
 // A server that cannot be reached. Empty for other causes.
 sentences for_connection(errc cause, const pieces& p);
+
+// A server that was named by no URI that we understand.
+sentences for_uri(const pieces& p, const fault_context& context);
 
 // A server of ours (local:, lab) that cannot be started or used.
 sentences for_local(const pieces& p, const fault_context& context);

@@ -190,6 +190,12 @@ pieces::pieces(const error& e, const fault_context& context)
   if (d.may_remain.count() > 0) remains = cli::to_text(d.may_remain);
 }
 
+std::string shortened(std::string text) {
+  constexpr std::size_t most = 80;
+  if (text.size() <= most) return text;
+  return visible(std::string_view{text}.substr(0, most)) + "...";
+}
+
 sentences for_connection(errc cause, const pieces& p) {
   const auto elsewhere = fmt::format("or point elsewhere: {}", way_to_another_server(p));
   switch (cause) {

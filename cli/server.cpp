@@ -4,6 +4,7 @@
 #include "environment.hpp"
 #include "escape.hpp"
 #include "message.hpp"
+#include "uri.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -86,8 +87,9 @@ std::optional<std::string_view> named_server(const settings& s) {
   const auto named = variable_if_set("HOLDFAST_URI");
   // Most often a variable that was not there, or a command that failed. Whoever wanted a shared lock must not get one
   // of this machine's instead.
-  if (named && named->empty())
-    throw usage_error{"HOLDFAST_URI is set and empty", "redis://HOST:PORT, local:, or unset it"};
+  if (named && without_blanks(*named).empty())
+    throw usage_error{named->empty() ? "HOLDFAST_URI is set and empty" : "HOLDFAST_URI is set, and blank",
+                      "redis://HOST:PORT, local:, or unset it"};
   return named;
 }
 

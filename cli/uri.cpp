@@ -20,12 +20,13 @@ std::optional<std::size_t> find_authority(std::string_view uri) {
 }
 
 constexpr std::string_view digits = "0123456789";
+constexpr std::string_view of_a_name = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+constexpr std::string_view blanks = " \t\r\n\v\f";
 
 bool has_only(std::string_view text, std::string_view what) { return text.find_first_not_of(what) == text.npos; }
 
 // "db1:6379", "[::1]", "db1,db2:7000": servers, and nothing that could be a password but a number.
 bool are_hosts(std::string_view text) {
-  constexpr std::string_view of_a_name = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   for (bool is_more = true; is_more;) {
     const auto comma = text.find(',');
     auto one = text.substr(0, comma);
@@ -38,6 +39,52 @@ bool are_hosts(std::string_view text) {
     if (!has_only(host, host[0] == '[' ? "0123456789abcdefABCDEF:.[]" : of_a_name)) return false;
   }
   return true;
+}
+
+// "::1", and nothing that only looks like it: "::" once, or eight groups.
+bool is_ipv6(std::string_view text) {
+  const auto gap = text.find("::");
+  const bool has_gap = gap != text.npos;
+  if (!has_only(text, "0123456789abcdefABCDEF:") || text.find("::", has_gap ? gap + 1 : 0) != text.npos) return false;
+  if ((text.starts_with(':') && gap != 0) || (text.ends_with(':') && (!has_gap || gap + 2 != text.size())))
+    return false;
+  std::size_t groups = 0;
+  for (std::size_t from = 0; from < text.size();) {
+    const auto next = std::min(text.find(':', from), text.size());
+    if (next - from > 4) return false;
+    groups += next > from ? 1 : 0;
+    from = next + 1;
+  }
+  return has_gap ? groups < 8 : groups == 8;
+}
+
+// An IPv6 address whose brackets were forgotten, or the second of them.
+struct bare_ipv6 {
+  std::string_view address;
+  std::string_view zone;  // With its %.
+  std::string_view port;
+};
+
+// One of the servers. nullopt: it is something else, or may be.
+std::optional<bare_ipv6> read_bare_ipv6(std::string_view one) {
+  if (one.starts_with('[')) one.remove_prefix(1);
+  if (const auto percent = one.find('%'); percent != one.npos) {
+    const auto colon = std::min(one.find(':', percent), one.size());
+    const bare_ipv6 read{one.substr(0, percent), one.substr(percent, colon - percent),
+                         one.substr(std::min(colon + 1, one.size()))};
+    const bool is_link_local = read.address.starts_with("fe80:") || read.address.starts_with("FE80:");
+    const bool fits = is_link_local && is_ipv6(read.address) && has_only(read.zone.substr(1), of_a_name) &&
+                      has_only(read.port, digits);
+    return fits ? std::optional{read} : std::nullopt;
+  }
+  const auto colon = one.rfind(':');
+  if (colon == one.npos) return std::nullopt;
+  const auto last = one.substr(colon + 1);
+  const bool may_be_port = !last.empty() && last.size() <= 5 && has_only(last, digits) && is_ipv6(one.substr(0, colon));
+  const bool is_whole = is_ipv6(one);
+  // Of both, what looks like one: few ports have less than four digits.
+  if (may_be_port && (!is_whole || last.size() >= 4)) return bare_ipv6{one.substr(0, colon), {}, last};
+  return is_whole ? std::optional{bare_ipv6{one, {}, {}}} : std::nullopt;
 }
 
 // Without the options behind servers, whose files may have an @ in their names: "?cacert=/etc/pki/ca@corp".
@@ -78,12 +125,18 @@ std::optional<text_range> password_for_a_port(std::string_view uri) {
   const auto begin = find_authority(uri);
   if (!begin || find_credentials(uri)) return std::nullopt;
   const auto end = std::min(uri.find_first_of("/?#", *begin), uri.size());
+  // With a database at most: "::1/secret" is no address.
+  const auto behind = without_blanks(uri.substr(std::min(end + 1, uri.size())));
+  const bool ends_plainly = end == uri.size() || (uri[end] == '/' && has_only(behind, digits));
   for (auto from = *begin; from < end;) {
     const auto next = std::min(uri.find(',', from), end);
+    // Blanks at the end are most often those of whoever wrote the variable.
+    const auto typed = uri.substr(from, next - from);
+    const auto one = next < uri.size() ? typed : typed.substr(0, typed.find_last_not_of(blanks) + 1);
     const auto bracket = uri[from] == '[' ? uri.find(']', from) : from;  // An IPv6 address has colons of its own.
     const auto colon = uri.find(':', bracket < next ? bracket : from);
-    if (colon < next && !has_only(uri.substr(colon + 1, next - colon - 1), digits))
-      return text_range{colon + 1, uri.size()};
+    const bool has_port = colon >= from + one.size() || has_only(one.substr(colon + 1 - from), digits);
+    if (!has_port && !(ends_plainly && read_bare_ipv6(one))) return text_range{colon + 1, uri.size()};
     from = next + 1;
   }
   return std::nullopt;
@@ -143,6 +196,44 @@ std::string without_credentials(std::string_view uri) {
 std::string_view init_condition(std::string_view uri, std::string_view of_one) {
   if (uri.find("+quorum://") != uri.npos) return "none of its servers has forgotten a lock";
   return uri.find("+cluster://") != uri.npos ? "none of its nodes has forgotten a lock" : of_one;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  const auto begin = std::min(text.find_first_not_of(blanks), text.size());
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+std::optional<bracketed> in_brackets(std::string_view uri) {
+  const auto begin = find_authority(uri);
+  if (!begin) return std::nullopt;
+  const auto end = std::min(uri.find_first_of("/?#", *begin), uri.size());
+  bracketed out{std::string{uri.substr(0, *begin)}, {}};
+  bool lacks_some = false;
+  for (auto from = *begin; from <= end;) {
+    const auto next = std::min(uri.find(',', from), end);
+    const auto one = uri.substr(from, next - from);
+    if (const auto bare = read_bare_ipv6(one)) {
+      out.uri.append("[").append(bare->address).append(bare->port.empty() ? "]" : "]:").append(bare->port);
+      if (!bare->zone.empty()) out.zone = bare->zone;
+      lacks_some = true;
+    } else {
+      out.uri += one;
+    }
+    if (next < end) out.uri += ',';
+    from = next + 1;
+  }
+  if (!lacks_some) return std::nullopt;
+  out.uri += uri.substr(end);
+  return out;
+}
+
+std::optional<std::string_view> several_hosts(std::string_view uri) {
+  const auto begin = find_authority(uri);
+  if (!begin || (!uri.starts_with("redis://") && !uri.starts_with("rediss://"))) return std::nullopt;
+  const auto credentials = find_credentials(uri);
+  const auto from = credentials ? credentials->end + 1 : *begin;
+  const auto hosts = uri.substr(from, std::min(uri.find_first_of("/?#", from), uri.size()) - from);
+  return hosts.find(',') != hosts.npos && are_hosts(hosts) ? std::optional{hosts} : std::nullopt;
 }
 
 bool blot_out_password(char* uri) {

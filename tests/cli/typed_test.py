@@ -71,5 +71,81 @@ class Early(CommandTest):
             self.assertEqual(self.finish(word).out, self.finish("help").out)
 
 
+class Uri(CommandTest):
+    """A server that cannot be understood, and has no password."""
+
+    def refused(self, uri):
+        refused = self.finish("run", "-n", "-u", uri, self.lock, "true")
+        self.assertEqual(refused.status, 64, refused.err)
+        self.assertNotIn("password", refused.err)
+        self.assertIn(f"error[E17]: '{uri}' is not a server that we know how to reach", refused.err)
+        return refused.err
+
+    def test_of_an_ipv6_address_without_brackets_says_that_they_are_missing(self):
+        for uri, meant in (("redis://::1:17411", "redis://[::1]:17411"), ("redis://[::1", "redis://[::1]"),
+                           ("redis://[::1:6379/2", "redis://[::1]:6379/2"), ("redis://fe80::1", "redis://[fe80::1]"),
+                           ("redis://::1:6379", "redis://[::1]:6379"), ("rediss://::", "rediss://[::]"),
+                           ("redis://2001:db8:0:0:0:0:0:1:6379", "redis://[2001:db8:0:0:0:0:0:1]:6379"),
+                           ("redis+quorum://::1:7001,b,[::2]:7003", "redis+quorum://[::1]:7001,b,[::2]:7003")):
+            with self.subTest(uri):
+                said = self.refused(uri)
+                self.assertIn("\n  why: an IPv6 address stands in brackets\n", said)
+                self.assertEqual(fix_of(said), meant)
+
+    def test_of_an_ipv6_address_with_a_zone_says_that_it_is_of_one_machine(self):
+        for uri in ("redis://fe80::1%eth0:1", "redis://fe80::1%eth0"):
+            with self.subTest(uri):
+                said = self.refused(uri)
+                self.assertIn("stands in brackets, and one with a zone (%eth0) is of one machine alone", said)
+                self.assertEqual(fix_of(said), "an address without a zone, in brackets, or a name")
+
+    def test_with_a_blank_says_so(self):
+        for uri, fix in (("redis://127.0.0.1:17411 ", "redis://127.0.0.1:17411"), (" redis://h:1", "redis://h:1"),
+                         ("redis://h:1/0  ", "redis://h:1/0"),
+                         ("redis+quorum://a:1, b:2,c", "leave it out"), ("redis://my host", "leave it out"),
+                         ("redis+unix:///run/my s", "%20 in its place"), ("local:/my d", "%20 in its place"),
+                         ("rediss://h?cacert=/my ca.pem", "%20 in its place")):
+            with self.subTest(uri):
+                said = self.refused(uri)
+                self.assertIn("\n  why: there is a blank in it\n", said)
+                self.assertEqual(fix_of(said), fix)
+        # Of a file that was written on Windows.
+        returned = self.finish("ls", HOLDFAST_URI="redis://h:1\r")
+        self.assertIn(r"'redis://h:1\x0d' is not a server", returned.err)
+        self.assertEqual(fix_of(returned.err), "redis://h:1")
+
+    def test_of_several_servers_says_what_they_may_be(self):
+        ways = "redis+quorum://a:1,b:2 (an odd number), redis+cluster://a:1,b:2 or redis+sentinel://a:1,b:2/NAME"
+        for uri, fix in (("redis://a:1,b:2", ways), ("redis://a:1,b:2/3", ways), ("rediss://a:1,b:2",
+                                                                               ways.replace("redis+", "rediss+"))):
+            with self.subTest(uri):
+                said = self.refused(uri)
+                self.assertRegex(said, r"\n  why: it names several servers, and rediss?:// is one\n")
+                self.assertEqual(fix_of(said), fix)
+        hidden = self.finish("ls", HOLDFAST_URI=f"redis://:{CANARY}@a:1,b:2")
+        self.assertNotIn(CANARY, hidden.err)
+        self.assertIn("\n  why: it names several servers, and redis:// is one\n", hidden.err)
+        self.assertEqual(fix_of(hidden.err), ways.replace("a:1,b:2", "A,B,C"))
+
+    # An odd word behind a colon stays one that was to be a password.
+    def test_that_may_have_a_password_is_not_shown(self):
+        for uri in (f"redis://abc:{CANARY}", f"redis://::{CANARY}", "redis://dead:beef:cafe1", "redis://abc:def",
+                    f"redis://default:{CANARY} ", "redis://:0123abcd", f"redis://::1:{CANARY}", "redis://ab:cd:1",
+                    "redis://h:secret word", f"redis://:{CANARY}@::1:6379"):
+            with self.subTest(uri):
+                said = self.finish("ls", "-u", uri)
+                self.assertEqual(said.status, 64)
+                self.assertIn("the password in --uri could be read by everybody", said.err)
+                for part in (uri, CANARY, "cafe1", "0123abcd", "secret word"):
+                    self.assertNotIn(part, said.err)
+
+    def test_of_blanks_alone_is_as_good_as_empty(self):
+        for blank in (" ", "\t \n"):
+            said = self.finish("ls", HOLDFAST_URI=blank)
+            self.assertEqual(said.status, 64)
+            self.assertIn("error[E17]: HOLDFAST_URI is set, and blank\n", said.err)
+            self.assertEqual(fix_of(said.err), "redis://HOST:PORT, local:, or unset it")
+
+
 if __name__ == "__main__":
     unittest.main()
