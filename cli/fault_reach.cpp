@@ -9,10 +9,12 @@
 #include <holdfast/options.hpp>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -98,6 +100,39 @@ std::pair<std::string, std::string> about_connect(const pieces& p) {
   return {"nothing listens there, or it is cut off", "start it (redis-server --port PORT)"};
 }
 
+std::string without_percents(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const auto* digits = text.data() + i + 1;
+    const bool is_code =
+        text[i] == '%' && i + 2 < text.size() && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2;
+    out += is_code ? static_cast<char>(value) : text[i];
+    if (is_code) i += 2;
+  }
+  return out;
+}
+
+// Of "redis+unix:///run/s/0", whose end was to be the database, as it is in redis://. Why, and what to do.
+std::pair<std::string, std::string> about_no_directory(const pieces& p) {
+  const std::string_view uri = std::string_view{p.server}.substr(0, p.server.find('?'));
+  const auto begin = uri.find("://") + 3;
+  for (auto slash = uri.find('/', begin + 1); slash != uri.npos; slash = uri.find('/', slash + 1)) {
+    const auto path = without_percents(uri.substr(begin, slash - begin));
+    struct stat seen {};
+    if (::stat(path.c_str(), &seen) != 0 || S_ISDIR(seen.st_mode)) continue;
+    if (!S_ISSOCK(seen.st_mode))
+      return {fmt::format("'{}' is no directory", visible(path)), "the path of a socket: redis+unix:///PATH"};
+    const auto behind = uri.substr(slash + 1);
+    const auto* database = behind.empty() ? "0" : "N";
+    const bool is_number = !behind.empty() && behind.find_first_not_of("0123456789") == behind.npos;
+    const auto query = fmt::format("?db={}", is_number ? behind : database);
+    return {fmt::format("'{}' is a socket and no directory; the database is {}", visible(path), query),
+            fmt::format("{}{}", uri.substr(0, slash), query)};
+  }
+  return {"a part of its path is no directory", "the path of a socket: redis+unix:///PATH"};
+}
+
 // What keeps them is in `why` (src/engine/quorum_acquire.cpp).
 std::string way_to_votes(const pieces& p) {
   const auto has = [&](std::string_view part) { return p.why.find(part) != p.why.npos; };
@@ -162,6 +197,14 @@ const tls_row& about_tls(const pieces& p) {
                        [&](const auto& row) { return words.find(row.words) != words.npos; });
 }
 
+sentences for_no_connection(const pieces& p, const std::string& elsewhere) {
+  auto text = fmt::format("cannot reach {}{}{}", p.reached, p.colon_words, p.tried);
+  const bool is_no_directory = is_socket(p) && says(p, ENOTDIR);
+  auto [why, fix] = is_no_directory ? about_no_directory(p) : about_connect(p);
+  if (!is_no_directory && !is_ours_to_mend(p)) fix = fmt::format("{}, {}", fix, elsewhere);
+  return {std::move(text), std::move(why), std::move(fix)};
+}
+
 }  // namespace
 
 const char* way_to_another_server(const pieces& p) {
@@ -202,11 +245,7 @@ sentences for_connection(errc cause, const pieces& p) {
     case errc::cannot_resolve:
       return {fmt::format("cannot reach {}{}{}", p.reached, p.colon_words, p.tried), "its name has no address",
               fmt::format("check the spelling and the name server, {}", elsewhere)};
-    case errc::cannot_connect: {
-      auto [why, fix] = about_connect(p);
-      return {fmt::format("cannot reach {}{}{}", p.reached, p.colon_words, p.tried), std::move(why),
-              is_ours_to_mend(p) ? fix : fmt::format("{}, {}", fix, elsewhere)};
-    }
+    case errc::cannot_connect: return for_no_connection(p, elsewhere);
     case errc::no_primary:
       if (p.server.find("+cluster://") != p.server.npos)
         return {fmt::format("{} does not say who serves what{}", p.server, p.tried), p.words,

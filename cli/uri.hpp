@@ -32,6 +32,7 @@ std::string without_credentials(std::string_view uri);
 // `holdfast init` tells all servers behind a URI that they have forgotten nothing. When that is so, behind an "if".
 // `of_one`: where it is one server.
 std::string_view init_condition(std::string_view uri, std::string_view of_one);
+
 // Without white space at both ends.
 std::string_view without_blanks(std::string_view text);
 

@@ -2,6 +2,7 @@
 """What was typed, and what is said of it: the command that was named, the server that was meant, and no password where
 there is none."""
 
+import os
 import re
 import shlex
 import unittest
@@ -145,6 +146,32 @@ class Uri(CommandTest):
             self.assertEqual(said.status, 64)
             self.assertIn("error[E17]: HOLDFAST_URI is set, and blank\n", said.err)
             self.assertEqual(fix_of(said.err), "redis://HOST:PORT, local:, or unset it")
+
+
+class Socket(CommandTest):
+    def test_with_a_database_behind_a_slash_says_where_that_stands(self):
+        bounded = ["ls", "--server-timeout", "200ms", "-u"]
+        for behind, database in (("/0", "0"), ("/3", "3"), ("/", "0"), ("/x/y", "N")):
+            with self.subTest(behind):
+                said = self.finish(*bounded, self.server.uri + behind)
+                self.assertEqual(said.status, 69, said.err)
+                self.assertIn(f"\n  why: '{self.server.socket}' is a socket and no directory; the database is "
+                              f"?db={database}\n", said.err)
+                self.assertEqual(fix_of(said.err), f"{self.server.uri}?db={database}")
+        self.assertEqual(self.finish("ls", "-u", f"{self.server.uri}?db=3").status, 0)
+
+    def test_whose_path_has_odd_bytes_is_typed_as_a_uri(self):
+        os.mkdir(self.path("a b"))
+        os.symlink(self.server.socket, self.path("a b/s"))
+        said = self.finish("ls", "--server-timeout", "200ms", "-u", f"redis+unix://{self.path('a%20b/s')}/1")
+        self.assertIn(f"why: '{self.path('a b/s')}' is a socket and no directory; the database is ?db=1", said.err)
+        self.assertEqual(self.finish("ls", "-u", fix_of(said.err)).status, 0)
+
+    def test_below_a_file_is_no_socket(self):
+        with open(self.path("file"), "w", encoding="ascii"):
+            pass
+        said = self.finish("ls", "--server-timeout", "200ms", "-u", f"redis+unix://{self.path('file')}/s")
+        self.assertIn(f"\n  why: '{self.path('file')}' is no directory\n", said.err)
 
 
 if __name__ == "__main__":
