@@ -123,14 +123,22 @@ std::string way_to_another_size(const pieces& p) {
   return fmt::format("another one for all: holdfast resize {} N", p.meant_lock_argument);
 }
 
+constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD";
+
+// Of a user who was named without one, too: the server takes that for a wrong one.
+sentences for_missing_password(const pieces& p, std::string_view user) {
+  return {fmt::format("{} wants a password{} and none was given", p.reached,
+                      user.empty() ? "" : fmt::format(" for user '{}'", user)),
+          p.words,
+          is_of_sentinels(p) ? way_to_sentinels
+                             : "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
+}
+
 sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {
-  constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD";
   switch (cause) {
-    case errc::no_password:
-      return {fmt::format("{} wants a password and none was given", p.reached), p.words,
-              is_of_sentinels(p) ? way_to_sentinels
-                                 : "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
+    case errc::no_password: return for_missing_password(p, "");
     case errc::wrong_password:
+      if (!context.has_password && !is_of_sentinels(p)) return for_missing_password(p, p.bare_subject);
       return {fmt::format("{} does not accept this password{}", p.server,
                           p.subject.empty() ? "" : fmt::format(" for user '{}'", p.bare_subject)),
               p.words,

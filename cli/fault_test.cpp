@@ -80,6 +80,21 @@ TEST(sentinels_who_refuse, are_told_from_the_primary) {
   EXPECT_THAT(of(errc::wrong_server, "it is of no cluster"), Not(HasSubstr("26379 unless")));
 }
 
+// The server takes none for a wrong one.
+TEST(E02, of_a_user_without_a_password_asks_for_one) {
+  const auto of = [](bool has_password, std::string endpoint, std::string words) {
+    return to_text(describe(
+        holdfast::error{errc::wrong_password,
+                        {.endpoint = std::move(endpoint), .server_text = std::move(words), .subject = "user 'me'"}},
+        {.has_password = has_password}));
+  };
+  EXPECT_THAT(of(false, "redis://h", "WRONGPASS"), AllOf(HasSubstr("wants a password for user 'me' and none was given"),
+                                                         HasSubstr("REDISCLI_AUTH or a file")));
+  EXPECT_THAT(of(true, "redis://h", "WRONGPASS"), HasSubstr("does not accept this password for user 'me'"));
+  // Theirs is in a variable of its own.
+  EXPECT_THAT(of(false, "redis+sentinel://s1/main", "s1: WRONGPASS"), HasSubstr("does not accept this password"));
+}
+
 TEST(every_fault, has_a_sentence_a_code_and_a_help_page) {
   for (const auto& row : fault_table()) {
     const auto text =

@@ -9,6 +9,7 @@
 #include "option_ranges.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
+#include "uri.hpp"
 
 #include <holdfast/error.hpp>
 
@@ -75,6 +76,11 @@ std::string_view server_named(const settings& s) {
   return s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
 }
 
+// Without one the server refuses a user as it refuses a wrong password.
+bool has_password(const settings& s) {
+  return s.with || !s.password_file.empty() || !variable("REDISCLI_AUTH").empty() || find_password(server_named(s));
+}
+
 fault_context context_of(command which, const settings& s) {
   const bool is_local = which == command::local || which == command::lab;
   return {.lock = takes_name(which) && which != command::ls ? std::string_view{s.name} : std::string_view{},
@@ -86,6 +92,7 @@ fault_context context_of(command which, const settings& s) {
           .uri_option = s.uri ? std::string_view{*s.uri} : std::string_view{},
           .files = files_of(s),
           .max_ttl = s.max_ttl,
+          .has_password = has_password(s),
           .local_word = is_local && !s.words.empty() ? std::string_view{s.words.front()} : std::string_view{},
           .names_directory = is_local ? s.words.size() == 2 : server_named(s).starts_with("local:/")};
 }

@@ -174,5 +174,34 @@ class Socket(CommandTest):
         self.assertIn(f"\n  why: '{self.path('file')}' is no directory\n", said.err)
 
 
+class User(CommandTest):
+    server_options = ("--requirepass", CANARY)
+
+    def test_without_a_password_is_asked_for_one(self):
+        uri = f"redis+unix://someone@{self.server.socket}"
+        for given in ({"HOLDFAST_URI": uri}, {"HOLDFAST_URI": uri.replace("@", ":@")}, {"HOLDFAST_URI": uri,
+                                                                                       "REDISCLI_AUTH": ""}):
+            with self.subTest(given):
+                none = self.finish("run", "-n", self.lock, "true", **given)
+                self.assertEqual(none.status, 77, none.err)
+                self.assertIn(f"error[E02]: {self.server.uri} wants a password for user 'someone' and none was given\n",
+                              none.err)
+                self.assertIn("REDISCLI_AUTH or a file (--password-file)", fix_of(none.err))
+        self.assertEqual(self.finish("run", "-n", "-u", uri, self.lock, "true").status, 77)
+
+    def test_with_a_wrong_one_is_told_so(self):
+        uri = f"redis+unix://someone@{self.server.socket}"
+        with open(self.path("password"), "w", encoding="ascii") as file:
+            file.write("wrong\n")
+        os.chmod(self.path("password"), 0o600)
+        for given, environment in ((["-u", uri], {"REDISCLI_AUTH": "wrong"}),
+                                   (["-u", uri, "--password-file", self.path("password")], {}),
+                                   ([], {"HOLDFAST_URI": uri.replace("@", ":wrong@")})):
+            with self.subTest(given):
+                wrong = self.finish("run", "-n", *given, self.lock, "true", **environment)
+                self.assertEqual(wrong.status, 77, wrong.err)
+                self.assertIn("does not accept this password for user 'someone'", wrong.err)
+
+
 if __name__ == "__main__":
     unittest.main()
