@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which sentence, reason and way out stand for which error of the library: the texts of docs/errors.md. Apart from
 // message.cpp, which only prints them.
+#include "acl_rule.hpp"
 #include "duration.hpp"
 #include "escape.hpp"
 #include "fault_pieces.hpp"
@@ -97,6 +98,10 @@ sentences for_unknown(errc cause, const pieces& p, const fault_context& context)
 
 // The command that is missing, if the server named it: "... to run the 'evalsha' command".
 std::string way_out_of_denial(const pieces& p) {
+  // Not of the rule, on purpose.
+  if (p.subject == "SCAN")
+    return fmt::format("ACL SETUSER USER {}, for operators: it shows the names of all keys, other people's too",
+                       acl_of_listing);
   constexpr const char* rule = "`holdfast help acl` has the one ACL rule that locks need";
   constexpr std::string_view before = "to run the '";
   const auto at = p.words.find(before);

@@ -222,6 +222,11 @@ TEST(E04, names_the_command_that_is_missing) {
     EXPECT_EQ(fix(words), "`holdfast help acl` has the one ACL rule that locks need") << words;
 }
 
+TEST(E04, of_a_listing_says_what_it_gives_away) {
+  const auto what = describe(holdfast::error{errc::no_permission, {.server_text = "NOPERM", .subject = "SCAN"}});
+  EXPECT_EQ(what.fix, "ACL SETUSER USER +scan, for operators: it shows the names of all keys, other people's too");
+}
+
 // Not everything that keeps us from connecting is the network's.
 TEST(E01, tells_what_is_wrong_on_this_side) {
   const auto of = [](const char* endpoint, int number) {

@@ -60,7 +60,10 @@ class Rule(CommandTest):
         self.succeeds("break", "--token", str(holder.token), self.lock)
 
     def test_names_what_a_listing_and_replicas_need_besides(self):
-        self.is_denied("ls")
+        denied = self.finish("ls")  # Not of the rule, on purpose; so it is no way out.
+        self.assertEqual(denied.status, 77, denied.err)
+        self.assertRegex(denied.err, r"error\[E04\]: .* does not permit SCAN: .*\n  fix: ACL SETUSER USER \+scan, .*: "
+                                     r"it shows the names of all keys, other people's too\n")
         self.permit(*self.besides("holdfast ls"))
         self.succeeds("ls")
         self.is_denied("run", "--replicas", "1", self.lock, "true")
