@@ -214,7 +214,7 @@ sentences sentences_for(errc cause, const error& e, const fault_context& context
   if (e.code() == outcome::unknown || cause == errc::cancelled_in_flight) return for_unknown(cause, p, context);
   if (e.code() == outcome::lost) return for_loss(cause, p);
   // Each of these knows its own causes and gives an empty text for the others.
-  if (auto s = for_connection(cause, p); !s.text.empty()) return s;
+  if (auto s = for_connection(cause, p, context); !s.text.empty()) return s;
   if (auto s = for_refusal(cause, p, context); !s.text.empty()) return s;
   if (auto s = for_trouble(cause, p, context); !s.text.empty()) return s;
   return for_request(cause, p, e, context);

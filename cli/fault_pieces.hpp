@@ -38,7 +38,7 @@ const char* way_to_another_server(const pieces& p);
 std::string shortened(std::string text);
 
 // A server that cannot be reached. Empty for other causes.
-sentences for_connection(errc cause, const pieces& p);
+sentences for_connection(errc cause, const pieces& p, const fault_context& context);
 
 // A server that was named by no URI that we understand.
 sentences for_uri(const pieces& p, const fault_context& context);

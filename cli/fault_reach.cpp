@@ -197,6 +197,25 @@ const tls_row& about_tls(const pieces& p) {
                        [&](const auto& row) { return words.find(row.words) != words.npos; });
 }
 
+bool names_in_uri(const fault_context& context, std::string_view key) {
+  return context.uri.find(fmt::format("?{}=", key)) != context.uri.npos ||
+         context.uri.find(fmt::format("&{}=", key)) != context.uri.npos;
+}
+
+sentences for_tls(const pieces& p, const fault_context& context) {
+  auto text = fmt::format("no TLS with {}{}{}", p.reached, p.colon_words, p.tried);
+  const auto& files = context.files;
+  const bool has_key = !files.key.empty() || names_in_uri(context, "key");
+  // A PEM file may have both, and who names the certificate alone says that it has.
+  if (!has_key && p.words.starts_with("cannot use private key ") &&
+      (!files.cert.empty() || names_in_uri(context, "cert")))
+    return {std::move(text), "no key was named, so it was looked for beside the certificate, in the same file",
+            fmt::format("{}, with the certificate's key in PEM",
+                        files.cert.empty() ? "&key=FILE in the URI" : "--key FILE")};
+  const auto& row = about_tls(p);
+  return {std::move(text), p.why.empty() ? row.why : p.why, row.fix};
+}
+
 sentences for_no_connection(const pieces& p, const std::string& elsewhere) {
   auto text = fmt::format("cannot reach {}{}{}", p.reached, p.colon_words, p.tried);
   const bool is_no_directory = is_socket(p) && says(p, ENOTDIR);
@@ -239,7 +258,7 @@ std::string shortened(std::string text) {
   return visible(std::string_view{text}.substr(0, most)) + "...";
 }
 
-sentences for_connection(errc cause, const pieces& p) {
+sentences for_connection(errc cause, const pieces& p, const fault_context& context) {
   const auto elsewhere = fmt::format("or point elsewhere: {}", way_to_another_server(p));
   switch (cause) {
     case errc::cannot_resolve:
@@ -275,11 +294,7 @@ sentences for_connection(errc cause, const pieces& p) {
           is_plain_tcp(p) ? "look whether the server is up, and why it closes connections; rediss:// if the port "
                             "speaks TLS"
                           : "look whether the server is up, and why it closes connections"};
-    case errc::tls_failed: {
-      const auto& row = about_tls(p);
-      return {fmt::format("no TLS with {}{}{}", p.reached, p.colon_words, p.tried), p.why.empty() ? row.why : p.why,
-              row.fix};
-    }
+    case errc::tls_failed: return for_tls(p, context);
     default: return {};
   }
 }

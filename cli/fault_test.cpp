@@ -227,6 +227,19 @@ TEST(E04, of_a_listing_says_what_it_gives_away) {
   EXPECT_EQ(what.fix, "ACL SETUSER USER +scan, for operators: it shows the names of all keys, other people's too");
 }
 
+TEST(E13, of_a_certificate_alone_asks_for_its_key) {
+  const auto fix = [](const server_files& files, std::string_view uri) {
+    return describe(holdfast::error{errc::tls_failed, {.server_text = "cannot use private key 'a.crt': unsupported"}},
+                    {.uri = uri, .files = files})
+        .fix;
+  };
+  EXPECT_EQ(fix({.cert = "a.crt"}, "rediss://h"), "--key FILE, with the certificate's key in PEM");
+  EXPECT_EQ(fix({}, "rediss://h?cert=a.crt"), "&key=FILE in the URI, with the certificate's key in PEM");
+  constexpr auto both = "--cert FILE and --key FILE, in PEM and made for each other";
+  EXPECT_EQ(fix({.cert = "a.crt", .key = "a.key"}, "rediss://h"), both);
+  EXPECT_EQ(fix({}, "rediss://h?cert=a.crt&key=a.key"), both);
+}
+
 // Not everything that keeps us from connecting is the network's.
 TEST(E01, tells_what_is_wrong_on_this_side) {
   const auto of = [](const char* endpoint, int number) {

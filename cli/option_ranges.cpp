@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "option_ranges.hpp"
 
+#include "environment.hpp"
+
 #include <holdfast/detail/longest_wait.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/names.hpp>
@@ -66,10 +68,20 @@ void check_taking(const settings& s) {
     refuse("min_fence = " + s.min_fence.to_string(), "it must be below 2^53 - 1");
 }
 
+// The library uses a key for a certificate alone. That may stand in the URI; and of a server without TLS it says more.
+void check_key(const settings& s) {
+  const auto uri = s.uri ? std::string_view{*s.uri} : variable("HOLDFAST_URI");
+  const bool has_cert = !s.cert.empty() || uri.find("?cert=") != uri.npos || uri.find("&cert=") != uri.npos;
+  if (!s.key.empty() && !has_cert && uri.starts_with("rediss"))
+    throw usage_error{"--key says nothing without --cert: it is the key of a certificate",
+                      "--cert FILE; or leave --key out"};
+}
+
 }  // namespace
 
 void check_ranges(command which, const settings& s) {
   if (takes_name(which) && which != command::ls) check_name(s);
+  check_key(s);
   if (which == command::run || which == command::hold) check_taking(s);
   if (s.wait) check_span("wait", *s.wait, 0ms, detail::longest_wait);
   if (which == command::break_lock && s.why.size() > 256)

@@ -109,6 +109,36 @@ class Tls(CommandTest):
         _, fix = self.failure(f"localhost:{port}", "--cert", self.file("good.pem"), "--key", self.file("other.key"))
         self.assertTrue(fix.startswith("--cert FILE and --key FILE"), fix)
 
+    # A PEM file may have both.
+    def test_of_a_certificate_without_its_key_says_which_option_is_missing(self):
+        port = self.serve("good", "--tls-auth-clients", "no")
+        said, fix = self.failure(f"localhost:{port}", "--cert", self.file("good.pem"))
+        self.assertIn("\n  why: no key was named, so it was looked for beside the certificate", said)
+        self.assertTrue(fix.startswith("--key FILE, with the certificate's key"), fix)
+        by_uri = self.finish("ls", "--cacert", self.file("ca.pem"), "-u",
+                             f"rediss://localhost:{port}?cert={self.file('good.pem')}")
+        self.assertEqual(by_uri.status, 69)
+        self.assertIn("\n  fix: &key=FILE in the URI, with the certificate's key in PEM\n", by_uri.err)
+        with open(self.file("both.pem"), "w", encoding="ascii") as both:
+            for name in ("good.pem", "good.key"):
+                with open(self.file(name), encoding="ascii") as part:
+                    both.write(part.read())
+        words = ["ls", "-u", f"rediss://localhost:{port}", "--cacert", self.file("ca.pem"), "--cert"]
+        self.assertEqual(self.finish(*words, self.file("both.pem")).status, 0)
+        self.assertEqual(self.finish(*words, self.file("good.pem"), "--key", self.file("good.key")).status, 0)
+
+    def test_of_a_key_without_its_certificate_is_refused_before_anybody_is_asked(self):
+        port = self.serve("good", "--tls-auth-clients", "no")
+        words = ["ls", "--cacert", self.file("ca.pem"), "--key", self.file("good.key")]
+        uri = f"rediss://localhost:{port}"
+        for given, variable in ((["-u", uri], ""), ([], uri)):
+            refused = self.finish(*words, *given, HOLDFAST_URI=variable)
+            self.assertEqual(refused.status, 64, refused.err)
+            self.assertIn("error[E17]: --key says nothing without --cert: it is the key of a certificate\n"
+                          "  fix: --cert FILE; or leave --key out\n", refused.err)
+        self.assertEqual(self.finish(*words, "-u", uri, "--cert", self.file("good.pem")).status, 0)
+        self.assertEqual(self.finish(*words, "-u", f"{uri}?cert={self.file('good.pem')}").status, 0)
+
     def test_of_a_port_without_it_says_redis(self):
         plain = Server("--bind", "127.0.0.1")
         self.addCleanup(plain.stop)
