@@ -38,6 +38,13 @@ std::string silence(const ending_lease& how, const settings& s) {
   return fmt::format("no renewal confirmed for {} of a {} lease", to_text(silent), to_text(s.ttl));
 }
 
+// Who has a command to stop does so before the end.
+std::string reached_max_hold(const ending_lease& how, const settings& s) {
+  const auto span = to_text(*s.max_hold);
+  return how.reason ? fmt::format("it was held for {}, as long as --max-hold allows", span)
+                    : fmt::format("its {} are nearly over (--max-hold)", span);
+}
+
 // To another server. Behind that a renewal counts only later: docs/topologies.md, "A failover".
 bool may_move(std::string_view endpoint) {
   return endpoint.find("+sentinel://") != endpoint.npos || endpoint.find("+cluster://") != endpoint.npos;
@@ -53,7 +60,7 @@ fault explain_loss(const std::string& name, const ending_lease& how, const setti
   fault what{.code = "E12", .exit = exit_code::lost};
   std::string cause;
   if (is_at_max_hold(how, s)) {
-    cause = fmt::format("it was held for {}, as long as --max-hold allows", to_text(*s.max_hold));
+    cause = reached_max_hold(how, s);
     what.fix = "a longer --max-hold, if it may take so long";
   } else if (!how.reason || how.reason == errc::lease_expired) {
     cause = silence(how, s);

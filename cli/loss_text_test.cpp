@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loss_text.hpp"
 
+#include <holdfast/error.hpp>
+
 #include <gtest/gtest.h>
 
 namespace holdfast::cli {
@@ -26,6 +28,18 @@ TEST(a_loss, by_a_silence_of_one_server_is_no_move) {
   const auto what = loss_at("redis://a");
   EXPECT_EQ(what.why, "redis://a stopped answering, or this machine was asleep, or this process suspended");
   EXPECT_EQ(what.fix, "whether it answers: holdfast doctor");
+}
+
+// A command is stopped before that.
+TEST(a_loss, by_max_hold_is_told_as_what_it_is_when_it_is_told) {
+  settings s;
+  s.ttl = 1s;
+  s.max_hold = 2s;
+  const auto text = [&](std::error_code reason) {
+    return explain_loss("'x' (token 1)", {300ms, reason, 1000ms, {}}, s, "redis://a").text;
+  };
+  EXPECT_EQ(text({}), "lost 'x' (token 1): its 2s are nearly over (--max-hold)");
+  EXPECT_EQ(text(errc::lease_held_too_long), "lost 'x' (token 1): it was held for 2s, as long as --max-hold allows");
 }
 
 }  // namespace

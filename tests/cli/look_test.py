@@ -75,7 +75,7 @@ class Hold(CommandTest):
 
     def test_says_what_ended_it(self):
         for options, why in ((["--no-renew"], "its 4s are nearly over (--no-renew)"),
-                             (["--max-hold", "6s"], "it was held for 6s, as long as --max-hold allows")):
+                             (["--max-hold", "6s"], "its 6s are nearly over (--max-hold)")):
             with self.subTest(why):
                 holder = self.hold("--ttl", "4s", *options)
                 self.assertEqual(holder.wait(30), 79)

@@ -220,7 +220,7 @@ class ServerSaysSo(CommandTest):
         self.environment["HOLDFAST_URI"] = "redis://" + far.address
         running = self.start_child("--ttl", "4s", "--max-hold", "4s", code=POLITE)
         self.assertEqual(running.wait(), 79)
-        self.assertIn("held for 4s, as long as --max-hold allows", running.err)
+        self.assertIn(": its 4s are nearly over (--max-hold); stopping pid ", running.err)
 
     def test_max_hold_ends_a_command_that_hangs_R14(self):
         began_at = now()
@@ -229,7 +229,7 @@ class ServerSaysSo(CommandTest):
         self.assertGreater(now(), began_at + 5, "it was renewed until then")
         self.assertLess(now(), began_at + 20)
         self.assertTrue(was_termed(running))
-        self.assertIn("held for 9s, as long as --max-hold allows", running.err)
+        self.assertIn(": its 9s are nearly over (--max-hold); stopping pid ", running.err)
 
 
 class ServerRefuses(CommandTest):

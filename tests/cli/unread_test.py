@@ -138,7 +138,7 @@ class FullStdout(CommandTest):
     def test_max_hold_ends_it(self):
         process = self.hold_unread("--ttl", "3s", "--max-hold", "8s")
         self.assertEqual(process.wait(30), 79)
-        self.assertIn(b"as long as --max-hold allows", process.stderr.read())
+        self.assertIn(b"nearly over (--max-hold)", process.stderr.read())
 
     def test_the_token_is_there_as_soon_as_somebody_reads(self):
         process = self.hold_unread()
