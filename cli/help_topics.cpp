@@ -228,7 +228,9 @@ const char* about_lab() {
   cluster        three primaries with a replica each
   quorum [N]     N servers that know nothing of each other (5); odd, because an even number can end in a tie
 Prints the URI when the topology is ready. The servers are redis-server processes on 127.0.0.1, on free ports; they run
-on in the background until `holdfast lab stop DIR`, which ends them and nothing else, and removes their directory.
+on in the background until `holdfast lab stop DIR`, which ends them and nothing else, and removes their directory; one
+that was there before stays, and is empty. To stop a directory that is missing or has other files is an error (E18), for
+it may be a wrong name; an empty one is none, so that a teardown can be said twice.
 When they do not get ready, or a signal comes before, all are ended and nothing is left.
 They grant at once under the prefix hf:, because they have been told that they are new. A server that you start
 yourself, or another --prefix, is told so by `holdfast init --uri URI --prefix P`, or the first lock waits a minute.

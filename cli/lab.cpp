@@ -106,16 +106,27 @@ int start_command(const settings& s) {
   });
 }
 
-int stop_command(const settings& s) {
-  if (s.words.size() != 2) throw usage_error{"lab stop needs the lab's directory", "holdfast lab stop DIR"};
-  if (s.words[1].empty())
+// The one that was named, as a word or by the option.
+const std::string& directory_to_stop(const settings& s) {
+  for (const auto& [option, is_given] :
+       {std::pair{"--persistent", s.persistent}, std::pair{"--ready-within", s.ready_within.has_value()}})
+    if (is_given) throw usage_error{fmt::format("lab stop takes no {}: it is for a start", option), "leave it out"};
+  const bool is_word = s.words.size() == 2;
+  if (is_word && !s.directory.empty())
+    throw usage_error{"lab stop: the directory is named twice", "holdfast lab stop DIR, without --directory"};
+  if (!is_word && s.directory.empty()) throw usage_error{"lab stop needs the lab's directory", "holdfast lab stop DIR"};
+  if (is_word && s.words[1].empty())
     throw usage_error{"lab stop: the directory is empty; was a variable not set?", "holdfast lab stop DIR"};
-  const auto ended = stop_lab(s.words[1]);
+  return is_word ? s.words[1] : s.directory;
+}
+
+int stop_command(const settings& s) {
+  const auto ended = stop_lab(directory_to_stop(s));
   // A script goes on with the document.
   if (s.json) return number(print_done(json_of(ended, false)) ? exit_code::ok : exit_code::defect);
   if (!s.quiet)
     print_done(ended.uri.empty()
-                   ? fmt::format("no lab in {}\n", visible(ended.directory))
+                   ? fmt::format("no lab in {}: it is empty\n", visible(ended.directory))
                    : fmt::format("ended {} of {}\n", number_of_servers(ended.nodes.size()), visible(ended.directory)));
   return number(exit_code::ok);
 }

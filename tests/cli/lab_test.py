@@ -291,7 +291,24 @@ class Ends(Lab):
         lab = self.lab("single", "--directory", self.path("mine"))
         self.assertEqual(self.finish("lab", "stop", lab["directory"]).status, 0)
         again = self.finish("lab", "stop", lab["directory"])
-        self.assertEqual((again.status, again.out), (0, f"no lab in {lab['directory']}\n"))
+        self.assertEqual((again.status, again.out), (0, f"no lab in {lab['directory']}: it is empty\n"))
+        self.assertIn("an empty one is none", self.finish("help", "lab").out)
+
+    # Its help has that option, and whoever started one with it has it in the history of the shell.
+    def test_stop_takes_the_directory_of_its_option(self):
+        lab = self.lab("single", "--directory", self.path("mine"))
+        self.assertIn("named twice", self.refused("stop", lab["directory"], "--directory", "x", status=64))
+        stopped = self.finish("lab", "stop", "--directory", lab["directory"])
+        self.assertEqual((stopped.status, stopped.out), (0, f"ended 1 server of {lab['directory']}\n"))
+        self.assert_ended(lab)
+
+    def test_stop_refuses_what_is_for_a_start(self):
+        lab = self.lab("single", "--directory", self.path("mine"))
+        for given in (["--persistent"], ["--ready-within", "5s"]):
+            with self.subTest(given):
+                err = self.refused("stop", lab["directory"], *given, status=64)
+                self.assertIn(f"lab stop takes no {given[0]}: it is for a start\n  fix: leave it out", err)
+        self.assertEqual(ask(lab["nodes"][0]["address"], "PING"), "PONG")
 
     def test_directory_is_made_in_tmpdir_before_the_runtime_directory(self):
         os.mkdir(self.path("runtime"), 0o700)
