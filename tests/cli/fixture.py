@@ -26,6 +26,12 @@ DEADLINE = 30.0
 EPOCH = os.path.join(os.path.dirname(__file__), "../../src/script/epoch.lua")
 OURS = ("HOLDFAST_", "REDISCLI_AUTH")
 
+# A background job of a script has INT and QUIT ignored, one of nohup HUP, and what is ignored stays so in everything
+# that is started here, whose end they are meant to be. A handler is the default again in who is executed.
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)  # Ignored here all the same.
+
 
 def now():
     """Seconds on the clock that leases are counted on; it can be compared between processes."""
