@@ -22,7 +22,7 @@ std::string way_out_of_refusal(const pieces& p) {
   const auto has = [&](std::string_view part) { return p.words.find(part) != p.words.npos; };
   if (has("CLUSTERDOWN")) return "redis-cli --cluster check HOST:PORT says what is wrong";
   if (has("NOREPLICAS")) return "start its replicas; or CONFIG SET min-replicas-to-write 0";
-  if (has(" does not keep what it is told")) return "holdfast doctor" + p.server_argument;
+  if (has(" does not keep what it is told")) return "holdfast doctor" + p.init_argument;
   if (has("MISCONF")) return "look into its log: is the disk full?";
   if (has("max number of clients")) return "raise maxclients, or look who has so many connections: CLIENT LIST";
   return "do what the server says";

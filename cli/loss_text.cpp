@@ -45,6 +45,9 @@ std::string reached_max_hold(const ending_lease& how, const settings& s) {
                     : fmt::format("its {} are nearly over (--max-hold)", span);
 }
 
+// What is left of a renewal that is due at a third of it, behind two seconds more, when `run` would begin to end.
+constexpr milliseconds outlasts_a_move{7000};
+
 // To another server. Behind that a renewal counts only later: docs/topologies.md, "A failover".
 bool may_move(std::string_view endpoint) {
   return endpoint.find("+sentinel://") != endpoint.npos || endpoint.find("+cluster://") != endpoint.npos;
@@ -74,7 +77,8 @@ fault explain_loss(const std::string& name, const ending_lease& how, const setti
                                                   "failover or the move of a slot, "
                                                 : "");
       what.fix = "whether it answers: holdfast doctor" + server_argument(s);
-      if (may_move(endpoint)) what.fix += "; a --ttl of 7s or more outlasts a move, a smaller --max-ttl shortens it";
+      if (may_move(endpoint) && s.ttl < outlasts_a_move)
+        what.fix += "; a --ttl of 7s or more outlasts a move, a smaller --max-ttl shortens it";
     } else {
       what.fix = "leave --no-renew out, or a longer --ttl";
     }

@@ -10,9 +10,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-fault loss_at(const std::string& endpoint) {
+fault loss_at(const std::string& endpoint, std::chrono::milliseconds ttl = 5s) {
   settings s;
-  s.ttl = 5s;
+  s.ttl = ttl;
   return explain_loss("'x' (token 1)", {1500ms, {}, 0ms, {}}, s, endpoint);
 }
 
@@ -24,7 +24,8 @@ TEST(a_loss, by_a_silence_may_be_a_move_where_servers_take_over) {
   }
 }
 
-TEST(a_loss, by_a_silence_of_one_server_is_no_move) {
+TEST(a_loss, by_a_silence_of_one_server_or_of_a_long_lease_is_no_move) {
+  EXPECT_EQ(loss_at("redis+cluster://a,b,c", 7s).fix, "whether it answers: holdfast doctor");
   const auto what = loss_at("redis://a");
   EXPECT_EQ(what.why, "redis://a stopped answering, or this machine was asleep, or this process suspended");
   EXPECT_EQ(what.fix, "whether it answers: holdfast doctor");

@@ -60,7 +60,7 @@ struct fault_context {
   std::string_view uri_option{};  // --uri alone, which no variable can change; empty: not given.
   server_files files{};
   std::optional<std::chrono::milliseconds> max_ttl{};  // --max-ttl; empty: not given.
-  bool has_password = true;       // Whoever was named had one, for the server.
+  bool has_password = true;                            // Whoever was named had one, for the server.
   std::string_view local_word{};  // What `local` or `lab`, which take no --uri, was told: "start"; empty: neither.
   bool names_directory = false;   // Of a local: server, where HOLDFAST_LOCAL_DIR is not read.
 };

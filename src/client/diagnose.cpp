@@ -90,10 +90,10 @@ std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom
   result.mode = resp::info_field(*info, "redis_mode");
   if (result.mode == "cluster" && !state.cluster()) {
     result.findings.push_back({severity::warning, "",
-                               where +
-                                   " is a node of a cluster: of a server alone no failover is followed, and no slot "
-                                   "that moves",
-                               "name the cluster: redis+cluster://HOST:PORT,..."});
+                               "it is a node of a cluster: of a server alone no failover is followed, and no slot "
+                               "that moves",
+                               "a server that is of no cluster; or, if it is the cluster's locks that are wanted, "
+                               "redis+cluster://HOST:PORT,..."});
   }
   result.eviction_policy = resp::info_field(*info, "maxmemory_policy");
   const relied_on what{.replicas = state.options().durability.replicas,

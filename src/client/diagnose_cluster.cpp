@@ -177,7 +177,7 @@ void diagnose_cluster(client_state& state, diagnosis& result) {
     result.findings.push_back({severity::error, "E25", "locks cannot be tried: " + std::string{down->trouble->what()},
                                "redis-cli --cluster fix ANY; CONFIG SET cluster-require-full-coverage no on each node "
                                "lets the other slots be served"});
-  } else if (std::all_of(all.begin(), all.end(), [](const looked_at& one) { return one.is_hopeless(); })) {
+  } else if (is_whole && std::all_of(all.begin(), all.end(), [](const looked_at& one) { return one.is_hopeless(); })) {
     throw error{*all.front().trouble};
   }
   for (auto& one : all) {

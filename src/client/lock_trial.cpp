@@ -5,7 +5,9 @@
 #include "engine/acquire.hpp"
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
+#include "resp/info.hpp"
 #include "resp/writer.hpp"
+#include "script/keys.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
@@ -18,6 +20,7 @@
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -182,16 +185,29 @@ void try_on(client_state& state, std::string_view probe, lease held, const acqui
   }
 }
 
-// In quarantine nothing is granted. What would come behind it is not told by a lock, but the server has something to
-// say.
+// In quarantine nothing is granted, so no lock tells what would become of it. But the server has something to say, and
+// epoch.lua has just told it in which run it is: what it does not know then, it has not kept.
 void judge_untried(client_state& state, std::string_view probe, diagnosis& result) {
-  std::string question;
-  resp::append_request(question, std::array<std::string_view, 1>{"INFO"});
   const auto whom = state.node_for(state.keys_of(state.name_of(probe)));
-  const auto reply = state.ask_all(whom, std::vector{std::move(question)})[0];
-  const auto* info = reply.as_bulk();
+  const auto tag = state.cluster() ? std::optional<int>{state.cluster()->epoch_tag_of(*whom)} : std::nullopt;
+  const auto key = script::epoch_key(state.options().prefix, tag);
+  std::string questions;
+  resp::append_request(questions, std::array<std::string_view, 1>{"INFO"});
+  const std::size_t first = questions.size();
+  resp::append_request(questions, std::array<std::string_view, 2>{"GET", key});
+  const auto replies = state.ask_all(whom, std::vector{questions.substr(0, first), questions.substr(first)});
+  const auto* info = replies[0].as_bulk();
   if (!info) return;
-  for (auto& one : judge_refusals(*info)) result.findings.push_back(std::move(one));
+  const auto refusals = judge_refusals(*info);
+  result.findings.insert(result.findings.end(), refusals.begin(), refusals.end());
+  const bool is_said = std::any_of(result.findings.begin(), result.findings.end(),
+                                   [](const finding& f) { return f.level == severity::error && f.code == "E15"; });
+  if (is_said || replies[1].as_error()) return;
+  const auto* kept = replies[1].as_bulk();
+  if (kept && kept->find(resp::info_field(*info, "run_id")) != kept->npos) return;
+  result.findings.push_back({severity::error, "E15", "it takes no writes: it has not kept key '" + key + "'",
+                             "look at its memory (maxmemory), at its replicas (min-replicas-to-write) and into its log "
+                             "(MISCONF)"});
 }
 
 }  // namespace
@@ -222,7 +238,11 @@ void try_a_lock(client_state& state, std::string_view probe, diagnosis& result) 
       if (!is_said("E23") || e.detail().why.find("is not open here yet") != std::string::npos)
         result.findings.push_back({severity::error, "E23", "no lock is granted yet: " + std::string{e.what()},
                                    "if its list is not open: holdfast quorum replace"});
-      if (!state.of_quorum()) judge_untried(state, probe, result);
+      if (state.of_quorum()) return;
+      try {
+        judge_untried(state, probe, result);
+      } catch (const error&) {  // Whoever is away now was there for all that was asked before.
+      }
       return;
     }
     if (e.code() == errc::not_replicated && is_said("E24")) return;

@@ -115,6 +115,7 @@ struct survey {
   std::string wrong_kind{};  // What the key holds at one of them, if it is none of ours.
   std::size_t have_wrong_kind = 0;
   std::string other_list{};  // What one says that belongs to another list of servers.
+  std::size_t have_other_list = 0;
   bool is_unopened = false;  // Ours is not open at one of them yet.
 
   bool is_of_wrong_kind() const { return have_wrong_kind > nodes.size() / 2; }
@@ -157,6 +158,7 @@ void add_other_list(survey& out, node_info& shown, const std::string& kept, cons
     out.is_unopened = true;
   } else {
     out.other_list = shown.trouble;
+    ++out.have_other_list;
   }
 }
 
@@ -377,11 +379,11 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
   state.fail(errc::changed_hands, std::move(detail));
 }
 
-// A list that was replaced grants nothing, whatever its servers remember.
+// A list that was replaced at a majority grants nothing, whatever its servers remember.
 void declare_on_quorum(client_state& state) {
   auto& of = *state.of_quorum();
   const auto seen = ask_all(state, state.name_of(probe_of(state)), state.options().timeout);
-  if (!seen.other_list.empty()) state.fail(errc::other_quorum, {.server_text = seen.other_list});
+  if (seen.have_other_list > seen.nodes.size() / 2) state.fail(errc::other_quorum, {.server_text = seen.other_list});
   std::optional<error> first;
   for (std::size_t i = 0; i < of.size(); ++i) {
     try {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <holdfast/options.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -175,7 +176,8 @@ std::vector<finding> judge_refusals(std::string_view info) {
     return n;
   };
   const auto most = bytes("maxmemory");
-  const auto used = bytes("used_memory");
+  const auto all_used = bytes("used_memory");
+  const auto used = all_used - std::min(all_used, bytes("mem_not_counted_for_evict"));
   if (most > 0 && used > most && info_field(info, "maxmemory_policy") == "noeviction") {
     out.push_back({severity::error, "E15",
                    fmt::format("it has no memory left for a lock: {} bytes of {} are used, and nothing may be evicted",

@@ -122,6 +122,19 @@ TEST_F(diagnosis_of_server, that_refuses_writes_says_so_in_quarantine_too) {
               ElementsAre(in_quarantine, is(severity::error, "E15", "takes no writes", "min-replicas-to-write 0")));
 }
 
+// INFO has no such thing as the reason: with a policy that may throw away what lives for a time, all memory can still
+// be somebody's who lives for ever.
+TEST_F(diagnosis_of_server, that_refuses_writes_for_another_reason_says_so_in_quarantine_too) {
+  server_.kill();
+  server_.restart();
+  server_("DEL", "hf:epoch");
+  server_("SET", "of another program", "x");
+  server_("CONFIG", "SET", "maxmemory-policy", "volatile-lru");
+  server_("CONFIG", "SET", "maxmemory", "1");
+  EXPECT_THAT(found_by(make_client()),
+              Contains(is(severity::error, "E15", "it has not kept key 'hf:epoch'", "maxmemory")));
+}
+
 // It says so to PING, too.
 TEST_F(diagnosis_of_server, that_cannot_write_its_disk_says_the_way_out) {
   struct saves {

@@ -352,6 +352,16 @@ TEST_F(with_spare_servers, a_list_that_was_never_opened_cannot_be_replaced_P26) 
   EXPECT_THROW((void)replace_quorum(wrong, list({4}), how_until(step::closed)), killed);
 }
 
+// The other two grant, and have to be told.
+TEST_F(with_spare_servers, a_list_of_which_one_server_belongs_elsewhere_is_told_that_nothing_is_forgotten) {
+  (void)ask(0, {"SET", "hf:quorum", opened({3}).c_str()});
+  for (int i = 0; i < 3; ++i) (void)ask(i, {"DEL", "hf:epoch"});
+  auto ours = client_of(list(before_));
+  EXPECT_EQ(code_of([&] { (void)ours.try_acquire("x", brief); }), errc::quarantined);
+  ours.declare_nothing_forgotten();
+  EXPECT_TRUE(client_of(list(before_)).try_acquire("x", brief));
+}
+
 // It was open, and a majority of it restarted without data: a vote opens nothing, and who could open it cannot win.
 TEST_F(with_spare_servers, a_list_whose_servers_forgot_that_it_is_open_is_opened_again_P26) {
   const auto uri = list(before_, "?generation=2");
