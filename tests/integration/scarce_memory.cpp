@@ -31,5 +31,11 @@ void keep_memory_to_this_thread() {
   if (void* const got = std::malloc(size == 0 ? 1 : size)) return got;
   throw std::bad_alloc{};
 }
+// Of std::stable_partition, for one: a sanitizer's own would not be ended by our delete.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept try {
+  return operator new(size);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
 [[gnu::noinline]] void operator delete(void* what) noexcept { std::free(what); }
 [[gnu::noinline]] void operator delete(void* what, std::size_t) noexcept { std::free(what); }
