@@ -45,12 +45,11 @@ std::string reached_max_hold(const ending_lease& how, const settings& s) {
                     : fmt::format("its {} are nearly over (--max-hold)", span);
 }
 
-// What is left of a renewal that is due at a third of it, behind two seconds more, when `run` would begin to end.
-constexpr milliseconds outlasts_a_move{7000};
-
-// To another server. Behind that a renewal counts only later: docs/topologies.md, "A failover".
-bool may_move(std::string_view endpoint) {
-  return endpoint.find("+sentinel://") != endpoint.npos || endpoint.find("+cluster://") != endpoint.npos;
+// Behind a failover, or the move of a slot, a renewal counts only two seconds later (docs/topologies.md). It is due at
+// a third of the ttl, and at 7 s `run` need not have begun to end by then.
+bool may_end_by_a_move(std::string_view endpoint, const settings& s) {
+  const bool may_move = endpoint.find("+sentinel://") != endpoint.npos || endpoint.find("+cluster://") != endpoint.npos;
+  return may_move && s.ttl < std::chrono::seconds{7};
 }
 
 }  // namespace
@@ -73,11 +72,11 @@ fault explain_loss(const std::string& name, const ending_lease& how, const setti
     } else if (s.renews) {
       what.why = fmt::format("{} stopped answering, {}or this machine was asleep, or this process suspended",
                              visible(endpoint),
-                             may_move(endpoint) ? "or what was renewed did not count yet behind a "
-                                                  "failover or the move of a slot, "
-                                                : "");
+                             may_end_by_a_move(endpoint, s) ? "or what was renewed did not count yet behind a "
+                                                              "failover or the move of a slot, "
+                                                            : "");
       what.fix = "whether it answers: holdfast doctor" + server_argument(s);
-      if (may_move(endpoint) && s.ttl < outlasts_a_move)
+      if (may_end_by_a_move(endpoint, s))
         what.fix += "; a --ttl of 7s or more outlasts a move, a smaller --max-ttl shortens it";
     } else {
       what.fix = "leave --no-renew out, or a longer --ttl";

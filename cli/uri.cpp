@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "uri.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -41,21 +44,10 @@ bool are_hosts(std::string_view text) {
   return true;
 }
 
-// "::1", and nothing that only looks like it: "::" once, or eight groups.
+// Without an IPv4 address at its end, whose dots are also those of names.
 bool is_ipv6(std::string_view text) {
-  const auto gap = text.find("::");
-  const bool has_gap = gap != text.npos;
-  if (!has_only(text, "0123456789abcdefABCDEF:") || text.find("::", has_gap ? gap + 1 : 0) != text.npos) return false;
-  if ((text.starts_with(':') && gap != 0) || (text.ends_with(':') && (!has_gap || gap + 2 != text.size())))
-    return false;
-  std::size_t groups = 0;
-  for (std::size_t from = 0; from < text.size();) {
-    const auto next = std::min(text.find(':', from), text.size());
-    if (next - from > 4) return false;
-    groups += next > from ? 1 : 0;
-    from = next + 1;
-  }
-  return has_gap ? groups < 8 : groups == 8;
+  in6_addr ignored;
+  return has_only(text, "0123456789abcdefABCDEF:") && ::inet_pton(AF_INET6, std::string{text}.c_str(), &ignored) == 1;
 }
 
 // An IPv6 address whose brackets were forgotten, or the second of them.

@@ -154,8 +154,9 @@ public:
   void break_lock(std::string_view name, fencing_token seen, const break_options& options, std::error_code& ec);
 
   // Looks at the server with a lock's eyes: role, version, eviction policy, permissions, round trip, clock.
-  // Findings are values; throws only when the server cannot be reached or refuses us. It asks some twenty questions,
-  // each of which has client_options::timeout, and tries a lock of its own for 3 s at most.
+  // Findings are values; throws only when the server cannot be reached or refuses us: of a cluster, when none of its
+  // primaries answers. It asks some twenty questions, each of which has client_options::timeout, and tries a lock of
+  // its own for 3 s at most; of a cluster each primary, and several that are silent take no longer than one.
   [[nodiscard]] diagnosis diagnose();
   [[nodiscard]] std::optional<diagnosis> diagnose(std::error_code& ec);
 
@@ -163,7 +164,9 @@ public:
   // and has kept every write. Ends its quarantine for every client with our prefix in this database, until the next
   // restart or promotion. If it is not so, two may hold a lock until the forgotten leases end. Of a cluster and of a
   // quorum each server is told that can be reached, one after the other, each with client_options::timeout; then the
-  // first failure is thrown, and the others know: say it again.
+  // first failure is thrown, and the others know: say it again. A server that cannot keep it, because its memory is
+  // full or it takes no writes, is such a failure (errc::server_refused). Nobody is told where most of a quorum's
+  // servers belong to another list (errc::other_quorum).
   void declare_nothing_forgotten();
   void declare_nothing_forgotten(std::error_code& ec);
 

@@ -29,12 +29,6 @@ using severity = finding::severity;
 
 const std::string unseen_quarantine = "whether the server has forgotten locks cannot be seen: ";
 
-std::string request(std::initializer_list<std::string_view> words) {
-  std::string bytes;
-  resp::append_request(bytes, std::span{words.begin(), words.size()});
-  return bytes;
-}
-
 // Empty: the server does not tell.
 std::string setting(client_state& state, const std::shared_ptr<node>& whom, std::string_view name) {
   const auto reply = state.ask_all(whom, std::vector{request({"CONFIG", "GET", name})})[0];
@@ -44,6 +38,12 @@ std::string setting(client_state& state, const std::shared_ptr<node>& whom, std:
 }
 
 }  // namespace
+
+std::string request(std::initializer_list<std::string_view> words) {
+  std::string bytes;
+  resp::append_request(bytes, std::span{words.begin(), words.size()});
+  return bytes;
+}
 
 void ping(client_state& state, const std::shared_ptr<node>& whom) {
   const auto reply = state.ask_all(whom, std::vector{request({"PING"})})[0];

@@ -4,6 +4,10 @@
 
 #include "client/client_state.hpp"
 
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
 namespace holdfast {
 inline namespace v0 {
 namespace detail {
@@ -33,6 +37,9 @@ diagnosis diagnose(client_state&);
 // Of a quorum, or of a cluster: what is to be said of each of its servers.
 void diagnose_quorum(client_state&, diagnosis& result);
 void diagnose_cluster(client_state&, diagnosis& result);
+
+// For client_state::ask_all().
+std::string request(std::initializer_list<std::string_view> words);
 
 // ---- of one server, or of one primary of a cluster ----
 

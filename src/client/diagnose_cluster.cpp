@@ -12,7 +12,6 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,24 +70,13 @@ void call_one(client_state& state, looked_at& one) {
 
 void call_all(client_state& state, std::vector<looked_at>& all) {
   std::vector<std::exception_ptr> fatal(all.size());
-  {
-    struct joined {
-      std::vector<std::thread> all{};
-      ~joined() {
-        for (auto& one : all) one.join();
-      }
-    } threads;
-    threads.all.reserve(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      threads.all.push_back(net::start_quietly([&state, &one = all[i], &why = fatal[i]] {
-        try {
-          call_one(state, one);
-        } catch (...) {
-          why = std::current_exception();
-        }
-      }));
+  net::run_each_quietly(all.size(), [&](std::size_t i) {
+    try {
+      call_one(state, all[i]);
+    } catch (...) {
+      fatal[i] = std::current_exception();
     }
-  }
+  });
   for (const auto& why : fatal) {
     if (why) std::rethrow_exception(why);
   }

@@ -6,13 +6,11 @@
 #include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
 #include "resp/info.hpp"
-#include "resp/writer.hpp"
 #include "script/keys.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <optional>
 #include <stop_token>
@@ -191,11 +189,7 @@ void judge_untried(client_state& state, std::string_view probe, diagnosis& resul
   const auto whom = state.node_for(state.keys_of(state.name_of(probe)));
   const auto tag = state.cluster() ? std::optional<int>{state.cluster()->epoch_tag_of(*whom)} : std::nullopt;
   const auto key = script::epoch_key(state.options().prefix, tag);
-  std::string questions;
-  resp::append_request(questions, std::array<std::string_view, 1>{"INFO"});
-  const std::size_t first = questions.size();
-  resp::append_request(questions, std::array<std::string_view, 2>{"GET", key});
-  const auto replies = state.ask_all(whom, std::vector{questions.substr(0, first), questions.substr(first)});
+  const auto replies = state.ask_all(whom, std::vector{request({"INFO"}), request({"GET", key})});
   const auto* info = replies[0].as_bulk();
   if (!info) return;
   const auto refusals = judge_refusals(*info);

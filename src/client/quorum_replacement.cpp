@@ -9,7 +9,6 @@
 
 #include <array>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 namespace holdfast {
@@ -54,24 +53,13 @@ void replacement::take(std::size_t at, answer what) {
 
 void replacement::act(const flow::look_at_all&) {
   std::vector<answer> all(servers_.size());
-  {
-    struct joined {
-      std::vector<std::thread> each{};
-      ~joined() {
-        for (auto& one : each) one.join();
-      }
-    } looks;
-    looks.each.reserve(all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      looks.each.push_back(net::start_quietly([this, i, &all] {
-        try {
-          all[i] = look(i);
-        } catch (...) {
-          all[i] = std::string{"out of memory"};
-        }
-      }));
+  net::run_each_quietly(all.size(), [&](std::size_t i) {
+    try {
+      all[i] = look(i);
+    } catch (...) {
+      all[i] = std::string{"out of memory"};
     }
-  }
+  });
   for (std::size_t i = 0; i < all.size(); ++i) take(i, std::move(all[i]));
 }
 

@@ -5,9 +5,11 @@
 #include <holdfast/error.hpp>
 
 #include <csignal>
+#include <cstddef>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace holdfast::net {
 
@@ -40,6 +42,20 @@ inline void let_end(std::thread one, bool wait) noexcept {
   } else {
     one.detach();
   }
+}
+
+// Runs body(0) to body(count - 1) at once, each in such a thread, and returns when all have ended. They must not throw.
+// Where one cannot be started, those before it have ended when that is thrown.
+template <class Body>
+void run_each_quietly(std::size_t count, const Body& body) {
+  struct joined {
+    std::vector<std::thread> all{};
+    ~joined() {
+      for (auto& one : all) one.join();
+    }
+  } threads;
+  threads.all.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) threads.all.push_back(start_quietly([&body, i] { body(i); }));
 }
 
 }  // namespace holdfast::net
