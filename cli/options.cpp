@@ -113,12 +113,14 @@ private:
 
   [[noreturn]] void complain(int got, const char* argument) const {
     const bool is_long = std::strncmp(argument, "--", 2) == 0;
-    const auto shown = is_long ? std::string{argument} : fmt::format("-{}", static_cast<char>(optopt));
+    // A URI may be glued to it, with its password.
+    const auto word = without_credentials(argument);
+    const auto shown = is_long ? word : fmt::format("-{}", static_cast<char>(optopt));
     const auto help = fmt::format("holdfast help {}", word_of(which_));
     if (got == ':') throw usage_error{fmt::format("'{}' needs a value", visible(shown)), help};
     if (is_long) throw usage_error{fmt::format("'{}' takes no value", visible(shown)), help};
     if (which_ == command::run && !into_.name.empty())
-      throw usage_error{fmt::format("command '{}' looks like an option", visible(argument)),
+      throw usage_error{fmt::format("command '{}' looks like an option", visible(word)),
                         "put options before NAME, or add -- before the command"};
     throw usage_error{fmt::format("'{}' has no option '{}'", word_of(which_), visible(shown)), way_out_of_unknown()};
   }

@@ -13,6 +13,7 @@ using namespace holdfast::cli;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // A writable argv, as main has it: the parser blots passwords out of it.
 struct command_line {
@@ -169,6 +170,20 @@ TEST(options, password_where_a_port_belongs_is_blotted_out_of_a_uri_argument) {
   command_line line{{"run", "-u", "redis://default:canary", "x", "true"}};
   EXPECT_EQ(line.parse().password_in_arguments, "--uri");
   EXPECT_EQ(line.words[2], "redis://default:******");
+}
+
+// H78: and so is what a job has logged.
+TEST(options, password_glued_to_what_is_no_option_is_not_in_the_complaint) {
+  for (const auto& typed : {std::vector<std::string>{"run", "x", "-Uredis://me:canary@h", "true"},
+                            std::vector<std::string>{"run", "-Uredis://me:canary@h", "x", "true"},
+                            std::vector<std::string>{"run", "x", "-yredis://default:canary"},
+                            std::vector<std::string>{"ls", "--json=redis://:canary@h"},
+                            std::vector<std::string>{"ls", "--jsn=redis://:canary@h"}}) {
+    const auto said = complaint(typed);
+    EXPECT_THAT(said, Not(HasSubstr("canary")));
+    EXPECT_THAT(said, HasSubstr("\n"));
+  }
+  EXPECT_THAT(complaint({"run", "x", "-Uredis://me:canary@h"}), HasSubstr("'-Uredis://h' looks like an option"));
 }
 
 struct mistake {
