@@ -227,6 +227,8 @@ public:
   void load(time_point now, script::id what);
   // How many of its requests are unanswered.
   static int open_requests(const reply_sink& of) { return of.open_requests_; }
+  // Is its last request the one that is answered next?
+  bool is_next(const reply_sink& of) const { return !open_.empty() && open_.front().number == of.last_request_; }
   // Its replies are dropped from now on; the slots stay.
   void forget(reply_sink& who);
 

@@ -4,6 +4,8 @@
 #include "script/command.hpp"
 #include "script/reply.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace holdfast::engine {
@@ -27,6 +29,7 @@ quorum_release::quorum_release(voters& all, script::lock_keys keys, const owner_
 void quorum_release::step(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) {
     if (of(i).is_asked || !all()[i]->wire().is_ready()) continue;
+    if (!asked_at_) asked_at_ = now;
     const auto token = votes_[i].token;
     ask(i, now, token ? script::release(keys_, owner_, token) : script::leave(keys_, owner_));
   }
@@ -48,7 +51,24 @@ void quorum_release::step(time_point now) {
     // server gave that when it was too late for any. (Not by the time at which we look at it, which comes later.)
     is_settled_[i] = said->now > vote.not_after || vote.asked_over == all()[i]->connection();
   }
-  decide(now, released, open, silent);
+  if (!end_) decide(now, released, open, silent);
+  is_over_ = end_ && (end_ == release_outcome::unknown || !lingers(now));
+}
+
+// And will that settle it?
+bool quorum_release::is_answered_soon(std::size_t node) const {
+  const auto& vote = votes_[node];
+  const bool settles = vote.not_after == server_time{} || vote.asked_over == all()[node]->connection();
+  return settles && !is_settled_[node] && of(node).is_open() && all()[node]->wire().is_next(of(node));
+}
+
+bool quorum_release::lingers(time_point now) {
+  constexpr duration least = std::chrono::milliseconds{1};
+  constexpr duration most = std::chrono::milliseconds{20};
+  if (lingers_until_ == never) lingers_until_ = now + std::clamp(now - asked_at_.value_or(now), least, most);
+  bool is_waited_for = false;
+  for (std::size_t i = 0; i < size(); ++i) is_waited_for = is_waited_for || is_answered_soon(i);
+  return is_waited_for && now < wake_at();
 }
 
 // The votes that were known at last are no proof: a key is deleted, a lock broken at once, and nobody told us.

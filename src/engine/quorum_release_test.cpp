@@ -77,12 +77,69 @@ TEST_F(quorum_release_test, all_are_asked_at_once_also_where_no_vote_is_known_B5
 TEST_F(quorum_release_test, a_majority_is_enough_and_nobody_waits_for_the_rest_B56) {
   start_connected();
   say(0, done(servers[0]));
+  pass(1ms);
   EXPECT_FALSE(release->is_over());
   say(1, done(servers[1]));
+  pass(1ms);
   ASSERT_TRUE(is_over(release_outcome::released));
   EXPECT_TRUE(release->is_settled(0));
   EXPECT_TRUE(release->is_settled(1));
   EXPECT_FALSE(release->is_settled(2)) << "that is for the background";
+}
+
+// Else the background would ask it again, and the end of a process wait for that.
+TEST_F(quorum_release_test, who_is_a_little_slower_than_a_majority_settles_it) {
+  start_connected();
+  say(0, done(servers[0]));
+  say(1, done(servers[1]));
+  pass(1ms - 1ns);
+  EXPECT_FALSE(release->is_over());
+  say(2, not_mine(servers[2]));
+  ASSERT_TRUE(is_over(release_outcome::released));
+  EXPECT_TRUE(release->is_settled(2));
+}
+
+TEST_F(quorum_release_test, who_is_slower_is_waited_for_as_long_again_as_the_others_took_B56) {
+  start_connected();
+  say(0, done(servers[0]));
+  pass(7ms);
+  say(1, done(servers[1]));
+  pass(7ms - 1ns);
+  EXPECT_FALSE(release->is_over());
+  pass(1ns);
+  EXPECT_TRUE(is_over(release_outcome::released));
+}
+
+TEST_F(quorum_release_test, who_is_slower_is_waited_for_20_ms_at_most_B56) {
+  start_connected();
+  say(0, done(servers[0]));
+  pass(300ms);
+  say(1, done(servers[1]));
+  pass(20ms - 1ns);
+  EXPECT_FALSE(release->is_over());
+  pass(1ns);
+  EXPECT_TRUE(is_over(release_outcome::released));
+}
+
+TEST_F(quorum_release_test, who_owes_an_earlier_answer_is_not_waited_for_at_all_B56) {
+  connect_all();
+  start();
+  for (const std::size_t i : {0u, 1u}) say(i, not_mine(servers[i]));
+  start();
+  for (auto& one : servers) one.take();
+  say(0, done(servers[0]));
+  say(1, done(servers[1]));
+  EXPECT_TRUE(is_over(release_outcome::released));
+  EXPECT_FALSE(release->is_settled(2));
+}
+
+// Its answer settles nothing: the request for its vote went over another connection.
+TEST_F(quorum_release_test, whose_answer_would_settle_nothing_is_not_waited_for) {
+  votes[2] = asked_for(0);
+  start_connected();
+  say(0, done(servers[0]));
+  say(1, done(servers[1]));
+  EXPECT_TRUE(is_over(release_outcome::released));
 }
 
 TEST_F(quorum_release_test, a_majority_that_had_nothing_says_that_it_was_lost_B47) {
@@ -90,6 +147,7 @@ TEST_F(quorum_release_test, a_majority_that_had_nothing_says_that_it_was_lost_B4
   say(0, not_mine(servers[0]));
   EXPECT_FALSE(release->is_over()) << "the others may have had it";
   say(1, not_mine(servers[1]));
+  pass(1ms);
   EXPECT_TRUE(is_over(release_outcome::already_lost));
 }
 
@@ -120,6 +178,7 @@ TEST_F(quorum_release_of_five, as_many_as_a_semaphore_takes_must_have_had_it_C5_
   for (const std::size_t i : {0u, 1u, 2u}) say(i, done(servers[i]));
   EXPECT_FALSE(release->is_over());
   say(4, done(servers[4]));
+  pass(1ms);
   EXPECT_TRUE(is_over(release_outcome::released)) << "it was asked for its vote in the round, and gave it";
 }
 
