@@ -51,8 +51,9 @@ int doctor_command(const settings& s) {
     print(json_of(found));
   } else {
     const auto known = [](const std::string& text) { return text.empty() ? std::string{"unknown"} : visible(text); };
-    auto out = fmt::format("{}: Redis {}, {}, {}, round trip {} (largest {})\n", visible(found.endpoint),
-                           known(found.server_version), known(found.mode), known(found.role),
+    const bool is_redis = found.server_version.find(' ') == std::string::npos;
+    auto out = fmt::format("{}: {}{}, {}, {}, round trip {} (largest {})\n", visible(found.endpoint),
+                           is_redis ? "Redis " : "", known(found.server_version), known(found.mode), known(found.role),
                            milliseconds_of(found.round_trip_median), milliseconds_of(found.round_trip_max));
     for (const auto& f : found.findings)
       if (!s.quiet || f.level != finding::severity::ok) out += shown(f);

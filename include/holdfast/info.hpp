@@ -120,7 +120,7 @@ struct finding {
 // What diagnose() found out. Fields that the server's ACL hides stay empty and are named in a finding.
 struct diagnosis {
   std::string endpoint{};
-  std::string server_version{};
+  std::string server_version{};  // "7.0.15"; "Valkey 9.1.2".
   std::string role{};
   std::string mode{};
   std::string eviction_policy{};

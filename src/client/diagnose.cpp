@@ -85,9 +85,9 @@ std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom
   }
   const auto* info = reply.as_bulk();
   if (!info) return {};
-  result.server_version = resp::info_field(*info, "redis_version");
+  result.server_version = version_of(*info);
   result.role = resp::info_field(*info, "role");
-  result.mode = resp::info_field(*info, "redis_mode");
+  result.mode = mode_of(*info);
   if (result.mode == "cluster" && !state.cluster()) {
     result.findings.push_back({severity::warning, "",
                                "it is a node of a cluster: of a server alone no failover is followed, and no slot "

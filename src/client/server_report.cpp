@@ -152,6 +152,16 @@ void judge_version(std::string_view info, findings& out) {
 
 }  // namespace
 
+std::string version_of(std::string_view info) {
+  const auto of_valkey = info_field(info, "valkey_version");
+  return of_valkey.empty() ? info_field(info, "redis_version") : "Valkey " + of_valkey;
+}
+
+std::string mode_of(std::string_view info) {
+  const auto mode = info_field(info, "redis_mode");
+  return mode.empty() ? info_field(info, "server_mode") : mode;
+}
+
 bool stops_when_cut_off(std::string_view info) {
   return !replicas_in(info).empty() && number(info_field(info, "min_slaves_good_slaves"));
 }

@@ -22,6 +22,11 @@ struct relied_on {
   bool syncs_all = false;    // Every write, so that a restart forgets none.
 };
 
+// As people call it: "7.0.15", or "Valkey 9.1.2", which says of itself that it is a Redis 7.2.4.
+std::string version_of(std::string_view info);
+// "standalone" or "cluster". Valkey has a name of its own for the field.
+std::string mode_of(std::string_view info);
+
 // `backlog_ttl`: its repl-backlog-ttl as CONFIG GET says it; empty: it does not, so Redis' own default is taken for it.
 // `hold`: for how long a lease may live on that it has forgotten. Behind the former nothing shows any more that it was
 // a replica for a time (P19, docs/decisions/0012-quarantine.md).

@@ -143,6 +143,21 @@ TEST(server_report, names_versions_with_known_holes) {
   EXPECT_THAT(said_of("redis_version:7.2.4\r\nvalkey_version:8.1.4\r\n"), IsEmpty());
 }
 
+// As they were seen to say it.
+TEST(server_report, says_version_and_mode_of_redis_and_of_valkey) {
+  const std::string redis = "redis_version:7.0.15\r\nredis_mode:cluster\r\n";
+  const std::string older =
+      "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n";
+  const std::string newer =
+      "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\n";
+  EXPECT_EQ(version_of(redis), "7.0.15");
+  EXPECT_EQ(version_of(older), "Valkey 8.1.1");
+  EXPECT_EQ(version_of(newer), "Valkey 9.1.2");
+  EXPECT_EQ(mode_of(redis), "cluster");
+  EXPECT_EQ(mode_of(older), "standalone");
+  EXPECT_EQ(mode_of(newer), "cluster");
+}
+
 }  // namespace
 }  // namespace detail
 }  // namespace v0

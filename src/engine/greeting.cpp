@@ -75,6 +75,7 @@ void greeting::begin(std::string& out, const settings& how, epoch_watch* epoch, 
   needs_scripts_ = how.needs_scripts;
   needs_wait_ = how.needs_wait;
   node_id_ = how.node_id;
+  says_who_ = how.who.is_somebody();
 
   std::vector<std::string_view> hello{"HELLO", "2"};
   const std::string_view user = how.who.user.empty() ? std::string_view{"default"} : how.who.user;
@@ -108,6 +109,9 @@ std::optional<connection_failure> greeting::judge(time_point now, const resp::va
   if (step_ == step::scripts) return on_scripts(reply, out);
   if (const auto* error = reply.as_error()) {
     auto failure = step_ == step::wait ? no_wait(*error) : refused(error->text);
+    // Valkey 9.1 says that of any command that it does not know, to who has not said who he is.
+    if (step_ == step::hello && says_who_ && failure.code == errc::no_password)
+      return not_ours(error->text + " (to HELLO with a password: HELLO may be renamed there)");
     // Nothing here depends on INFO but the comparison of run ids.
     if (step_ == step::info && failure.code == errc::no_permission) return std::nullopt;
     return failure;

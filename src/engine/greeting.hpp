@@ -88,6 +88,7 @@ private:
   int database_ = 0;
   bool needs_scripts_ = true;
   bool needs_wait_ = false;
+  bool says_who_ = false;  // HELLO has a password.
   std::string node_id_{};
   epoch_watch* epoch_ = nullptr;  // Null: it is not asked for.
   time_point begun_at_{};

@@ -190,6 +190,18 @@ TEST(greeting, begins_anew_on_each_connection) {
   }
 }
 
+// Valkey 9.1, where HELLO is renamed. "None was given" would be false.
+TEST(greeting, with_a_password_that_is_told_that_there_was_none_was_no_HELLO_there) {
+  greeting g;
+  std::string out;
+  g.begin(out, {.who = {"", "secret"}});
+  const auto failure = g.on_reply({}, parsed(refusal("NOAUTH Authentication required.")), out);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, errc::wrong_server);
+  EXPECT_NE(failure->text.find("HELLO may be renamed"), std::string::npos);
+  EXPECT_TRUE(failure->is_final);
+}
+
 // H27 to H31, H37: each word of the server is its own error, at every step, and none is "busy" or "lost".
 TEST(greeting, every_error_word_at_every_step_ends_it_as_itself) {
   const struct {

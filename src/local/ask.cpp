@@ -77,15 +77,15 @@ private:
 
 }  // namespace
 
-std::optional<resp::value> ask(int port, std::initializer_list<std::string_view> words, time_point give_up_at) {
+std::optional<resp::value> ask(int port, std::span<const std::string_view> words, time_point give_up_at) {
   const connection server{port};
   std::string request;
-  resp::append_request(request, {words.begin(), words.size()});
+  resp::append_request(request, words);
   if (!server.is_good() || !server.send(request, give_up_at)) return std::nullopt;
   return server.receive(give_up_at);
 }
 
-std::string ask_text(int port, std::initializer_list<std::string_view> words, time_point give_up_at) {
+std::string ask_text(int port, std::span<const std::string_view> words, time_point give_up_at) {
   const auto answer = ask(port, words, give_up_at);
   if (!answer) return {};
   if (const auto* bulk = answer->as_bulk()) return *bulk;

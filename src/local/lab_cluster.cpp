@@ -27,6 +27,16 @@ void demand(const lab_member& node, std::initializer_list<std::string_view> word
     fail(node.address(), fmt::format("It refused {}.", fmt::join(words, " ")), answer);
 }
 
+// One by one: Redis 6.2 knows no ADDSLOTSRANGE.
+void give_slots(const lab_member& node, std::size_t from, std::size_t to) {
+  std::vector<std::string> numbers;
+  for (auto slot = from; slot < to; ++slot) numbers.push_back(std::to_string(slot));
+  std::vector<std::string_view> words{"CLUSTER", "ADDSLOTS"};
+  words.insert(words.end(), numbers.begin(), numbers.end());
+  if (const auto answer = ask_text(node.port, words, boottime_now() + 2s); answer != "OK")
+    fail(node.address(), fmt::format("It refused CLUSTER ADDSLOTS {} to {}.", from, to - 1), answer);
+}
+
 }  // namespace
 
 void form_cluster(const lab_record& lab, const lab_patience& patience) {
@@ -38,8 +48,7 @@ void form_cluster(const lab_record& lab, const lab_patience& patience) {
   for (std::size_t i = 0; i < lab.members.size(); ++i)
     demand(lab.members[i], {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
   for (std::size_t i = 0; i < primaries.size(); ++i)
-    demand(primaries[i], {"CLUSTER", "ADDSLOTSRANGE", std::to_string(slots * i / primaries.size()),
-                          std::to_string(slots * (i + 1) / primaries.size() - 1)});
+    give_slots(primaries[i], slots * i / primaries.size(), slots * (i + 1) / primaries.size());
   // Everybody introduces himself to everybody: gossip would get around too, in seconds.
   for (const auto& one : lab.members)
     for (const auto& other : lab.members)

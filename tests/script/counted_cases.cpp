@@ -69,7 +69,6 @@ shape queued(std::int64_t ahead, std::int64_t look_least = 0, std::int64_t look_
                number(-2, 60000)});
 }
 const shape busy = list({number(2), now(), {shape::kind::anything}, number(1, 60000)});
-const shape denied = error("ERR The user executing the script can't run this command");
 const shape lined = list({number(14), now()});
 const shape not_mine = list({number(5), now()});
 const shape gone = list({number(5), now(), text("gone")});
@@ -222,13 +221,13 @@ std::vector<script_case> semaphore_cases() {
       {"a_grant_that_does_not_fit_the_memory_changes_nothing_H29",
        {memory_full(), wait("<A>", error("OOM")), memory_free(), is_absent(holder), is_absent(holders)}},
       {"a_grant_that_may_not_expire_is_none_C8",
-       {deny("PEXPIRE"), wait("<A>", denied), allow_all(), is_absent(holder), is_absent(holders), is_absent(fence)}},
+       {deny("PEXPIRE"), wait("<A>", denied()), allow_all(), is_absent(holder), is_absent(holders), is_absent(fence)}},
       {"a_grant_that_may_not_expire_takes_nothing_from_others_C8",
-       {wait("<A>", granted()), deny("PEXPIRE"), wait("<B>", denied), allow_all(), taken("1"), holding(1),
+       {wait("<A>", granted()), deny("PEXPIRE"), wait("<B>", denied()), allow_all(), taken("1"), holding(1),
         send({"HEXISTS", holders, "<B>"}, number(0)), wait("<B>", granted())}},
       {"a_grant_whose_expiry_may_not_be_reckoned_is_none_C8",
-       {deny("PTTL"), wait("<A>", denied), allow_all(), is_absent(holder), is_absent(holders), deny("ZRANGE"),
-        wait("<A>", denied), allow_all(), is_absent(holder), is_absent(holders)}},
+       {deny("PTTL"), wait("<A>", denied()), allow_all(), is_absent(holder), is_absent(holders), deny("ZRANGE"),
+        wait("<A>", denied()), allow_all(), is_absent(holder), is_absent(holders)}},
       {"a_copy_of_a_granted_request_is_mine_and_takes_nothing_more",
        {wait("<A>", granted("ta")), wait("<A>", claimed()), taken("1"), holding(1)}},
       {"a_copy_behind_the_release_is_spent_P9",
@@ -244,7 +243,7 @@ std::vector<script_case> semaphore_cases() {
       {"leave_releases_what_nobody_heard_of",
        {wait("<A>", granted()), leave_part("<A>"), is_absent(holder), leave_part("<A>", not_mine)}},
       {"leave_gives_back_what_it_holds_where_its_place_may_not_be_taken_C5",
-       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), deny("HDEL"), leave_part("<A>", denied), taken("1"),
+       {wait("<A>", granted("ta")), wait("<B>", granted("tb")), deny("HDEL"), leave_part("<A>", denied()), taken("1"),
         holding(1), allow_all()}},
       {"leave_and_look_find_nothing_in_somebody_else_s_key_H71",
        {send({"SET", holder, "theirs", "PX", "9000"}), leave_part("<A>", not_mine), look("<A>", wrong("lock")),

@@ -17,8 +17,9 @@ namespace holdfast::tests {
 
 // What a reply must look like.
 struct shape {
-  // token: any 16 digits; anything: but nil, kept under its name if it has one.
-  enum class kind { nil, integer, text, saved_now, status, error, list, token, anything };
+  // denied: by an ACL, in the words of this version; token: any 16 digits; anything: but nil, kept under its name if it
+  // has one.
+  enum class kind { nil, integer, text, saved_now, status, error, denied, list, token, anything };
   kind what;
   std::int64_t low = 0;  // integer: the bounds.
   std::int64_t high = 0;
@@ -32,6 +33,7 @@ inline shape number(std::int64_t low, std::int64_t high) { return {shape::kind::
 inline shape text(std::string t) { return {shape::kind::text, 0, 0, std::move(t)}; }
 inline shape status(std::string t) { return {shape::kind::status, 0, 0, std::move(t)}; }
 inline shape error(std::string start) { return {shape::kind::error, 0, 0, std::move(start)}; }
+inline shape denied() { return {shape::kind::denied}; }
 inline shape list(std::vector<shape> parts) { return {shape::kind::list, 0, 0, {}, std::move(parts)}; }
 
 // Any text, kept under `name` for later steps.
