@@ -233,7 +233,8 @@ that was there before stays, and is empty. To stop a directory that is missing o
 it may be a wrong name; an empty one is none, so that a teardown can be said twice.
 When they do not get ready, or a signal comes before, all are ended and nothing is left.
 They grant at once under the prefix hf:, because they have been told that they are new. A server that you start
-yourself, or another --prefix, is told so by `holdfast init --uri URI --prefix P`, or the first lock waits a minute.
+yourself, another --prefix or another database is told so by `holdfast init --uri URI --prefix P`, or the first lock
+waits a minute.
 )";
 }
 

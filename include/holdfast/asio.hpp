@@ -186,9 +186,9 @@ auto initiate_acquire(acquire_target wanted, acquire_options options, Token&& to
 //
 // Safe from any thread; a slot needs the usual care of Asio's. `locks` must be there until the operation was started:
 // with a lazy token (use_awaitable, deferred) that is when it is awaited. Many may be under way: each waits for its
-// turn by itself, in the order in which they were started, and costs about 1 KiB; every 5 s one look is made for all
-// that wait for the same lock. Of a quorum each has a thread, and stands in line in the order in which these come to
-// it.
+// turn by itself, in the order in which they were started, and costs about 1 KiB; every 5 s one look is made for
+// every 256 that wait for the same lock. Of a quorum each has a thread, and stands in line in the order in which these
+// come to it.
 template <boost::asio::completion_token_for<detail::acquire_signature> Token>
 auto async_acquire(client& locks, std::string name, const async_options& options, Token&& token) {
   return detail::initiate_acquire({&locks, std::move(name)}, detail::options_of(options), std::forward<Token>(token));

@@ -35,7 +35,7 @@ struct lab_options {
   // Made if it is missing, else empty and ours. Unset: a fresh one in TMPDIR, XDG_RUNTIME_DIR or /tmp.
   std::string directory{};
 
-  // Append-only files, so that a killed node has its keys again after restart_lab_node(). Off: nothing is written.
+  // Append-only files, so that a killed node has its keys again after restart_lab_node(). Off: nothing is kept.
   bool persistent = false;
 
   // Not ready by then: start_lab() ends what it started and throws. At most a year.

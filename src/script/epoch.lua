@@ -25,7 +25,7 @@
 --                                        that ever had a replica restarts with a second id, too
 --
 -- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18).
--- The key lives a week after its last use. The clients keep the quarantine; here nothing but this key is changed.
+-- The key lives 3.5 to 7 days after its last use. The clients keep the quarantine; here only this key is changed.
 --
 -- It must be one step, so that no two clients see the same epoch begin at two times. The server's clock decides. A full
 -- memory stops the writes but not the answer, which is reckoned from INFO: renewals must go on.
