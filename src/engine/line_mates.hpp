@@ -30,13 +30,14 @@ public:
   // Where it stands from now on, and no longer where it stood. 0: nowhere.
   void place(const std::string& key, line_mate& who, std::uint64_t ticket) {
     if (ticket == who.ticket) return;
+    line* const to = ticket != 0 ? &lines_[key] : nullptr;  // First: without memory it stays where it stood.
     if (who.ticket != 0) {
       const auto found = lines_.find(key);
       found->second.erase(found->second.iterator_to(who));
       if (ticket == 0 && found->second.empty()) lines_.erase(found);
     }
     who.ticket = ticket;
-    if (ticket != 0) lines_[key].insert(who);
+    if (to) to->insert(who);
   }
   // Null: nobody stands there.
   line* of(const std::string& key) {

@@ -4,11 +4,13 @@
 
 #include "engine/acquire.hpp"
 #include "engine/call_testing.hpp"
+#include "engine/scarce_testing.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -178,6 +180,29 @@ TEST_F(line_mates_test, a_hint_is_still_followed_by_its_owner_alone) {
   server.pass(4900ms);  // The heartbeat is near.
   calls.on_hint(server.now, ids[1], server.clock + 1s, 0s);
   EXPECT_THAT(looks_within(10ms), ElementsAre(look{ids[1], {}}));
+}
+
+// Without memory a wait ends, and on its way out leaves the place that it has here. The key is too long to need none.
+TEST(scarce_line_mates, who_has_no_memory_to_stand_there_stands_nowhere) {
+  const std::string key = "hf:{a name that is longer than most}";
+  line_mates mates;
+  line_mate who;
+  int failures = 0;
+  for (bool is_enough = false; !is_enough; ++failures) {
+    ASSERT_LT(failures, 100) << "it never has enough";
+    scarce_testing::allocations_left = failures;
+    try {
+      mates.place(key, who, 7);
+      is_enough = true;
+    } catch (const std::bad_alloc&) {
+    }
+    scarce_testing::allocations_left = scarce_testing::all;
+    EXPECT_EQ(who.ticket, is_enough ? 7u : 0u);
+    EXPECT_EQ(mates.of(key) != nullptr, is_enough);
+    mates.place(key, who, 0);
+    EXPECT_FALSE(mates.of(key));
+  }
+  EXPECT_GT(failures, 1) << "or this tests nothing";
 }
 
 }  // namespace

@@ -386,6 +386,25 @@ TEST_F(scarce, memory_for_a_block_of_hand_overs_leaves_nobody_in_front_who_does_
   }
 }
 
+// Each wait fails at another allocation, on its way into the line or while it stands there.
+TEST_F(scarce, memory_for_a_wait_ends_the_wait_and_not_the_process) {
+  client_options how;
+  how.timeout = 500ms;
+  auto locks = make_client(how);
+  auto others = make_client();
+  const std::string name = "a name that is longer than most";
+  const auto held = others.acquire(name, {.ttl = 60s});
+  int failures = 0;
+  with_ever_more_memory(
+      locks,
+      [&](int) {
+        const auto end = code_of([&] { (void)locks.acquire(name, {.wait = 20ms}); });
+        if (end != errc::timed_out || allocations_left <= 0) throw std::bad_alloc{};
+      },
+      [&](int) { ++failures; });
+  EXPECT_GT(failures, 20) << "or this tests nothing";
+}
+
 TEST_F(scarce, memory_for_a_set_leaves_no_lease_that_nobody_has) {
   client_options how;
   how.timeout = 500ms;
