@@ -26,14 +26,14 @@ template <class Call>
 void run_errand(const std::shared_ptr<client_state>& of, quorum& by, Call call, std::function<void()> tell) {
   of->callbacks().stand_by();
   // With it the errand has nothing of the client any more, as in conclude_all().
-  std::function<void()> end = [of = of, tell = std::move(tell)]() mutable {
+  callback_thread::made_ahead end{[of = of, tell = std::move(tell)]() mutable {
     of.reset();
     tell();
-  };
+  }};
   by.errands().run([state = of.get(), call = std::move(call), end = std::move(end)]() mutable {
     call(*state);
     const auto callbacks = state->callbacks().weak_from_this().lock();
-    callbacks->post(std::move(end));
+    callbacks->post(end);
   });
 }
 

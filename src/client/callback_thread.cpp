@@ -27,19 +27,31 @@ void callback_thread::stand_by() {
 
 void callback_thread::post(std::function<void()> what) noexcept {
   try {
-    add(std::move(what));
+    made_ahead one{std::move(what)};
+    add(one.entry_);
   } catch (...) {
     // No memory: it is not run. No thread: it is run when the next post finds one. valid() never depends on it.
   }
 }
 
-void callback_thread::post_or_end(std::function<void()> what) noexcept { add(std::move(what)); }
+void callback_thread::post_or_end(std::function<void()> what) noexcept {
+  made_ahead one{std::move(what)};
+  add(one.entry_);
+}
 
-void callback_thread::add(std::function<void()> what) {
+void callback_thread::post(made_ahead& what) noexcept {
+  try {
+    add(what.entry_);
+  } catch (...) {
+    // No thread: as above.
+  }
+}
+
+void callback_thread::add(queue& what) {
   {
     const std::lock_guard held{mutex_};
     if (is_closed_) return;
-    queue_.push_back(std::move(what));
+    queue_.splice(queue_.end(), what);
     start();
   }
   news_.notify_one();
@@ -68,12 +80,12 @@ void callback_thread::run() {
   for (;;) {
     news_.wait(held, [&] { return is_closed_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    auto next = std::move(queue_.front());
-    queue_.pop_front();
+    queue next;
+    next.splice(next.end(), queue_, queue_.begin());
     held.unlock();
     const time_point from = net::boottime_now();
     try {
-      next();
+      next.front()();
     } catch (...) {
       // holdfast/observer.hpp promises that these are caught and dropped.
     }
@@ -82,7 +94,7 @@ void callback_thread::run() {
     } catch (...) {
       // The log sink's, too.
     }
-    next = nullptr;  // What it holds ends outside the lock, too.
+    next.clear();  // What it holds ends outside the lock, too.
     held.lock();
   }
 }

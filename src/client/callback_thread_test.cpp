@@ -54,6 +54,31 @@ TEST_F(callbacks, run_on_one_thread_that_is_not_the_posting_one) {
   EXPECT_NE(ran_on[0], std::this_thread::get_id());
 }
 
+TEST_F(callbacks, made_ahead_are_run_in_the_order_in_which_they_were_posted) {
+  std::vector<int> ran;
+  callback_thread::made_ahead second{[&ran] { ran.push_back(2); }};
+  callback_thread::made_ahead first{[&ran] { ran.push_back(1); }};
+  thread->post(first);
+  thread->post(second);
+  thread->post([&ran] { ran.push_back(3); });
+  thread->close(true);
+  EXPECT_THAT(ran, ElementsAre(1, 2, 3));
+}
+
+// Who posts may have a mutex that the end of what it holds would need.
+TEST_F(callbacks, made_ahead_and_posted_after_a_close_are_dropped_and_stay_with_their_poster) {
+  thread->close(true);
+  const auto held = std::make_shared<int>(1);
+  bool ran = false;
+  {
+    callback_thread::made_ahead late{[&ran, held] { ran = true; }};
+    thread->post(late);
+    EXPECT_EQ(held.use_count(), 2);
+  }
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST_F(callbacks, outlive_one_that_throws) {
   std::vector<int> ran;
   thread->post([] { throw std::runtime_error{"a user's"}; });

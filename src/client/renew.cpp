@@ -91,14 +91,13 @@ public:
         client_{of.weak_from_this()},
         callbacks_{of.callbacks().shared_from_this()},
         record_{std::move(record)},
-        to_{std::move(to)} {}
+        tell_{[to = std::move(to), how = how_] { to(*how == errc{} ? std::error_code{} : *how); }} {}
 
+  // Under the keeper's mutex: a receiver that ended here would end the lease that it has, for which that is taken. So
+  // nothing may fail.
   void on_end(errc how) noexcept override {
-    try {
-      callbacks_->post([to = std::exchange(to_, nullptr), how] { to(how == errc{} ? std::error_code{} : how); });
-    } catch (...) {
-      // No memory to tell anybody anything.
-    }
+    *how_ = how;
+    callbacks_->post(tell_);
   }
   void cancel() noexcept override {
     if (generation_ != process_generation()) return;
@@ -110,7 +109,8 @@ private:
   const std::weak_ptr<client_state> client_;  // Its keeper knows us for as long as we are under way.
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<lease_record> record_;
-  code_receiver to_;
+  const std::shared_ptr<errc> how_ = std::make_shared<errc>();
+  callback_thread::made_ahead tell_;
 };
 
 }  // namespace

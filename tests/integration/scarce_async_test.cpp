@@ -3,9 +3,16 @@
 #include "integration/asio_fixture.hpp"
 #include "integration/scarce_memory.hpp"
 
+#include <holdfast/start.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <future>
+#include <memory>
 #include <new>
 #include <stop_token>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace holdfast::test {
@@ -82,6 +89,35 @@ TEST_F(scarce_async, memory_for_a_renewal_throws_or_completes_and_never_both) {
     EXPECT_EQ(ends, is_thrown ? 0 : 1) << failures << " allocations";
   }
   EXPECT_GT(failures, 3) << "or this tests nothing";
+}
+
+// The usual handler keeps the lease that it is about. Where the end is heard of the keeper's mutex is held, for which a
+// handler that ended there would wait to give the lease back, and all of the client behind it.
+TEST_F(scarce_async, memory_for_the_end_of_a_renewal_is_not_needed_C4) {
+  auto locks = make_client();
+  auto held = std::make_shared<lease>(locks.acquire("x", {.renew = renewal::none}));
+  const detail::lease_reference renewed{*held};
+  server_.pause();
+  std::promise<std::error_code> told;
+  auto end = told.get_future();
+  const auto renewal =
+      detail::start_renew(renewed, [held = std::move(held), &told](std::error_code ec) { told.set_value(ec); });
+  std::atomic<bool> is_over{false};
+  std::thread by{[&] {
+    allocations_left = 0;
+    renewal.cancel();
+    allocations_left = -1;
+    is_over = true;
+  }};
+  if (!eventually([&] { return is_over.load(); }, 20s)) {
+    ADD_FAILURE() << "the lease ends under the keeper's mutex, and waits for it";
+    std::abort();  // Nothing of this client can end any more.
+  }
+  by.join();
+  ASSERT_EQ(end.wait_for(20s), std::future_status::ready);
+  EXPECT_TRUE(is_cancelled(end.get()));
+  server_.resume();
+  EXPECT_TRUE(eventually([&] { return locks.try_acquire("x").has_value(); }, 15s)) << "it was given back";
 }
 
 }  // namespace
