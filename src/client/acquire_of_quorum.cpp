@@ -56,9 +56,10 @@ std::optional<lease> client_state::acquire_of_quorum(const quorum_wish& what) {
   fail(end.code, std::move(detail));
 }
 
-void client_state::downgrade_on_majority(lease_record& record) const {
+void client_state::downgrade_on_majority(lease_record& record) {
   require_shared(record);
-  quorum_->downgrade(record, boottime_now() + options_.timeout);
+  const time_point give_up_at = boottime_now() + options_.timeout;
+  if (!quorum_->downgrade(record, give_up_at)) fail_as_gone(record, give_up_at);
 }
 
 // One after the other: each is asked of all servers at once. None is renewed meanwhile.

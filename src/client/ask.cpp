@@ -178,15 +178,11 @@ script::command client_state::plan_downgrade(lease_record& record) const {
   return script::downgrade(record.keys, record.owner, record.grant);
 }
 
-void client_state::conclude_downgrade(const lease_record& record, const resp::value& reply) const {
+bool client_state::conclude_downgrade(const lease_record& record, const resp::value& reply) const {
   throw_if_error(reply, "key '" + record.keys.holder + "'");
   const auto parsed = script::parse_release(reply);
   if (!parsed) fail(errc::unexpected_reply, {});
-  if (parsed->what == script::release_answer::not_mine) {
-    error_detail detail;
-    detail.subject = "'" + record.name + "'";
-    fail(errc::lease_gone, std::move(detail));
-  }
+  return parsed->what != script::release_answer::not_mine;
 }
 
 }  // namespace detail

@@ -325,15 +325,28 @@ void start_release(lease what, release_receiver to) {
 
 namespace {
 
+// Of a lease of which the server has nothing: told when its keeper knows why.
+class told_of_loss final : public engine::renewal_wish {
+public:
+  told_of_loss(callback_thread& callbacks, std::function<void()> tell)
+      : callbacks_{callbacks.shared_from_this()}, tell_{std::move(tell)} {}
+
+  void on_end(errc /*how*/) noexcept override { callbacks_->post(tell_); }
+
+private:
+  const std::shared_ptr<callback_thread> callbacks_;
+  callback_thread::made_ahead tell_;
+};
+
 class async_downgrade final : public placed_call {
 public:
   async_downgrade(const std::shared_ptr<client_state>& of, std::shared_ptr<lease_record> what, code_receiver to)
       : placed_call{*of, what->keys},
         of_{of},
         what_{std::move(what)},
-        flow_{at()->commands()->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed,
-              boottime_now() + of->options().timeout},
-        to_{std::move(to)} {
+        give_up_at_{boottime_now() + of->options().timeout},
+        flow_{at()->commands()->channel(), of->plan_downgrade(*what_), engine::question::repeat::allowed, give_up_at_},
+        to_{std::make_shared<const code_receiver>(std::move(to))} {
     flow_.set_slot(of_->slot_of(what_->keys));
   }
 
@@ -342,7 +355,11 @@ public:
   std::shared_ptr<client_state> conclude() noexcept override {
     auto of = std::exchange(of_, nullptr);
     try {
-      of->conclude_downgrade(*what_, of->reply_of(flow_, what_->keys));
+      if (!of->conclude_downgrade(*what_, of->reply_of(flow_, what_->keys))) {
+        const auto tell = [what = what_, to = to_] { (*to)(what->why_gone()); };
+        of->have_keeper_ask(*what_, give_up_at_, std::make_shared<told_of_loss>(of->callbacks(), tell));
+        is_told_by_keeper_ = true;
+      }
     } catch (const error& e) {
       code_ = e.code();
     } catch (...) {
@@ -351,8 +368,10 @@ public:
     return of;
   }
   void tell() noexcept override {
+    const auto to = std::exchange(to_, nullptr);
+    if (is_told_by_keeper_) return;
     try {
-      std::exchange(to_, nullptr)(code_);
+      (*to)(code_);
     } catch (...) {
       // As above.
     }
@@ -364,9 +383,11 @@ private:
 
   std::shared_ptr<client_state> of_;  // Until it is concluded.
   const std::shared_ptr<lease_record> what_;
+  const time_point give_up_at_;
   engine::question flow_;
-  code_receiver to_;
+  std::shared_ptr<const code_receiver> to_;
   std::error_code code_{};
+  bool is_told_by_keeper_ = false;
 };
 
 }  // namespace

@@ -154,18 +154,24 @@ public:
   void require_standing(lease_record& record) const;
   // As renew() of holdfast/lease.hpp.
   void renew(const std::shared_ptr<lease_record>& record);
-  // Its beginning: `whose` hears of the end. Throws, and nobody hears, when the lease does not stand any more.
-  void begin_renewal(const std::shared_ptr<lease_record>& record, std::shared_ptr<engine::renewal_wish> whose);
+  // Its beginning: `whose` hears of the end, which comes with the deadline if not before. Throws, and nobody hears,
+  // when the lease does not stand any more.
+  void begin_renewal(lease_record& record, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void cancel_renewal(const lease_record& record, const engine::renewal_wish& whose);
 
   // Throws unless it stands, and is a lease of a shared lock.
   void require_shared(lease_record& record) const;
-  // The halves of a downgrade: the question, and what its answer means. Each throws unless the lease stands; the second
-  // unless it reads now.
+  // The halves of a downgrade: the question, which throws unless the lease stands, and what its answer means. False:
+  // the server has nothing of it.
   script::command plan_downgrade(lease_record& record) const;
-  void conclude_downgrade(const lease_record& record, const resp::value& reply) const;
-  // As the two together; of a quorum.
-  void downgrade_on_majority(lease_record& record) const;
+  bool conclude_downgrade(const lease_record& record, const resp::value& reply) const;
+  // As the two together, and what follows when it has nothing; of a quorum.
+  void downgrade_on_majority(lease_record& record);
+  // The server has nothing of what stands for us: its keeper, which alone ends leases and learns why, is to ask, too
+  // (C4). It does until it knows. `whose` hears of that, by `give_up_at`. Throws as begin_renewal.
+  void have_keeper_ask(lease_record& record, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
+  // As that, waits, and throws the reason.
+  [[noreturn]] void fail_as_gone(lease_record& record, time_point give_up_at);
   bool is_of_quorum() const { return quorum_ != nullptr; }
 
   // For calls that no thread waits for: somebody must be there to drive them.

@@ -227,16 +227,14 @@ struct narrowing {
 
 }  // namespace
 
-void quorum::downgrade(const lease_record& record, time_point give_up_at) {
-  error_detail detail;
-  detail.subject = "'" + record.name + "'";
+bool quorum::downgrade(const lease_record& record, time_point give_up_at) {
   std::vector<script::command> each;
   // A vote that came behind the round, or was given again, has a token of its own.
   narrowing under_way{*keeper_, record};
   for (const auto token : under_way.tokens) {
     each.push_back(script::downgrade(record.keys, record.owner, token ? token : record.grant));
   }
-  if (each.empty()) throw error{errc::lease_gone, std::move(detail)};
+  if (each.empty()) return false;
   engine::quorum_question call{votes_.all(), std::move(each), patience_of(record.ttl, from_.options.timeout),
                                give_up_at};
   under_way.stays = false;
@@ -259,8 +257,10 @@ void quorum::downgrade(const lease_record& record, time_point give_up_at) {
     troubles[i] = text ? text->text : "has nothing of it";
   }
   tell_released(record.keys);
-  if (done > size() / 2) return;
-  if (gone > size() / 2) throw error{errc::lease_gone, std::move(detail)};
+  if (done > size() / 2) return true;
+  if (gone > size() / 2) return false;
+  error_detail detail;
+  detail.subject = "'" + record.name + "'";
   detail.why = report(troubles, "did not do it");
   if (done == 0 && !is_open) {
     under_way.stays = true;

@@ -79,8 +79,8 @@ public:
   release_outcome release(const lease_record& record, const last_votes& had, time_point give_up_at);
   void release_in_background(const lease_record& record, const last_votes& had);
   // A majority of servers that say so is enough, and those that do not count it as a writer until its next try or its
-  // end.
-  void downgrade(const lease_record& record, time_point give_up_at);
+  // end. False: a majority has nothing of the lease.
+  bool downgrade(const lease_record& record, time_point give_up_at);
   // Several that are lost together from now on; each is still kept by its own votes. As quorum_keeper_thread::join.
   std::optional<std::size_t> join(const engine::keeper::leases& several, const engine::keeper::leases& joined) {
     return keeper_->join(several, joined);

@@ -10,6 +10,7 @@
 
 #include <holdfast/start.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <new>
@@ -33,15 +34,15 @@ void client_state::require_standing(lease_record& record) const {
   throw error{lost != errc{} ? lost : record.is_let_go ? errc::empty_handle : errc::lease_expired, std::move(detail)};
 }
 
-void client_state::begin_renewal(const std::shared_ptr<lease_record>& record,
+void client_state::begin_renewal(lease_record& record, time_point give_up_at,
                                  std::shared_ptr<engine::renewal_wish> whose) {
   const time_point now = boottime_now();
-  const time_point deadline = now + record->deadline.left(now);
-  if (quorum_ && quorum_->renew_now(*record, give_up_at(deadline), whose)) return;
+  const time_point until = std::min(give_up_at, now + record.deadline.left(now));
+  if (quorum_ && quorum_->renew_now(record, until, whose)) return;
   const auto placed = moving();
-  if (!quorum_ && keeper_of(*record)->keeper().renew_now(*record, give_up_at(deadline), std::move(whose))) return;
-  record->deadline.end();
-  require_standing(*record);
+  if (!quorum_ && keeper_of(record)->keeper().renew_now(record, until, std::move(whose))) return;
+  record.deadline.end();
+  require_standing(record);
 }
 
 void client_state::cancel_renewal(const lease_record& record, const engine::renewal_wish& whose) {
@@ -83,6 +84,12 @@ private:
   std::string server_text_{};
 };
 
+// Nobody is told: it is for what the keeper learns.
+class silent_wish final : public engine::renewal_wish {
+public:
+  void on_end(errc /*how*/) noexcept override {}
+};
+
 // Nobody waits: it is told on the callback thread.
 class async_renewal final : public engine::renewal_wish, public cancellable {
 public:
@@ -119,7 +126,7 @@ void client_state::renew(const std::shared_ptr<lease_record>& record) {
   const net::uncancelled until_done;
   const time_point started_at = boottime_now();
   const auto wish = std::make_shared<waiting_wish>();
-  begin_renewal(record, wish);
+  begin_renewal(*record, started_at + options_.timeout, wish);
   const errc code = wish->wait();
   if (code == errc{}) return;
   error_detail detail;
@@ -129,11 +136,27 @@ void client_state::renew(const std::shared_ptr<lease_record>& record) {
   fail(code, std::move(detail));
 }
 
+void client_state::have_keeper_ask(lease_record& record, time_point give_up_at,
+                                   std::shared_ptr<engine::renewal_wish> whose) {
+  begin_renewal(record, never, std::make_shared<silent_wish>());  // A lease that nothing renews would stand on.
+  begin_renewal(record, give_up_at, std::move(whose));
+}
+
+void client_state::fail_as_gone(lease_record& record, time_point give_up_at) {
+  const net::uncancelled until_done;
+  const auto wish = std::make_shared<waiting_wish>();
+  have_keeper_ask(record, give_up_at, wish);
+  (void)wish->wait();
+  error_detail detail;
+  detail.subject = "'" + record.name + "'";
+  fail(record.why_gone(), std::move(detail));
+}
+
 cancel_handle start_renew(const lease_reference& what, code_receiver to) {
   const net::uncancelled until_done;
   const auto of = what.owner();
   const auto wish = std::make_shared<async_renewal>(*of, what.record(), std::move(to));
-  of->begin_renewal(what.record(), wish);
+  of->begin_renewal(*what.record(), boottime_now() + of->options().timeout, wish);
   return cancel_handle{wish};
 }
 

@@ -74,6 +74,12 @@ struct lease_record final : engine::held_lease {
   };
   unsettled unsettled_until{};
   std::atomic<bool> is_let_go{false};  // Released or dropped: no callback may fire any more.
+
+  // Of one of which the server has nothing, whether its keeper has heard of that or not.
+  errc why_gone() const {
+    const errc reason = lost_reason;
+    return reason != errc{} ? reason : errc::lease_gone;
+  }
 };
 
 class reporter final : public engine::keeper_listener {

@@ -5,6 +5,7 @@
 #include "client/fork_guard.hpp"
 #include "client/part.hpp"
 #include "client/with_code.hpp"
+#include "net/clock.hpp"
 #include "script/command.hpp"
 #include "script/reply.hpp"
 
@@ -68,8 +69,9 @@ void shared_mutex::downgrade(lease& held) {
   state.require_ours();
   auto& record = *held.handle_->record;
   if (state.is_of_quorum()) return state.downgrade_on_majority(record);
+  const time_point give_up_at = net::boottime_now() + state.options().timeout;
   const auto reply = state.ask(record.keys, state.plan_downgrade(record), engine::question::repeat::allowed);
-  state.conclude_downgrade(record, reply);
+  if (!state.conclude_downgrade(record, reply)) state.fail_as_gone(record, give_up_at);
 }
 
 void shared_mutex::downgrade(lease& held, std::error_code& ec) {

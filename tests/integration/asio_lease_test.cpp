@@ -238,6 +238,30 @@ TEST_F(asynchronous_lease, of_a_writer_lets_waiting_readers_in_when_it_is_downgr
   EXPECT_EQ(writer.token(), token);
 }
 
+// As the blocking call; see shared_mutex_test.
+TEST_F(asynchronous_lease, that_its_downgrade_does_not_find_is_lost_at_once_C1_C4) {
+  shared_mutex rw{locks_, "x"};
+  for (const auto mode : {renewal::automatic, renewal::none}) {
+    const auto held = rw.acquire({.ttl = 60s, .renew = mode});
+    server_("DEL", "hf:{x}", "hf:{x}:holders");
+    auto others = make_client();
+    const auto theirs = shared_mutex{others, "x"}.try_acquire();
+    ASSERT_TRUE(theirs);
+    EXPECT_EQ(downgraded(held), errc::lease_gone);
+    EXPECT_FALSE(held.valid());
+    EXPECT_EQ(held.lost_reason(), errc::lease_gone);
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s));
+  }
+}
+
+TEST_F(asynchronous_lease, that_was_broken_says_so_when_it_is_downgraded_C4) {
+  const auto held = shared_mutex{locks_, "x"}.acquire({.ttl = 60s});
+  make_client().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately});
+  EXPECT_EQ(downgraded(held), errc::lease_broken);
+  EXPECT_FALSE(held.valid());
+  EXPECT_EQ(held.lost_reason(), errc::lease_broken);
+}
+
 TEST_F(asynchronous_lease, of_another_kind_is_not_downgraded) {
   auto exclusive = locks_.acquire("x");
   EXPECT_EQ(downgraded(exclusive), errc::wrong_kind);

@@ -142,6 +142,18 @@ TEST_F(asynchronous_on_quorum, permits_and_readers_are_had_and_a_writer_becomes_
   EXPECT_TRUE(writer.valid());
 }
 
+TEST_F(asynchronous_on_quorum, a_downgrade_that_finds_nothing_ends_the_lease_C1_C4) {
+  auto locks = make();
+  const auto writer = shared_mutex{locks, "book"}.acquire({.ttl = max_ttl});
+  for (int i = 0; i < size(); ++i) ask(i, {"DEL", "hf:{book}", "hf:{book}:holders"});
+  std::optional<error_code> downgraded;
+  async_downgrade(writer, bound([&](error_code ec) { downgraded = ec; }));
+  run();
+  EXPECT_EQ(downgraded, errc::lease_gone);
+  EXPECT_FALSE(writer.valid());
+  EXPECT_EQ(writer.lost_reason(), errc::lease_gone);
+}
+
 // ---- What ends early ----
 
 TEST_F(asynchronous_on_quorum, acquire_is_cancelled_in_line_by_its_slot_and_leaves_it) {

@@ -334,6 +334,32 @@ TEST_F(with_quorum, the_lease_of_a_writer_that_is_lost_cannot_be_downgraded) {
   EXPECT_EQ(code_of([&] { shared_mutex{locks, "x"}.downgrade(held); }), errc::lease_gone);
 }
 
+// Whoever reads on would read beside the other writer.
+TEST_F(with_quorum, the_lease_that_a_majority_does_not_find_to_downgrade_is_lost_at_once_C1_C4) {
+  auto locks = make();
+  auto others = make();
+  shared_mutex both{locks, "x"};
+  for (const auto mode : {renewal::automatic, renewal::none}) {
+    auto held = both.acquire({.ttl = max_ttl, .wait = long_enough, .renew = mode});
+    for (int i = 0; i < size(); ++i) ask(i, {"DEL", "hf:{x}", "hf:{x}:holders"});
+    const auto theirs = shared_mutex{others, "x"}.try_acquire(brief);
+    ASSERT_TRUE(theirs);
+    EXPECT_EQ(code_of([&] { both.downgrade(held); }), errc::lease_gone);
+    EXPECT_FALSE(held.valid());
+    EXPECT_EQ(held.lost_reason(), errc::lease_gone);
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s));
+  }
+}
+
+TEST_F(with_quorum, the_lease_of_a_writer_that_was_broken_says_so_when_it_is_downgraded_C4) {
+  auto locks = make();
+  auto held = shared_mutex{locks, "x"}.acquire({.ttl = max_ttl});
+  make().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately});
+  EXPECT_EQ(code_of([&] { shared_mutex{locks, "x"}.downgrade(held); }), errc::lease_broken);
+  EXPECT_FALSE(held.valid());
+  EXPECT_EQ(held.lost_reason(), errc::lease_broken);
+}
+
 // As a writer's it would keep readers out of that server for as long as the reader reads.
 TEST_F(with_quorum, what_a_downgraded_writer_lost_is_asked_for_again_as_a_reader_s_R18) {
   auto locks = make();

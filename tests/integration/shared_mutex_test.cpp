@@ -107,6 +107,44 @@ TEST_F(a_shared_mutex, says_that_a_lost_lease_cannot_be_downgraded) {
   EXPECT_EQ(code_of([&] { rw_.downgrade(empty); }), errc::empty_handle);
 }
 
+// Another writes by then. Whoever reads on would read beside it, so the lease ends here and now, also when nothing
+// renews it.
+TEST_F(a_shared_mutex, loses_the_lease_that_its_downgrade_does_not_find_C1_C4) {
+  for (const auto mode : {renewal::automatic, renewal::none}) {
+    auto held = rw_.acquire({.ttl = 60s, .renew = mode});
+    server_("DEL", "hf:{x}", "hf:{x}:holders");
+    auto others = make_client();
+    const auto theirs = holdfast::shared_mutex{others, "x"}.try_acquire();
+    ASSERT_TRUE(theirs);
+    EXPECT_EQ(code_of([&] { rw_.downgrade(held); }), errc::lease_gone);
+    EXPECT_FALSE(held.valid());
+    EXPECT_EQ(held.lost_reason(), errc::lease_gone);
+    EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, 3s));
+  }
+}
+
+TEST_F(a_shared_mutex, says_that_what_it_cannot_downgrade_was_broken_C4) {
+  auto held = rw_.acquire({.ttl = 60s});
+  make_client().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately});
+  EXPECT_EQ(code_of([&] { rw_.downgrade(held); }), errc::lease_broken);
+  EXPECT_FALSE(held.valid());
+  EXPECT_EQ(held.lost_reason(), errc::lease_broken);
+}
+
+// The keeper has no connection yet, and gets none before the call ends.
+TEST_F(a_shared_mutex, does_not_wait_longer_than_its_timeout_to_lose_a_lease_and_loses_it_C4) {
+  auto locks = make_client(1s);
+  auto held = holdfast::shared_mutex{locks, "x"}.acquire({.ttl = 60s, .renew = renewal::none});
+  server_("DEL", "hf:{x}", "hf:{x}:holders");
+  server_("CONFIG", "SET", "maxclients", "1");
+  const auto from = boottime();
+  EXPECT_EQ(code_of([&] { rw_.downgrade(held); }), errc::lease_gone);
+  EXPECT_LT(boottime() - from, 1s + slack);
+  server_("CONFIG", "SET", "maxclients", "1000");
+  EXPECT_TRUE(eventually([&] { return !held.valid(); }));
+  EXPECT_EQ(held.lost_reason(), errc::lease_gone);
+}
+
 TEST_F(a_shared_mutex, downgrades_where_the_lease_is_by_whichever_client_H63) {
   auto held = rw_.acquire();
   auto another = make_client();
