@@ -172,8 +172,7 @@ found look_for_server(const place& where, Ask ask, time_point give_up_at) {
     if (boottime_now() >= give_up_at) {
       fail(where.directory,
            "A server of it runs that does not listen at its socket, which somebody may have removed: `pkill -f " +
-               pattern_for_pkill("unixsocket.*", where.socket()) +
-               "` ends it. Or another program has locked the directory.");
+               pattern_for_pkill(where.socket()) + "` ends it. Or another program has locked the directory.");
     }
     pause_for(5ms);
   }

@@ -84,9 +84,9 @@ bool works_in(int pid, const std::string& directory) {
          ::stat(directory.c_str(), &named) == 0 && its.st_dev == named.st_dev && its.st_ino == named.st_ino;
 }
 
-std::string pattern_for_pkill(const std::string& begin, const std::string& text) {
-  auto pattern = "'" + begin;
-  for (const char c : text) {
+std::string pattern_for_pkill(const std::string& socket) {
+  std::string pattern = "'unixsocket[: ]";  // As it calls itself, and in its arguments before that.
+  for (const char c : socket) {
     if (c == '\'') pattern += "'\\'";
     if (std::string_view{"\\.[{()*+?^$|"}.find(c) != std::string_view::npos) pattern += '\\';
     pattern += c;

@@ -26,8 +26,8 @@ char state_of(int pid);
 // Is that its current directory? False also if it may not be known.
 bool works_in(int pid, const std::string& directory);
 
-// What pkill -f takes for `begin`, a regular expression, and then this text and no other, in quotes for a shell.
-std::string pattern_for_pkill(const std::string& begin, const std::string& text);
+// What pkill -f takes for a redis-server that was told to listen at `socket`, and for no other, in quotes for a shell.
+std::string pattern_for_pkill(const std::string& socket);
 
 // Differs between two runs of the kernel, which both count ticks and pids from the beginning.
 std::string boot_id();

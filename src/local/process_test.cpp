@@ -6,6 +6,7 @@
 #include "local/scratch_directory.hpp"
 
 #include <gtest/gtest.h>
+#include <regex.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,9 +101,27 @@ TEST(process, boot_of_a_container_is_not_taken_for_the_kernels) {
 }
 
 TEST(process, is_named_to_pkill_by_its_path_and_no_other_is) {
-  EXPECT_EQ(pattern_for_pkill("unixsocket.*", "/var/tmp/redis.sock"), "'unixsocket.*/var/tmp/redis\\.sock'");
-  EXPECT_EQ(pattern_for_pkill("", "it's [a] (b) c+ d* e? f|g ^h$ {i} \\j"),
-            "'it'\\''s \\[a] \\(b\\) c\\+ d\\* e\\? f\\|g \\^h\\$ \\{i} \\\\j'");
+  EXPECT_EQ(pattern_for_pkill("/var/tmp/redis.sock"), "'unixsocket[: ]/var/tmp/redis\\.sock'");
+  EXPECT_EQ(pattern_for_pkill("/it's [a] (b) c+ d* e? f|g ^h$ {i} \\j"),
+            "'unixsocket[: ]/it'\\''s \\[a] \\(b\\) c\\+ d\\* e\\? f\\|g \\^h\\$ \\{i} \\\\j'");
+}
+
+bool is_matched_by_pkill(std::string pattern, const char* command_line) {
+  pattern = pattern.substr(1, pattern.size() - 2);  // The shell takes the quotes.
+  regex_t compiled{};
+  EXPECT_EQ(::regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB), 0);
+  const bool is_matched = ::regexec(&compiled, command_line, 0, nullptr, 0) == 0;
+  ::regfree(&compiled);
+  return is_matched;
+}
+
+// The words of a message are pasted, and root's would end any server.
+TEST(process, of_another_directory_is_not_ended_with_one_whose_path_is_the_end_of_its) {
+  const auto pattern = pattern_for_pkill("/locks/redis.sock");
+  EXPECT_TRUE(is_matched_by_pkill(pattern, "/usr/bin/redis-server unixsocket:/locks/redis.sock"));
+  EXPECT_TRUE(is_matched_by_pkill(pattern, "redis-server --port 0 --unixsocket /locks/redis.sock --dir /locks"));
+  EXPECT_FALSE(is_matched_by_pkill(pattern, "/usr/bin/redis-server unixsocket:/srv/locks/redis.sock"));
+  EXPECT_FALSE(is_matched_by_pkill(pattern, "redis-server --unixsocket /srv/locks/redis.sock"));
 }
 
 }  // namespace
