@@ -148,6 +148,7 @@ std::string json_of(const local_status& status) {
   out["running"] = status.running;
   out["pid"] = status.running ? json(status.pid) : json{};
   out["was_started"] = status.was_started;
+  out["was_stopped"] = status.was_stopped;
   return written(out);
 }
 

@@ -7,7 +7,6 @@
 #include "message.hpp"
 #include "subcommands.hpp"
 
-#include <holdfast/error.hpp>
 #include <holdfast/local.hpp>
 
 #include <fmt/format.h>
@@ -15,17 +14,8 @@
 namespace holdfast::cli {
 namespace {
 
-// A server that cannot be asked is stopped all the same.
-bool is_running(const std::string& directory) {
-  try {
-    return query_local(directory).running;
-  } catch (const error&) {
-    return false;
-  }
-}
-
-std::string shown(const local_status& status, bool was_running) {
-  if (was_running && !status.running) return fmt::format("stopped; its directory is {}\n", visible(status.directory));
+std::string shown(const local_status& status) {
+  if (status.was_stopped) return fmt::format("stopped; its directory is {}\n", visible(status.directory));
   if (!status.running) return fmt::format("not running; its directory is {}\n", visible(status.directory));
   return fmt::format("{}, pid {}, socket {}\n", status.was_started ? "started" : "running", status.pid,
                      visible(status.socket));
@@ -43,7 +33,6 @@ int local_command(const settings& s) {
         "holdfast local status DIR, or no directory at all"};
   const auto& what = s.words.front();
   const std::string directory = s.words.size() == 2 ? s.words.back() : "";
-  const bool was_running = what == "stop" && is_running(directory);
   local_status status;
   if (what == "start")
     status = start_local(directory);
@@ -54,12 +43,12 @@ int local_command(const settings& s) {
   else
     throw usage_error{fmt::format("local has no '{}'", visible(what)), "start, stop or status"};
   if (what == "status") {
-    if (s.json || !s.quiet) print(s.json ? json_of(status) : shown(status, was_running));
+    if (s.json || !s.quiet) print(s.json ? json_of(status) : shown(status));
     return number(status.running ? exit_code::ok : exit_code::unavailable);
   }
   // A script goes on with the document.
   if (s.json) return number(print_done(json_of(status)) ? exit_code::ok : exit_code::defect);
-  if (!s.quiet) print_done(shown(status, was_running));
+  if (!s.quiet) print_done(shown(status));
   return number(exit_code::ok);
 }
 

@@ -38,6 +38,7 @@ struct local_status {
   bool running = false;
   int pid = 0;               // 0 when not running, or when it runs in another PID namespace.
   bool was_started = false;  // start_local: this call started it.
+  bool was_stopped = false;  // stop_local: this call ended it, though it may only just have been coming up.
 };
 
 // Finds the server of `directory` (empty: the default) or starts it, and waits until it answers.

@@ -249,7 +249,9 @@ local_status stop(std::string_view directory) {
   if (!server.ended_within(std::max(left, 0ms)) || (seen.pid == 0 && !is_left_by_server(where, give_up_at))) {
     fail(where.socket(), "The server (process " + std::to_string(seen.pid) + ") was told to end and did not.");
   }
-  return status_of(where, {});
+  auto status = status_of(where, {});
+  status.was_stopped = true;
+  return status;
 }
 
 local_status query(std::string_view directory) {

@@ -181,6 +181,7 @@ TEST(local_server, is_gone_when_stop_returns) {
   pollfd ended{process, POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 0), 1);
   EXPECT_FALSE(stopped.running);
+  EXPECT_TRUE(stopped.was_stopped);
   ::close(process);
 }
 
@@ -194,10 +195,12 @@ TEST(local_server, keeps_held_locks_through_stop_and_start) {
 
 TEST(local_server, stopping_what_does_not_run_is_no_error) {
   scratch_directory scratch;
-  EXPECT_FALSE(stop_local(scratch.server()).running);
+  EXPECT_FALSE(stop_local(scratch.server()).was_stopped);
   start_local(scratch.server());
   stop_local(scratch.server());
-  EXPECT_FALSE(stop_local(scratch.server()).running);
+  EXPECT_FALSE(stop_local(scratch.server()).was_stopped);
+  kill_and_wait(start_local(scratch.server()).pid);
+  EXPECT_FALSE(stop_local(scratch.server()).was_stopped) << "only its socket was there";
 }
 
 TEST(local_server, query_sees_it_and_starts_nothing) {

@@ -104,7 +104,9 @@ TEST(one_server, is_waited_for_by_stop_too) {
   const scratch_directory scratch;
   const slow_server server{scratch};
   start_and_be_killed(scratch, server);
-  EXPECT_FALSE(stop_local(scratch.server()).running);
+  const auto stopped = stop_local(scratch.server());
+  EXPECT_FALSE(stopped.running);
+  EXPECT_TRUE(stopped.was_stopped);
   EXPECT_TRUE(server_lock::try_take(scratch.server()).has_value());
 }
 

@@ -143,6 +143,25 @@ class Local(CommandTest):
         self.assertEqual(refused.status, 69, refused.err)
         self.assertIn("error[E23]", refused.err)
 
+    # Between the look and the stop it may have come up: who is told that nothing ran looks for the locks elsewhere.
+    def test_stop_says_that_it_has_ended_a_server_that_was_just_being_started(self):
+        os.mkdir(self.path("bin"))
+        slow = self.path("bin/redis-server")
+        with open(slow, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\ntouch '{self.path('begun')}'\nsleep 1\nPATH=/usr/bin:/bin exec redis-server \"$@\"\n")
+        os.chmod(slow, 0o755)
+        for words, said in (([], "stopped; "), (["--json"], '"was_stopped":true')):
+            with self.subTest(words):
+                starting = self.start("local", "start", PATH=self.path("bin") + ":" + os.environ["PATH"])
+                until(lambda: os.path.exists(self.path("begun")), "it was run and does not listen")
+                stopped = self.finish("local", "stop", *words)
+                self.assertEqual(stopped.status, 0, stopped.err)
+                self.assertIn(said, stopped.out)
+                self.assertIn(starting.wait(), (0, 69), starting.err)
+                self.assertIs(self.status()["running"], False)
+                os.unlink(self.path("begun"))
+        self.assertIs(json.loads(self.finish("local", "stop", "--json").out)["was_stopped"], False)
+
     def test_stop_of_nothing_is_no_error(self):
         self.assertEqual(self.finish("local", "stop").status, 0)
 
