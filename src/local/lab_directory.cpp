@@ -193,8 +193,20 @@ ended_lab end_all(const lab_place& place, const lab_record& lab) {
 }
 
 void remove_nodes(const lab_place& place, const lab_record& lab) {
-  std::error_code ec;
-  for (const auto& member : lab.members) fs::remove_all(place.home_of(member), ec);
+  std::string first;
+  std::error_code why;
+  for (const auto& member : lab.members) {
+    std::error_code ec;
+    fs::remove_all(place.home_of(member), ec);
+    if (!ec || why) continue;
+    first = place.home_of(member);
+    why = ec;
+  }
+  if (why)
+    fail(first,
+         "Not all in it can be removed, so the record of its lab is kept: mend that, and say `holdfast lab stop " +
+             shell_word(place.directory) + "` again.",
+         why.message());
 }
 
 void remove_all(const lab_place& place, const lab_record& lab) {

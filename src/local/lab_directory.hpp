@@ -52,7 +52,9 @@ ended_lab end_all(const lab_place& place, const lab_record& lab);
 // if there is no directory. Throws if somebody keeps it who cannot be ended from here.
 std::optional<server_lock> end_server_of(const lab_place& place, lab_member& member);
 
-// What a lab has made in there; the directory itself only if that was made for it and has nothing else in it.
+// What a lab has made in there; the directory itself only if that was made for it and has nothing else in it. Throws
+// error with errc::local_server for the first node's directory that cannot be removed, when the others are: then its
+// record and its lock's file stay, so that whoever mends it can remove the rest in the same way.
 void remove_nodes(const lab_place& place, const lab_record& lab);
 void remove_all(const lab_place& place, const lab_record& lab);
 

@@ -103,15 +103,17 @@ private:
   std::string salt_ = random_salt();
 };
 
-// Nothing is left, or, if it cannot be ended, everything: the words for that go behind those for what went wrong
-// before.
+// Nothing is left, or, if it cannot be ended, everything, or, if they cannot be removed, files: the words for that go
+// behind those for what went wrong before.
 std::string undo(const lab_place& place, const lab_record& record) {
+  const char* what = "what was started is still there";
   try {
     const auto ended = end_all(place, record);
+    what = "something was left";
     remove_all(place, record);
   } catch (const error& e) {
-    return fmt::format(" And what was started is still there ({}: {}): `holdfast lab stop {}`.", e.detail().subject,
-                       e.detail().server_text, shell_word(place.directory));
+    return fmt::format(" And {} ({}: {}): `holdfast lab stop {}`.", what, e.detail().subject, e.detail().server_text,
+                       shell_word(place.directory));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 // Starts that go wrong, with the ports as the lever. That they go right, tests/cli/lab_test.py and
 // tests/integration/lab_test.cpp see.
 #include "local/lab.hpp"
+#include "local/other_server.hpp"
 #include "local/process.hpp"
 #include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
@@ -239,6 +240,70 @@ TEST(lab_stop, of_a_directory_that_cannot_be_read_says_so) {
     }
   };
   EXPECT_NE(in_sandbox(become_nobody, is_told), false);
+}
+
+// What nobody but root can remove: a directory with a file, closed to all others.
+bool make_what_stays(const std::string& directory) {
+  return ::mkdir(directory.c_str(), 0700) == 0 && std::ofstream{directory + "/x"}.good() &&
+         ::chmod(directory.c_str(), 0500) == 0;
+}
+
+std::string refusal_to_stop(const std::string& directory) {
+  try {
+    stop_lab(directory);
+    return {};
+  } catch (const error& e) {
+    return e.detail().subject + ": " + e.detail().why + " " + e.detail().server_text;
+  }
+}
+
+// Its record is the way to what is left.
+TEST(lab_stop, that_cannot_remove_a_node_says_so_and_can_be_said_again) {
+  const scratch_directory scratch;
+  const lab_place place{lab_in(scratch)};
+  ASSERT_TRUE(make_closed_directory(scratch.path(), place.directory, 0700));
+  const auto starts = [&] {
+    return start(lab_kind::quorum, {.count = 3, .directory = place.directory}, free_ports).nodes.size() == 3;
+  };
+  ASSERT_EQ(in_sandbox(become_nobody, starts), true);
+  const auto record = load(place);
+  const auto kept = place.home_of(record->members[0]) + "/kept";
+  ASSERT_TRUE(make_what_stays(kept));
+  const auto is_told = [&] {
+    const auto said = refusal_to_stop(place.directory);
+    return said.find(place.home_of(record->members[0])) == 0 && said.find("Permission denied") != std::string::npos;
+  };
+  EXPECT_EQ(in_sandbox(become_nobody, is_told), true);
+  EXPECT_EQ(in_sandbox(become_nobody, is_told), true) << "and once more";
+  EXPECT_TRUE(std::filesystem::exists(place.record_file()));
+  EXPECT_TRUE(std::filesystem::exists(place.lock_file()));
+  EXPECT_FALSE(std::filesystem::exists(place.home_of(record->members[1]))) << "what can be removed is";
+  ::chmod(kept.c_str(), 0700);
+  std::filesystem::remove_all(kept);
+  EXPECT_EQ(in_sandbox(become_nobody, [&] { return refusal_to_stop(place.directory).empty(); }), true);
+  EXPECT_TRUE(std::filesystem::is_empty(place.directory));
+}
+
+TEST(lab_start, that_fails_and_cannot_remove_a_node_says_that_it_is_left) {
+  const scratch_directory scratch;
+  const other_server leaving{scratch,
+                             "#!/bin/sh\nhome=${1%/*}\nmkdir \"$home/kept\"\ntouch \"$home/kept/x\"\n"
+                             "chmod 0500 \"$home/kept\"\nexit 1\n"};
+  ASSERT_TRUE(make_closed_directory(scratch.path(), lab_in(scratch), 0700));
+  const auto is_told = [&] {
+    try {
+      start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports);
+      return false;
+    } catch (const error& e) {
+      return e.detail().why.find("something was left") != std::string::npos &&
+             e.detail().why.find("`holdfast lab stop " + lab_in(scratch) + "`") != std::string::npos;
+    }
+  };
+  EXPECT_EQ(in_sandbox(become_nobody, is_told), true);
+  const lab_place place{lab_in(scratch)};
+  const auto record = load(place);
+  ASSERT_TRUE(record.has_value());
+  ::chmod((place.home_of(record->members[0]) + "/kept").c_str(), 0700);  // For who removes all of it.
 }
 
 TEST(lab_restart, that_was_killed_before_it_wrote_the_pid_leaves_a_node_that_can_be_killed) {
