@@ -14,9 +14,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <fstream>
+#include <ios>
 #include <map>
 #include <sstream>
+#include <utility>
 
 namespace holdfast::local {
 namespace {
@@ -107,16 +110,14 @@ std::string missing_at_cluster_node(const lab_record& lab, const lab_member& nod
   return node.role == lab_role::primary ? missing_replicas_at(node, 1) : missing_link_of(node);
 }
 
-// At its last start; what a former one met is behind it in the same file.
-bool says_that_a_port_was_taken(const std::string& log_file) {
-  bool is_said = false;
+// Behind what a former server has met.
+bool says_that_a_port_was_taken(const std::string& log_file, std::size_t before) {
   std::ifstream log{log_file};
-  for (std::string line; std::getline(log, line);) {
-    const auto says = [&](const char* words) { return line.find(words) != std::string::npos; };
-    if (says("Redis is starting")) is_said = false;
-    if (says("Address already in use") || says("Failed listening on port")) is_said = true;
-  }
-  return is_said;
+  log.seekg(static_cast<std::streamoff>(before));
+  for (std::string line; std::getline(log, line);)
+    for (const auto* words : {"Address already in use", "Failed listening on port"})
+      if (line.find(words) != std::string::npos) return true;
+  return false;
 }
 
 }  // namespace
@@ -153,8 +154,11 @@ void lab_patience::look_for_dead() const {
   for (const auto& member : lab.members) {
     if (member.pid == 0 || process_handle{member.pid, member.started}.running()) continue;
     const auto log = place.log_of(member);
-    if (says_that_a_port_was_taken(log)) throw port_taken{};
-    fail(member.address(), "redis-server ended as soon as it was started; these were its last words.", last_line(log));
+    if (says_that_a_port_was_taken(log, member.log_before)) throw port_taken{};
+    auto last = last_line(log, member.log_before);
+    const auto* why = last.empty() ? "redis-server ended as soon as it was started, and wrote nothing into its log."
+                                   : "redis-server ended as soon as it was started; these were its last words.";
+    fail(member.address(), why, std::move(last));
   }
 }
 

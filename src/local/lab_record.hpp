@@ -4,6 +4,7 @@
 
 #include <holdfast/lab.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,8 +21,9 @@ std::string_view word_of(lab_kind kind);
 struct lab_member {
   lab_role role = lab_role::primary;
   int port = 0;
-  int pid = 0;                // 0: not started yet, or not known any more.
-  std::uint64_t started = 0;  // Of that pid; process.hpp.
+  int pid = 0;                 // 0: not started yet, or not known any more.
+  std::uint64_t started = 0;   // Of that pid; process.hpp.
+  std::size_t log_before = 0;  // How long its log was when we started it; not in the file.
 
   std::string address() const;
   std::string directory_name() const;  // In the lab's directory.

@@ -152,6 +152,7 @@ void launch_member(const lab_place& place, const std::string& server, lab_record
                    .kept_directory = place.directory};
   if (member.role == lab_role::sentinel) plan.words.emplace_back("--sentinel");
   check_that_processes_can_be_watched();
+  member.log_before = length_of(plan.log_file);
   member.pid = when_free(plan.locked_directory, [&] { return launch_if_free(plan); });
   member.started = started_at(member.pid);
   save(place, lab);

@@ -386,6 +386,26 @@ TEST(lab_restart, of_another_boot_is_of_this_one_from_then_on) {
   EXPECT_TRUE(is_empty(scratch));
 }
 
+// Its log goes on in the same file.
+TEST(lab_restart, that_fails_says_nothing_that_a_former_server_said) {
+  const scratch_directory scratch;
+  const auto started = start(lab_kind::single, {.directory = lab_in(scratch)}, free_ports);
+  kill_lab_node(lab_in(scratch), started.nodes[0].address);
+  const lab_place place{lab_in(scratch)};
+  std::ofstream{place.log_of(load(place)->members[0]), std::ios::app} << "Address already in use\n";
+  for (const std::string words : {"", "its last word"}) {
+    const other_server failing{scratch, "#!/bin/sh\nprintf '" + words + "'\nexit 1\n"};
+    try {
+      restart_lab_node(lab_in(scratch), started.nodes[0].address, lab_data::dropped);
+      FAIL() << "it started";
+    } catch (const error& e) {
+      EXPECT_EQ(e.detail().server_text, words);
+      EXPECT_EQ(e.detail().why.find("wrote nothing") != std::string::npos, words.empty()) << e.detail().why;
+    }
+  }
+  stop_lab(lab_in(scratch));
+}
+
 TEST(lab_restart, takes_no_keys_from_a_server_that_lives) {
   const scratch_directory scratch;
   const auto started = start(lab_kind::single, {.directory = lab_in(scratch), .persistent = true}, free_ports);

@@ -284,8 +284,14 @@ int launch(const std::string& program, const place& where) {
                                : std::optional{user_and_group{where.server_user(), where.group}}});
 }
 
-std::string last_line(const std::string& log_file) {
-  std::istringstream log{text_or_nothing(log_file)};
+std::size_t length_of(const std::string& log_file) {
+  struct stat seen {};
+  return ::stat(log_file.c_str(), &seen) == 0 ? static_cast<std::size_t>(seen.st_size) : 0;
+}
+
+std::string last_line(const std::string& log_file, std::size_t before) {
+  auto text = text_or_nothing(log_file);
+  std::istringstream log{text.erase(0, before)};
   std::string last;
   for (std::string line; std::getline(log, line);) {
     if (!line.empty()) last = line;

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <holdfast/error.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,7 +51,10 @@ int launch(const daemon_plan& plan);
 // The same for the local server of `where`; `program` is redis-server's path.
 int launch(const std::string& program, const place& where);
 
-// The last line of a log that says something; empty if there is none.
-std::string last_line(const std::string& log_file);
+// How long a log is, 0 if there is none: what the next server says is behind that.
+std::size_t length_of(const std::string& log_file);
+
+// The last line of a log, behind its first `before` bytes, that says something; empty if there is none.
+std::string last_line(const std::string& log_file, std::size_t before = 0);
 
 }  // namespace holdfast::local

@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -115,11 +116,19 @@ std::optional<int> launch_recorded(const recorded_start& start, const std::strin
   }
 }
 
+// What it said when it was started; what a former one said is before that in the same file.
+[[noreturn]] void fail_with_log(const place& where, std::size_t before, std::string why) {
+  auto last = last_line(where.log_file(), before);
+  why += last.empty() ? " It wrote nothing into its log." : " Its log says more.";
+  fail(where.log_file(), std::move(why), std::move(last));
+}
+
 std::optional<local_status> launch_and_wait(const place& where, server_lock no_server, time_point give_up_at) {
   const auto program = find_server();  // First: a start that cannot be is not recorded as one.
   check_that_processes_can_be_watched();
   if (where.shared) adopt_files(where);
   const recorded_start start{where};
+  const auto before = length_of(where.log_file());
   const auto pid = launch_recorded(start, program, where, std::move(no_server));
   if (!pid) return std::nullopt;
   const process_handle server{*pid};
@@ -133,13 +142,12 @@ std::optional<local_status> launch_and_wait(const place& where, server_lock no_s
     if (seen.what == presence::foreign || seen.what == presence::forbidden) fail_unusable(where, seen);
     if (server.ended_within(1ms)) {
       if (take_placeholder(where)) start.take_back();
-      fail(where.log_file(), "redis-server ended as soon as it was started; its log says why.",
-           last_line(where.log_file()));
+      fail_with_log(where, before, "redis-server ended as soon as it was started.");
     }
     if (boottime_now() >= give_up_at) {
       if (is_passing(seen.what)) fail_unusable(where, seen);
-      fail(where.log_file(), "redis-server (process " + std::to_string(*pid) + ") was started and does not answer.",
-           last_line(where.log_file()));
+      fail_with_log(where, before,
+                    "redis-server (process " + std::to_string(*pid) + ") was started and does not answer.");
     }
   }
 }

@@ -2,6 +2,7 @@
 // Starting, finding and stopping a real redis-server.
 #include "local/directory.hpp"
 #include "local/local_server_testing.hpp"
+#include "local/other_server.hpp"
 #include "local/probe.hpp"
 #include "local/sandbox.hpp"
 #include "local/scratch_directory.hpp"
@@ -331,6 +332,23 @@ TEST(local_server, that_cannot_start_says_the_last_line_of_its_log) {
   } catch (const error& e) {
     EXPECT_EQ(e.detail().subject, where.log_file());
     EXPECT_FALSE(e.detail().server_text.empty());
+  }
+}
+
+// Whoever reads that looks for a fault that was mended long ago.
+TEST(local_server, that_cannot_start_says_nothing_that_a_former_one_said) {
+  scratch_directory scratch;
+  const auto where = find_or_make(scratch.server());
+  for (const std::string words : {"", "its last word"}) {
+    std::ofstream{where.log_file()} << "of a former one\n";
+    const other_server failing{scratch, "#!/bin/sh\nprintf '" + words + "'\nexit 1\n"};
+    try {
+      start_local(scratch.server());
+      FAIL() << "it started";
+    } catch (const error& e) {
+      EXPECT_EQ(e.detail().server_text, words);
+      EXPECT_EQ(e.detail().why.find("wrote nothing") != std::string::npos, words.empty()) << e.detail().why;
+    }
   }
 }
 
