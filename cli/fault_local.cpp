@@ -33,6 +33,14 @@ std::string without_variable(std::string why, const fault_context& context) {
 
 constexpr auto another_directory = "another directory: one that is not there yet is made";
 
+// Of `local stop` and `local status`, which look for a server: a new directory has none.
+std::string way_to_server_in(std::string_view why) {
+  if (why.starts_with("It belongs to user")) return "as that user; or the directory that your server was started with";
+  if (why.starts_with("It is shared with group"))
+    return "as a member of that group; or the directory that your server was started with";
+  return "the directory that the server was started with";
+}
+
 sentences for_lab(const pieces& p, const fault_context& context) {
   if (p.subject == "redis-server" && p.words.empty())
     return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
@@ -63,9 +71,12 @@ sentences for_local(const pieces& p, const fault_context& context) {
   if (p.subject == "redis-server" && p.words.empty())
     return {"the local: server cannot be started: redis-server is not installed",
             "PATH, /usr/bin and /usr/sbin have none", "apt-get install redis-server" + or_elsewhere};
+  const bool is_looked_for = context.local_word == "stop" || context.local_word == "status";
+  const auto way_out = !is_about_directory(p.why) ? "what `why` says"
+                       : is_looked_for            ? way_to_server_in(p.why)
+                                                  : another_directory;
   return {fmt::format("the local: server cannot be used: {}{}", p.subject, p.colon_words),
-          without_variable(p.why, context),
-          (is_about_directory(p.why) ? another_directory : "what `why` says") + or_elsewhere};
+          without_variable(p.why, context), way_out + or_elsewhere};
 }
 
 }  // namespace holdfast::cli

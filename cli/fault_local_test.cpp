@@ -49,6 +49,20 @@ TEST(E18, of_a_directory_that_is_none_proposes_another) {
                 HasSubstr("fix: another directory: one that is not there yet is made"));
 }
 
+// There a server is looked for, and a new directory has none.
+TEST(E18, of_a_server_that_is_looked_for_proposes_no_new_directory) {
+  for (const auto* word : {"stop", "status"})
+    for (const auto* why : {"It is not a directory.", "It cannot be opened.",
+                            "It belongs to user 0 and not to you (user 7); name another directory.",
+                            "It is shared with group 7, and you are not a member of that."}) {
+      const auto fix =
+          describe(holdfast::error{errc::local_server, {.endpoint = "local:", .subject = "/d", .why = why}},
+                   {.local_word = word})
+              .fix;
+      EXPECT_THAT(fix, AllOf(Not(testing::IsEmpty()), Not(HasSubstr("is made")))) << why;
+    }
+}
+
 // `holdfast local start` takes no --uri.
 TEST(E18, proposes_no_other_server_where_none_can_be_named) {
   for (const auto* subject : {"/d", "redis-server"}) {

@@ -123,7 +123,10 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
-void check_owner_and_mode(place& where, const struct stat& seen, bool named) {
+// What a directory is looked at for: where a server is looked for, a new directory is no way out.
+enum class aim { find, make };
+
+void check_owner_and_mode(place& where, const struct stat& seen, bool named, aim what_for) {
   const mode_t mode = seen.st_mode & 07777u;
   if ((mode & 0007u) == 0 && (mode & 0070u) != 0 && named) {
     if (mode != 02770u) {  // Nor sticky: what one member has left could not be taken over by the next.
@@ -137,19 +140,22 @@ void check_owner_and_mode(place& where, const struct stat& seen, bool named) {
     return;
   }
   if (seen.st_uid != ::geteuid()) {
-    fail(where.directory, "It belongs to user " + std::to_string(seen.st_uid) + " and not to you (user " +
-                              std::to_string(::geteuid()) + "); name another directory with HOLDFAST_LOCAL_DIR.");
+    fail(where.directory,
+         "It belongs to user " + std::to_string(seen.st_uid) + " and not to you (user " + std::to_string(::geteuid()) +
+             (what_for == aim::make ? "); name another directory with HOLDFAST_LOCAL_DIR." : "), as its server does."));
   }
   if ((mode & 0077u) != 0) {
     // No advice to change it: it may be the system's, and root may ask.
-    fail(where.directory, "Its mode is " + octal(mode) + ", so that others can reach the locks in it; it must be 0700" +
-                              (named ? ", or 2770 to be shared with its group" : "") +
-                              ". Name a directory of your own; one that is not there yet is made.");
+    fail(where.directory,
+         "Its mode is " + octal(mode) + ", so that others can reach the locks in it; it must be 0700" +
+             (named ? ", or 2770 to be shared with its group" : "") +
+             (what_for == aim::make ? ". Name a directory of your own; one that is not there yet is made."
+                                    : ". Name the directory that the server was started with."));
   }
 }
 
 // Looks at the directory through a descriptor, so that what is checked is one thing and not two lookups of a name.
-place look(std::string_view argument) {
+place look(std::string_view argument, aim what_for) {
   place where;
   where.directory = path_of(argument);
   check_length(where);
@@ -173,7 +179,7 @@ place look(std::string_view argument) {
          "It is on a network file system, where each machine would run a server of its own over the same files; "
          "name a directory on a local disk with HOLDFAST_LOCAL_DIR.");
   }
-  check_owner_and_mode(where, seen, !argument.empty());
+  check_owner_and_mode(where, seen, !argument.empty(), what_for);
   where.owner = seen.st_uid;
   where.group = seen.st_gid;
   where.exists = true;
@@ -237,10 +243,10 @@ bool is_network_file_system(unsigned long magic, std::string_view mount_type) {
   return std::find(networks.begin(), networks.end(), magic) != networks.end();
 }
 
-place find(std::string_view argument) { return look(argument); }
+place find(std::string_view argument) { return look(argument, aim::find); }
 
 place find_or_make(std::string_view argument) {
-  auto where = look(argument);
+  auto where = look(argument, aim::make);
   if (where.exists) return where;
   // mkdir with the mode is one step: there is no instant at which others could enter. If another process made it
   // first, look again: it is checked like any other.
@@ -248,7 +254,7 @@ place find_or_make(std::string_view argument) {
     fail_with_errno(where.directory, "It cannot be made; name a directory that you may write with HOLDFAST_LOCAL_DIR.",
                     errno);
   }
-  where = look(argument);
+  where = look(argument, aim::make);
   if (!where.exists) fail(where.directory, "It was removed while we looked at it.");
   return where;
 }

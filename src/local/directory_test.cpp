@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which directories the local: server accepts.
 #include "local/directory.hpp"
+#include "local/lab_directory.hpp"
 #include "local/launch.hpp"
 #include "local/private_mounts.hpp"
 #include "local/sandbox.hpp"
@@ -125,6 +126,27 @@ TEST(local_directory, open_to_others_is_refused_with_the_mode) {
   std::filesystem::create_directory(scratch.server());
   ::chmod(scratch.server().c_str(), 0755);
   EXPECT_NE(refusal(scratch.server()).find("0755"), std::string::npos);
+}
+
+// Where a server is looked for that is to be stopped, a new directory has none.
+TEST(local_directory, that_is_wrong_is_to_be_a_new_one_only_where_it_would_be_made) {
+  const scratch_directory scratch;
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 0755);
+  const auto is_proposed = [&](const auto& work) {
+    try {
+      work(scratch.server());
+    } catch (const error& e) {
+      return e.detail().why.find("is made") != std::string::npos;
+    }
+    ADD_FAILURE() << "it is accepted";
+    return false;
+  };
+  EXPECT_TRUE(is_proposed(find_or_make));
+  EXPECT_FALSE(is_proposed(find));
+  ::chmod(scratch.server().c_str(), 0777);
+  EXPECT_TRUE(is_proposed(make_lab_place));
+  EXPECT_FALSE(is_proposed(find_lab_place));
 }
 
 // Somebody who makes /var/tmp/holdfast-UID first must not become the keeper of our locks.

@@ -36,8 +36,11 @@ std::string checked_path(std::string_view directory) {
   return absolute(directory);
 }
 
+// What a directory is looked at for: where a lab is looked for, a new directory is no way out.
+enum class aim { find, make };
+
 // False if nothing is there.
-bool is_there_and_ours(const std::string& directory) {
+bool is_there_and_ours(const std::string& directory, aim what_for) {
   struct stat seen {};
   if (::lstat(directory.c_str(), &seen) != 0) {
     if (errno == ENOENT) return false;
@@ -48,9 +51,9 @@ bool is_there_and_ours(const std::string& directory) {
   if (seen.st_uid != ::geteuid())
     fail(directory, fmt::format("It belongs to user {} and not to you (user {}).", seen.st_uid, ::geteuid()));
   if ((seen.st_mode & 0022u) != 0)
-    fail(directory,
-         "Others may write into it, and could put other processes' numbers there. "
-         "Name a directory of your own; one that is not there yet is made.");
+    fail(directory, std::string{"Others may write into it, and could put other processes' numbers there. "} +
+                        (what_for == aim::make ? "Name a directory of your own; one that is not there yet is made."
+                                               : "Name the directory of a lab: that is its user's alone to write."));
   return true;
 }
 
@@ -107,7 +110,7 @@ void wait_for_all(const std::vector<process_handle>& ending, time_point give_up_
 lab_place make_lab_place(std::string_view directory) {
   if (directory.empty()) return make_fresh();
   lab_place place{checked_path(directory), false};
-  if (!is_there_and_ours(place.directory)) {
+  if (!is_there_and_ours(place.directory, aim::make)) {
     if (::mkdir(place.directory.c_str(), 0700) != 0) fail_with_errno(place.directory, "It cannot be made.", errno);
     place.was_made = true;
   }
@@ -120,7 +123,7 @@ lab_place make_lab_place(std::string_view directory) {
 
 std::optional<lab_place> find_lab_place(std::string_view directory) {
   lab_place place{checked_path(directory), false};
-  if (!is_there_and_ours(place.directory))
+  if (!is_there_and_ours(place.directory, aim::find))
     fail(place.directory, "Nothing is there: its lab has been ended, or it is another directory.");
   if (has_record(place)) return place;
   if (is_empty(place)) return std::nullopt;
