@@ -243,14 +243,37 @@ bool is_network_file_system(unsigned long magic, std::string_view mount_type) {
   return std::find(networks.begin(), networks.end(), magic) != networks.end();
 }
 
+// mkdir with the mode is one step: there is no instant at which others could enter.
+bool make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0) return false;
+  restore_owners_rights(path);
+  return true;
+}
+
+// Where others may exchange it meanwhile, it is another one of ours at worst, closed to all others, and only our own
+// rights are added. Through /proc, because fchmod(2) does not take what was opened without a right to read it. The
+// umask itself is not ours to change: it is that of all threads.
+void restore_owners_rights(const std::string& path) {
+  constexpr mode_t owners = 0700, others = 0077;
+  const descriptor made{::open(path.c_str(), O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC)};
+  struct stat seen {};
+  if (!made.is_open() || ::fstat(made.get(), &seen) != 0) fail_with_errno(path, "It cannot be examined.", errno);
+  if ((seen.st_mode & owners) == owners || (seen.st_mode & others) != 0 || seen.st_uid != ::geteuid()) return;
+  const auto opened = "/proc/self/fd/" + std::to_string(made.get());
+  if (::chmod(opened.c_str(), (seen.st_mode & 07777u) | owners) != 0)
+    fail_with_errno(
+        path,
+        "Our umask has taken our own rights from it, and they cannot be given back; with umask 077 it can be made.",
+        errno);
+}
+
 place find(std::string_view argument) { return look(argument, aim::find); }
 
 place find_or_make(std::string_view argument) {
   auto where = look(argument, aim::make);
   if (where.exists) return where;
-  // mkdir with the mode is one step: there is no instant at which others could enter. If another process made it
-  // first, look again: it is checked like any other.
-  if (::mkdir(where.directory.c_str(), 0700) != 0 && errno != EEXIST) {
+  // If another process made it first, look again: it is checked like any other.
+  if (!make_directory(where.directory) && errno != EEXIST) {
     fail_with_errno(where.directory, "It cannot be made; name a directory that you may write with HOLDFAST_LOCAL_DIR.",
                     errno);
   }

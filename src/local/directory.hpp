@@ -39,6 +39,13 @@ place find(std::string_view argument);
 // The same, and makes the directory with mode 0700 if it is missing; its parent must exist.
 place find_or_make(std::string_view argument);
 
+// mkdir(2) with mode 0700, whatever the umask; false, with errno, where that fails (EEXIST too). Throws error with
+// errc::local_server if what was made cannot be given that mode.
+bool make_directory(const std::string& path);
+
+// What another call has made with the same intent, as mkdtemp(3): with the rights that a umask has taken from us.
+void restore_owners_rights(const std::string& path);
+
 // A path from the root, without a slash at its end. Throws error with errc::local_server for a relative one where there
 // is no current directory any more.
 std::string absolute(std::string_view directory);

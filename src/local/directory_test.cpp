@@ -60,13 +60,26 @@ TEST(local_directory, of_no_current_directory_is_refused_with_the_reason) {
 }
 
 TEST(local_directory, is_made_with_mode_0700_whatever_the_umask) {
+  for (const mode_t umask : {0u, 0177u, 0777u}) {
+    scratch_directory scratch;
+    const mode_t old = ::umask(umask);
+    EXPECT_NO_THROW(find_or_make(scratch.server()));
+    ::umask(old);
+    struct stat seen {};
+    ASSERT_EQ(::stat(scratch.server().c_str(), &seen), 0);
+    EXPECT_EQ(seen.st_mode & 07777u, 0700u) << std::oct << umask;
+  }
+}
+
+// What its owner or the system has closed is closed on purpose.
+TEST(local_directory, keeps_its_mode_where_it_is_there_already) {
   scratch_directory scratch;
-  const mode_t old = ::umask(0);
+  std::filesystem::create_directory(scratch.server());
+  ::chmod(scratch.server().c_str(), 0500);
   find_or_make(scratch.server());
-  ::umask(old);
   struct stat seen {};
   ASSERT_EQ(::stat(scratch.server().c_str(), &seen), 0);
-  EXPECT_EQ(seen.st_mode & 07777u, 0700u);
+  EXPECT_EQ(seen.st_mode & 07777u, 0500u);
 }
 
 TEST(local_directory, is_var_tmp_with_the_uid_when_nothing_is_named) {

@@ -95,6 +95,7 @@ lab_place make_fresh() {
     if (const char* path = std::getenv(name); is_fit_for_fresh_directories(path)) base = path;
   auto pattern = base + "/holdfast-lab-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail_with_errno(base, "No directory can be made there.", errno);
+  restore_owners_rights(pattern);
   return {checked_path(pattern), true};
 }
 
@@ -111,7 +112,7 @@ lab_place make_lab_place(std::string_view directory) {
   if (directory.empty()) return make_fresh();
   lab_place place{checked_path(directory), false};
   if (!is_there_and_ours(place.directory, aim::make)) {
-    if (::mkdir(place.directory.c_str(), 0700) != 0) fail_with_errno(place.directory, "It cannot be made.", errno);
+    if (!make_directory(place.directory)) fail_with_errno(place.directory, "It cannot be made.", errno);
     place.was_made = true;
   }
   if (has_record(place))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a kind of topology to servers that are ready, or to nothing.
 #include "local/clock.hpp"
+#include "local/directory.hpp"
 #include "local/directory_lock.hpp"
 #include "local/failure.hpp"
 #include "local/lab.hpp"
@@ -10,6 +11,7 @@
 #include "local/launch.hpp"
 #include "local/process.hpp"
 #include "local/shell_word.hpp"
+#include "local/whole_file.hpp"
 
 #include <holdfast/client.hpp>
 #include <holdfast/detail/longest_wait.hpp>
@@ -24,7 +26,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <optional>
 
 namespace holdfast::local {
@@ -88,12 +89,10 @@ private:
 
   void write_files_of(const lab_member& member) {
     const auto home = place_.home_of(member);
-    if (::mkdir(home.c_str(), 0700) != 0) fail_with_errno(home, "It cannot be made.", errno);
-    std::ofstream file{place_.config_of(member)};
-    file << (member.role == lab_role::sentinel ? sentinel_config(lab_, member, place_.directory, salt_)
-                                               : server_config(lab_, member, place_.directory));
-    file.close();
-    if (!file) fail(place_.config_of(member), "It cannot be written.");
+    if (!make_directory(home)) fail_with_errno(home, "It cannot be made.", errno);
+    const auto config = member.role == lab_role::sentinel ? sentinel_config(lab_, member, place_.directory, salt_)
+                                                          : server_config(lab_, member, place_.directory);
+    write_whole_file(place_.config_of(member), config, 0600, "It cannot be written.");
   }
 
   const lab_place& place_;

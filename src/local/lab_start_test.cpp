@@ -319,6 +319,26 @@ TEST(lab_restart, that_was_killed_before_it_wrote_the_pid_leaves_a_node_that_can
   EXPECT_EQ(stop_lab(lab_in(scratch)).nodes.size(), 1u);
 }
 
+// Of a user, whom modes bind.
+TEST(lab_start, goes_well_under_a_umask_that_takes_its_owners_rights) {
+  for (const mode_t umask : {0177u, 0777u}) {
+    const scratch_directory scratch;
+    ASSERT_TRUE(make_closed_directory(scratch.path(), lab_in(scratch), 0700));
+    const auto prepare = [=] { return become_nobody() && (::umask(umask), true); };
+    for (const auto& directory : {lab_in(scratch) + "/named", std::string{}}) {
+      const auto starts_and_ends = [&] {
+        ::setenv("TMPDIR", lab_in(scratch).c_str(), 1);
+        const auto started = start(lab_kind::single, {.directory = directory}, free_ports);
+        struct stat seen {};
+        return ::stat(started.directory.c_str(), &seen) == 0 && (seen.st_mode & 07777u) == 0700u &&
+               stop_lab(started.directory).nodes.size() == 1;
+      };
+      EXPECT_EQ(in_sandbox(prepare, starts_and_ends), true) << std::oct << umask << " " << directory;
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(lab_in(scratch)));
+  }
+}
+
 // systemd-tmpfiles goes into no directory that it cannot lock, and may be run when a lab is some days old.
 TEST(lab_start, keeps_its_record_from_cleaners) {
   const scratch_directory scratch;
