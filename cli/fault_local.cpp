@@ -41,6 +41,11 @@ std::string way_to_server_in(std::string_view why) {
   return "the directory that the server was started with";
 }
 
+// Of two ways out, each of which may be none.
+std::string either(const std::string& one, const std::string& other) {
+  return one + (one.empty() || other.empty() ? "" : "; or ") + other;
+}
+
 sentences for_lab(const pieces& p, const fault_context& context) {
   if (p.subject == "redis-server" && p.words.empty())
     return {"the lab cannot be started: redis-server is not installed", "PATH, /usr/bin and /usr/sbin have none",
@@ -66,17 +71,17 @@ sentences for_lab(const pieces& p, const fault_context& context) {
 // server.
 sentences for_local(const pieces& p, const fault_context& context) {
   if (p.server == "lab") return for_lab(p, context);
-  const auto or_elsewhere =
-      context.local_word.empty() ? fmt::format("; or name a server: {}", way_to_another_server(p)) : std::string{};
+  const auto elsewhere =
+      context.local_word.empty() ? fmt::format("name a server: {}", way_to_another_server(p)) : std::string{};
   if (p.subject == "redis-server" && p.words.empty())
     return {"the local: server cannot be started: redis-server is not installed",
-            "PATH, /usr/bin and /usr/sbin have none", "apt-get install redis-server" + or_elsewhere};
+            "PATH, /usr/bin and /usr/sbin have none", either("apt-get install redis-server", elsewhere)};
   const bool is_looked_for = context.local_word == "stop" || context.local_word == "status";
-  const auto way_out = !is_about_directory(p.why) ? "what `why` says"
+  const auto way_out = !is_about_directory(p.why) ? ""  // `why` has it, or there is none.
                        : is_looked_for            ? way_to_server_in(p.why)
                                                   : another_directory;
   return {fmt::format("the local: server cannot be used: {}{}", p.subject, p.colon_words),
-          without_variable(p.why, context), way_out + or_elsewhere};
+          without_variable(p.why, context), either(way_out, elsewhere)};
 }
 
 }  // namespace holdfast::cli

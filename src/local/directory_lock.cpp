@@ -4,6 +4,7 @@
 #include "local/clock.hpp"
 #include "local/failure.hpp"
 #include "local/plain_file.hpp"
+#include "local/shell_word.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -50,7 +51,8 @@ directory_lock::directory_lock(const std::string& file, mode_t mode, time_point 
     }
     if (boottime_now() >= give_up_at) {
       if (fd_ >= 0) ::close(fd_);
-      fail(file, "Another process has been starting or stopping this server for too long.");
+      fail(file, "Another process has been starting or stopping this server for too long: `lslocks | grep -F " +
+                     shell_word(file) + "` shows it.");
     }
     pause_for(2ms);
   }

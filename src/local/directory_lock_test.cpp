@@ -39,6 +39,18 @@ TEST(directory_lock, is_one_s_at_a_time) {
   EXPECT_TRUE(can_be_had(file));
 }
 
+TEST(directory_lock, that_another_has_says_how_that_one_is_found) {
+  const scratch_directory scratch;
+  const auto file = scratch.path() + "/lock";
+  const directory_lock lock{file, 0600, boottime_now() + 1s};
+  try {
+    const directory_lock second{file, 0600, boottime_now()};
+    FAIL() << "both have it";
+  } catch (const error& e) {
+    EXPECT_NE(e.detail().why.find("`lslocks | grep -F " + file + "`"), std::string::npos) << e.detail().why;
+  }
+}
+
 // A child that another thread forks has all that is open, and may never exec.
 TEST(directory_lock, that_was_let_go_is_not_kept_by_a_child) {
   const scratch_directory scratch;

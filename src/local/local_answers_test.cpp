@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -155,6 +156,29 @@ TEST(local_answers, that_keep_a_server_from_serving_are_told_apart) {
       }
     });
   for (auto& each : all) each.join();
+}
+
+// One that was stopped, or hangs at its disk.
+TEST(local_answers, server_that_is_silent_can_be_ended_by_its_number) {
+  const scratch_directory scratch;
+  const int pid = start_local(scratch.server()).pid;
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGSTOP);
+  const auto ended = "`kill -9 " + std::to_string(pid) + "`";
+  std::vector<std::thread> all;  // Each is given its time.
+  for (auto* work : {start_local, stop_local, query_local})
+    all.emplace_back([&, work] { EXPECT_THAT(refusal_of(work, scratch.server()), HasSubstr(ended)); });
+  for (auto& each : all) each.join();
+  ::kill(pid, SIGCONT);
+}
+
+// A link may lead to any program, and whoever reads that pastes it.
+TEST(local_answers, who_is_not_of_the_directory_is_not_to_be_killed) {
+  const scratch_directory scratch;
+  const impostor server{scratch.server(), "HTTP/1.1 400 Bad Request\r\n"};
+  const auto refusal = refusal_of(query_local, scratch.server());
+  EXPECT_THAT(refusal, testing::Not(HasSubstr("kill")));
+  EXPECT_THAT(refusal, HasSubstr("`ps -fp " + std::to_string(::getpid()) + "`"));
 }
 
 TEST(local_answers, server_with_as_many_clients_as_it_takes_can_be_stopped) {

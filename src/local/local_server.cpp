@@ -52,11 +52,21 @@ local_status status_of(const place& where, const answer& seen) {
   return status;
 }
 
+// Of one that hears nothing else. Who listens may be a stranger, to whom a link leads: that one is not killed on our
+// word. Of one in another container there is no number, and no way out that we know.
+std::string way_to_end(const place& where, int pid) {
+  if (pid == 0) return "";
+  const auto number = std::to_string(pid);
+  return works_in(pid, where.directory) ? "; `kill -9 " + number + "` ends it"
+                                        : "; `ps -fp " + number + "` says what that is";
+}
+
 [[noreturn]] void fail_unusable(const place& where, const answer& seen) {
   const auto pid = seen.pid != 0 ? " (process " + std::to_string(seen.pid) + ")" : std::string{};
   const auto server = "The server there" + pid;
   switch (seen.what) {
-    case presence::silent: fail(where.socket(), server + " accepts connections and does not answer.");
+    case presence::silent:
+      fail(where.socket(), server + " accepts connections and does not answer" + way_to_end(where, seen.pid) + ".");
     case presence::loading:
       fail(where.socket(), server + " still reads its file, which takes long if that is large; try again.", seen.words);
     case presence::busy:
@@ -74,7 +84,9 @@ local_status status_of(const place& where, const answer& seen) {
            std::string{"It may not be asked: look at the mode of its directory, which must be "} +
                (where.shared ? "2770, and at that of the socket." : "0700."),
            seen.words);
-    default: fail(where.socket(), "What listens there is not the local server.", seen.words);
+    default:
+      fail(where.socket(), "What listens there" + pid + " is not the local server" + way_to_end(where, seen.pid) + ".",
+           seen.words);
   }
 }
 
@@ -147,7 +159,8 @@ std::optional<local_status> launch_and_wait(const place& where, server_lock no_s
     if (boottime_now() >= give_up_at) {
       if (is_passing(seen.what)) fail_unusable(where, seen);
       fail_with_log(where, before,
-                    "redis-server (process " + std::to_string(*pid) + ") was started and does not answer.");
+                    "redis-server (process " + std::to_string(*pid) + ") was started and does not answer; `kill -9 " +
+                        std::to_string(*pid) + "` ends it.");
     }
   }
 }
@@ -189,7 +202,8 @@ found look_for_server(const place& where, Ask ask, time_point give_up_at) {
 // Who has too many clients hears no other, but a signal: the same end. It must be meant for nobody else.
 void tell_to_end(const place& where, const process_handle& server, time_point give_up_at) {
   const auto told = shut_down(where.socket(), give_up_at);
-  if (told.what == presence::foreign) fail(where.socket(), "The server refuses to end.", told.words);
+  if (told.what == presence::foreign)
+    fail(where.socket(), "The server refuses to end" + way_to_end(where, told.pid) + ".", told.words);
   if (told.what != presence::crowded) return;
   if (!works_in(told.pid, where.directory)) fail_unusable(where, told);
   server.signal(SIGTERM);
@@ -255,7 +269,7 @@ local_status stop(std::string_view directory) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - boottime_now());
   // Of one in another container there is no number, but its lock.
   if (!server.ended_within(std::max(left, 0ms)) || (seen.pid == 0 && !is_left_by_server(where, give_up_at))) {
-    fail(where.socket(), "The server (process " + std::to_string(seen.pid) + ") was told to end and did not.");
+    fail(where.socket(), "The server was told to end and did not" + way_to_end(where, seen.pid) + ".");
   }
   auto status = status_of(where, {});
   status.was_stopped = true;
