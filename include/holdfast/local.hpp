@@ -6,10 +6,10 @@
 // not have. It is made with mode 0700 if it is missing. It must be ours (root is no exception), mode 0700, no symlink,
 // and on no network file system. A directory that you name in the call may instead be shared with a group: mode 2770;
 // who are in it must trust each other with what the user can write who starts its server, since redis-server follows
-// links; started by root it is its owner's, which takes CAP_SETUID and CAP_SETGID. In a service of systemd's with
-// PrivateTmp= the default would be a directory that nobody else sees, and is refused there: name one. A service that
-// makes such a directory in another way (TemporaryFileSystem=/var/tmp, a container) looks like a machine of its own:
-// name one there, too.
+// links; started by root it is its owner's, and root finds it as that user, which takes CAP_SETUID and CAP_SETGID. In a
+// service of systemd's with PrivateTmp= the default would be a directory that nobody else sees, and is refused there:
+// name one. A service that makes such a directory in another way (TemporaryFileSystem=/var/tmp, a container) looks like
+// a machine of its own: name one there, too.
 //
 // The server belongs to the control group of who started it. A unit of systemd's takes it along at its end, and each
 // later start is one that may have forgotten locks: nothing is granted for --max-ttl (errc::quarantined). Where units

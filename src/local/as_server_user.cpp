@@ -70,7 +70,7 @@ as_server_user::as_server_user(const place& where) : is_another_{where.server_us
   kept_.give_back();
   fail_with_errno(where.directory,
                   "Its server is its owner's, user " + std::to_string(where.server_user()) +
-                      ", whom this process may not act as (CAP_SETUID, CAP_SETGID); start it as a member of its group.",
+                      ", whom this process may not act as (CAP_SETUID, CAP_SETGID); use it as a member of its group.",
                   error_number);
 }
 

@@ -221,11 +221,11 @@ bool is_left_by_server(const place& where, time_point give_up_at) {
 
 local_status start(std::string_view directory) {
   const auto where = find_or_make(directory);
+  const as_server_user for_all_of_it{where};  // A socket may be a link to that of another server.
   const auto before = ping_until_free(where, boottime_now() + silence);
   if (before.what == presence::running) return status_of(where, before);
   if (before.what == presence::foreign || before.what == presence::forbidden) fail_unusable(where, before);
   const auto give_up_at = boottime_now() + patience;
-  const as_server_user for_all_of_it{where};
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
   // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
@@ -245,7 +245,7 @@ local_status stop(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const auto give_up_at = boottime_now() + patience;
-  const as_server_user for_all_of_it{where};  // A socket may be a link to that of another server.
+  const as_server_user for_all_of_it{where};  // As in start().
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   const auto ask = [&] { return ping(where.socket(), boottime_now() + silence); };
   const auto [seen, no_server] = look_for_server(where, ask, give_up_at);
@@ -279,6 +279,7 @@ local_status stop(std::string_view directory) {
 local_status query(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
+  const as_server_user for_all_of_it{where};
   const auto seen = ping(where.socket(), boottime_now() + silence);
   if (seen.what == presence::silent || seen.what == presence::forbidden || seen.what == presence::foreign)
     fail_unusable(where, seen);
