@@ -123,9 +123,6 @@ std::string octal(mode_t mode) {
   return text.data();
 }
 
-// What a directory is looked at for: where a server is looked for, a new directory is no way out.
-enum class aim { find, make };
-
 void check_owner_and_mode(place& where, const struct stat& seen, bool named, aim what_for) {
   const mode_t mode = seen.st_mode & 07777u;
   if ((mode & 0007u) == 0 && (mode & 0070u) != 0 && named) {

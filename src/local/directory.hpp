@@ -39,6 +39,9 @@ place find(std::string_view argument);
 // The same, and makes the directory with mode 0700 if it is missing; its parent must exist.
 place find_or_make(std::string_view argument);
 
+// What a directory is looked at for: where a server, or a lab, is looked for, a new one is no way out.
+enum class aim { find, make };
+
 // mkdir(2) with mode 0700, whatever the umask; false, with errno, where that fails (EEXIST too). Throws error with
 // errc::local_server if what was made cannot be given that mode.
 bool make_directory(const std::string& path);

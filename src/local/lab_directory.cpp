@@ -36,9 +36,6 @@ std::string checked_path(std::string_view directory) {
   return absolute(directory);
 }
 
-// What a directory is looked at for: where a lab is looked for, a new directory is no way out.
-enum class aim { find, make };
-
 // False if nothing is there.
 bool is_there_and_ours(const std::string& directory, aim what_for) {
   struct stat seen {};
