@@ -39,7 +39,7 @@ int break_command(const settings& s) {
   const auto seen = fencing_token::parse(*s.token);
   if (!seen || !*seen)
     throw usage_error{fmt::format("--token: '{}' is not a token: a number from 1 to {}, as `show` prints it",
-                                  visible(*s.token), fencing_token::max_value),
+                                  visible_word(*s.token), fencing_token::max_value),
                       fmt::format("holdfast show {}", lock_argument(s))};
   // Recorded under the name that `run` and `hold` give the same person; --why has a place of its own in the record.
   auto who = s;

@@ -128,7 +128,7 @@ std::optional<milliseconds> parse_duration(std::string_view text, std::string& w
   std::int64_t total_ms = 0;
   switch (text.front() == 'P' ? take_iso(text, total_ms) : take_plain(text, total_ms)) {
     case failure::none: return milliseconds{total_ms};
-    case failure::malformed: why = fmt::format("'{}' is not a duration: {}", visible(text), forms); break;
+    case failure::malformed: why = fmt::format("'{}' is not a duration: {}", visible_word(text), forms); break;
     case failure::too_long: why = fmt::format("'{}' is longer than can be counted in milliseconds", visible(text));
   }
   return std::nullopt;

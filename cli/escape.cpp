@@ -73,6 +73,8 @@ std::string visible(std::string_view text) {
   return out;
 }
 
+std::string visible_word(std::string_view word) { return visible(without_credentials(word)); }
+
 std::string shell_quoted(std::string_view text) {
   constexpr std::string_view harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
   const bool plain = !text.empty() && text.front() != '-' && text.find_first_not_of(harmless) == text.npos;

@@ -12,6 +12,10 @@ namespace holdfast::cli {
 // bytes that are not UTF-8 written as \xNN. What is printable stays as it is.
 std::string visible(std::string_view text);
 
+// A word of a command line that is wrong where it stands, for a message: of a URI, which may be meant for --uri,
+// without user and password.
+std::string visible_word(std::string_view word);
+
 // `text` quoted for a POSIX shell where it needs to be, for commands that we print to be copied.
 std::string shell_quoted(std::string_view text);
 

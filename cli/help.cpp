@@ -84,7 +84,7 @@ int help_command(std::string_view asked) {
   for (const auto& row : error_codes())
     if (upper == row.name) return done(fmt::format("{}: {}", row.name, row.text));
   const auto near = nearest(asked, known);
-  throw usage_error{near.empty() ? fmt::format("no help for '{}'", visible(asked))
+  throw usage_error{near.empty() ? fmt::format("no help for '{}'", visible_word(asked))
                                  : fmt::format("no help for '{}' \u2014 did you mean '{}'?", visible(asked), near),
                     "holdfast help"};
 }

@@ -36,7 +36,7 @@ constexpr const char* examples_of_lab = "holdfast lab single, replicas 2, sentin
 
 lab_kind kind_of(const std::string& word) {
   const auto* row = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == word; });
-  if (row == kinds.end()) throw usage_error{fmt::format("lab has no '{}'", visible(word)), examples_of_lab};
+  if (row == kinds.end()) throw usage_error{fmt::format("lab has no '{}'", visible_word(word)), examples_of_lab};
   return row->second;
 }
 
@@ -46,7 +46,8 @@ int count_of(const settings& s) {
   int count = 0;
   const auto [end, ec] = std::from_chars(word.data(), word.data() + word.size(), count);
   if (ec != std::errc{} || end != word.data() + word.size() || count < 1)
-    throw usage_error{fmt::format("lab {}: '{}' is no number of servers", s.words[0], visible(word)), examples_of_lab};
+    throw usage_error{fmt::format("lab {}: '{}' is no number of servers", s.words[0], visible_word(word)),
+                      examples_of_lab};
   return count;
 }
 
@@ -136,7 +137,7 @@ int stop_command(const settings& s) {
 int lab_command(const settings& s) {
   if (s.words.empty()) throw usage_error{"lab needs to know which", examples_of_lab};
   if (s.words.size() > 2)
-    throw usage_error{fmt::format("'{}' is one word too many for lab", visible(s.words[2])), examples_of_lab};
+    throw usage_error{fmt::format("'{}' is one word too many for lab", visible_word(s.words[2])), examples_of_lab};
   return s.words[0] == "stop" ? stop_command(s) : start_command(s);
 }
 

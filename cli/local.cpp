@@ -41,7 +41,7 @@ int local_command(const settings& s) {
   else if (what == "status")
     status = query_local(directory);
   else
-    throw usage_error{fmt::format("local has no '{}'", visible(what)), "start, stop or status"};
+    throw usage_error{fmt::format("local has no '{}'", visible_word(what)), "start, stop or status"};
   if (what == "status") {
     if (s.json || !s.quiet) print(s.json ? json_of(status) : shown(status));
     return number(status.running ? exit_code::ok : exit_code::unavailable);

@@ -130,7 +130,7 @@ int main_of_command(command which, int argc, char** argv) {
 
 int help_of(int argc, char** argv) {
   if (argc > 3)
-    throw usage_error{fmt::format("'{}' is one word too many for help", visible(argv[3])), "holdfast help TOPIC"};
+    throw usage_error{fmt::format("'{}' is one word too many for help", visible_word(argv[3])), "holdfast help TOPIC"};
   const std::string_view topic = argc > 2 ? argv[2] : "";
   return help_command(topic == "--help" || topic == "-h" ? "help" : topic);
 }
@@ -139,7 +139,7 @@ int version_of(int argc, char** argv) {
   if (argc <= 2) return version_command();
   const std::string_view word = argv[2];
   if (word == "--help" || word == "-h") return help_command("version");
-  throw usage_error{fmt::format("'{}' is one word too many for version", visible(word)), "holdfast version"};
+  throw usage_error{fmt::format("'{}' is one word too many for version", visible_word(word)), "holdfast version"};
 }
 
 int main_of(int argc, char** argv) {

@@ -27,7 +27,7 @@ std::string spelt(const option_row& row) {
 // An option in the place of a value: between them stood a variable that was empty. "-1" is a value, and a wrong one.
 void refuse_option(const option_row& row, std::string_view value) {
   if (value.size() < 2 || value[0] != '-' || value[1] == '.' || (value[1] >= '0' && value[1] <= '9')) return;
-  throw usage_error{fmt::format("{} needs a value, and '{}' stands in its place", spelt(row), visible(value)),
+  throw usage_error{fmt::format("{} needs a value, and '{}' stands in its place", spelt(row), visible_word(value)),
                     "was a variable empty?"};
 }
 
@@ -54,7 +54,7 @@ int number_value(const option_row& row, std::string_view value, int largest, int
   const auto [end, ec] = std::from_chars(value.data(), value.data() + value.size(), parsed);
   if (ec != std::errc{} || end != value.data() + value.size() || parsed < 0 || parsed > largest)
     throw usage_error{
-        fmt::format("{}: '{}' is not a whole number from {} to {}", spelt(row), visible(value), smallest, largest),
+        fmt::format("{}: '{}' is not a whole number from {} to {}", spelt(row), visible_word(value), smallest, largest),
         "a number in that range"};
   return parsed;
 }
@@ -63,7 +63,7 @@ int number_value(const option_row& row, std::string_view value, int largest, int
 fencing_token token_value(const option_row& row, std::string_view value) {
   const auto parsed = fencing_token::parse(value);
   if (!parsed || !*parsed)
-    throw usage_error{fmt::format("{}: '{}' is not a token: a number from 1 to {}", spelt(row), visible(value),
+    throw usage_error{fmt::format("{}: '{}' is not a token: a number from 1 to {}", spelt(row), visible_word(value),
                                   fencing_token::max_value - (row.id == option::min_fence ? 1 : 0)),
                       "the number that the resource named when it refused a write"};
   return *parsed;
@@ -76,7 +76,7 @@ int signal_value(const option_row& row, std::string_view value) {
   const auto bare = value.starts_with("SIG") ? value.substr(3) : value;
   for (const auto& [name, number] : known)
     if (bare == name || bare == std::to_string(number)) return number;
-  throw usage_error{fmt::format("{}: '{}' is not a signal that ends a command", spelt(row), visible(value)),
+  throw usage_error{fmt::format("{}: '{}' is not a signal that ends a command", spelt(row), visible_word(value)),
                     "TERM, INT, HUP, QUIT, USR1, USR2, ABRT or KILL"};
 }
 
@@ -84,7 +84,7 @@ on_lost on_lost_value(const option_row& row, std::string_view value) {
   if (value == "term") return on_lost::stop;
   if (value == "kill") return on_lost::kill;
   if (value == "warn") return on_lost::warn;
-  throw usage_error{fmt::format("{}: '{}' is none of term, kill, warn", spelt(row), visible(value)),
+  throw usage_error{fmt::format("{}: '{}' is none of term, kill, warn", spelt(row), visible_word(value)),
                     "holdfast help loss"};
 }
 

@@ -5,7 +5,6 @@
 #include "escape.hpp"
 #include "option_values.hpp"
 #include "suggest.hpp"
-#include "uri.hpp"
 
 #include <fmt/format.h>
 #include <getopt.h>
@@ -114,15 +113,15 @@ private:
   [[noreturn]] void complain(int got, const char* argument) const {
     const bool is_long = std::strncmp(argument, "--", 2) == 0;
     // A URI may be glued to it, with its password.
-    const auto word = without_credentials(argument);
-    const auto shown = is_long ? word : fmt::format("-{}", static_cast<char>(optopt));
+    const auto word = visible_word(argument);
+    const auto shown = is_long ? word : visible(fmt::format("-{}", static_cast<char>(optopt)));
     const auto help = fmt::format("holdfast help {}", word_of(which_));
-    if (got == ':') throw usage_error{fmt::format("'{}' needs a value", visible(shown)), help};
-    if (is_long) throw usage_error{fmt::format("'{}' takes no value", visible(shown)), help};
+    if (got == ':') throw usage_error{fmt::format("'{}' needs a value", shown), help};
+    if (is_long) throw usage_error{fmt::format("'{}' takes no value", shown), help};
     if (which_ == command::run && !into_.name.empty())
-      throw usage_error{fmt::format("command '{}' looks like an option", visible(word)),
+      throw usage_error{fmt::format("command '{}' looks like an option", word),
                         "put options before NAME, or add -- before the command"};
-    throw usage_error{fmt::format("'{}' has no option '{}'", word_of(which_), visible(shown)), way_out_of_unknown()};
+    throw usage_error{fmt::format("'{}' has no option '{}'", word_of(which_), shown), way_out_of_unknown()};
   }
 
   command which_;
@@ -218,11 +217,10 @@ void check_words(command which, const settings& s) {
   if (s.words.size() < most)
     throw usage_error{"resize needs the number of permits", fmt::format("holdfast resize {} N", lock_argument(s))};
   if (which != command::local && which != command::lab && which != command::quorum && s.words.size() > most)
-    throw usage_error{
-        fmt::format("'{}' is one word too many for {}", visible(without_credentials(s.words[most])), word_of(which)),
-        is_uri(s.words[most])    ? "a server is named by --uri"
-        : which == command::hold ? "hold runs nothing; to run a command: holdfast run"
-                                 : fmt::format("holdfast help {}", word_of(which))};
+    throw usage_error{fmt::format("'{}' is one word too many for {}", visible_word(s.words[most]), word_of(which)),
+                      is_uri(s.words[most])    ? "a server is named by --uri"
+                      : which == command::hold ? "hold runs nothing; to run a command: holdfast run"
+                                               : fmt::format("holdfast help {}", word_of(which))};
   if (which == command::break_lock && !s.token)
     throw usage_error{"break needs --token, so that it ends the hold that you saw and no newer one",
                       fmt::format("holdfast show {}", lock_argument(s))};
@@ -257,7 +255,7 @@ command parse_command(std::string_view word) {
     if (word == later)
       throw usage_error{fmt::format("'{}' is not there yet; a later release brings it", word), "holdfast help"};
   const auto near = nearest(word, words);
-  throw usage_error{near.empty() ? fmt::format("unknown command '{}'", visible(without_credentials(word)))
+  throw usage_error{near.empty() ? fmt::format("unknown command '{}'", visible_word(word))
                                  : fmt::format("unknown command '{}' \u2014 did you mean '{}'?", visible(word), near),
                     near.empty() ? "holdfast help" : ""};
 }

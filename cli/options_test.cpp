@@ -186,6 +186,15 @@ TEST(options, password_glued_to_what_is_no_option_is_not_in_the_complaint) {
   EXPECT_THAT(complaint({"run", "x", "-Uredis://me:canary@h"}), HasSubstr("'-Uredis://h' looks like an option"));
 }
 
+// Behind -t in place of -u, say.
+TEST(options, password_in_the_place_of_another_value_is_not_in_the_complaint) {
+  for (const char* option : {"-t", "-w", "-E", "-l", "-k", "--min-fence", "--signal", "--on-lost", "--replicas"}) {
+    const auto said = complaint({"run", option, "redis://me:canary@h", "x", "true"});
+    EXPECT_THAT(said, HasSubstr("'redis://h'"));
+    EXPECT_THAT(said, Not(HasSubstr("canary")));
+  }
+}
+
 struct mistake {
   std::vector<std::string> typed;
   const char* said;

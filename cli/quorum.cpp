@@ -83,11 +83,11 @@ int replace_command(const settings& s) {
 int quorum_command(const settings& s) {
   if (s.words.empty() || s.words.front() != "replace") {
     throw usage_error{
-        s.words.empty() ? "quorum needs to know what" : fmt::format("quorum has no '{}'", visible(s.words[0])),
+        s.words.empty() ? "quorum needs to know what" : fmt::format("quorum has no '{}'", visible_word(s.words[0])),
         example};
   }
   if (s.words.size() > 1)
-    throw usage_error{fmt::format("'{}' is one word too many for quorum replace", visible(s.words[1])), example};
+    throw usage_error{fmt::format("'{}' is one word too many for quorum replace", visible_word(s.words[1])), example};
   return replace_command(s);
 }
 

@@ -22,7 +22,7 @@ int size_of(std::string_view word, const settings& s) {
   int size = 0;
   const auto [end, ec] = std::from_chars(word.data(), word.data() + word.size(), size);
   if (ec != std::errc{} || end != word.data() + word.size() || size < 1 || size > largest)
-    throw usage_error{fmt::format("resize: '{}' is not a whole number from 1 to {}", visible(word), largest),
+    throw usage_error{fmt::format("resize: '{}' is not a whole number from 1 to {}", visible_word(word), largest),
                       fmt::format("holdfast resize {} N", lock_argument(s))};
   return size;
 }

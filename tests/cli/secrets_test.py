@@ -37,9 +37,10 @@ class Password(CommandTest):
         self.assertNotIn(CANARY, running.err)
 
     def test_of_a_uri_where_no_word_belongs_is_not_in_the_complaint(self):
-        for words in (["doctor", self.with_password], ["init", self.with_password], [self.with_password]):
-            with self.subTest(words=words[:-1]):
-                refused = self.finish(*words)
+        for words in ("", "doctor", "init", "help", "help run", "version", "local", "lab", "lab single", "lab single 2",
+                      "quorum", "quorum replace", f"resize {self.lock}", f"break {self.lock} --token"):
+            with self.subTest(words):
+                refused = self.finish(*words.split(), self.with_password)
                 self.assertEqual(refused.status, 64, refused.err)
                 self.assertNotIn(CANARY, refused.err)
 
