@@ -59,6 +59,14 @@ lease client_state::acquire_or_throw(std::string_view name, const acquire_option
   throw error{errc::timed_out, std::move(detail)};
 }
 
+void client_state::require_wanted(const std::string& name, const std::stop_token& cancel) {
+  if (!cancel.stop_requested()) return;
+  report_end(name, acquire_result::cancelled, boottime_now(), 0);
+  error_detail detail;
+  detail.subject = "'" + name + "'";
+  throw error{errc::cancelled, std::move(detail)};
+}
+
 // Whoever renews the lease and tells of its loss is there before the server grants it.
 void client_state::stand_by(const script::lock_keys& keys) {
   node_for(keys)->keeper().stand_by();

@@ -221,7 +221,7 @@ cancel_handle start_acquire(const acquire_target& what, const acquire_options& o
     return start_acquire_of(*quorum, of.shared_from_this(), what, options, part, std::move(to));
   }
   auto wanted = of.plan(what.name, options, client_state::patience::as_told, part);
-  if (options.cancel.stop_requested()) throw error{errc::cancelled, {.subject = "'" + std::string{what.name} + "'"}};
+  of.require_wanted(what.name, options.cancel);
   const auto call = std::make_shared<async_acquire>(
       of.shared_from_this(), std::move(wanted), client_state::keeping{options.renew, options.max_hold}, std::move(to));
   call->prepare_to_listen_to(options.cancel);

@@ -100,7 +100,7 @@ cancel_handle start_acquire_of(quorum& by, const std::shared_ptr<client_state>& 
                                const acquire_options& options, const script::part& part,
                                std::shared_ptr<acquire_receiver> to) {
   auto wish = of->plan_on_quorum(what.name, options, client_state::patience::as_told, part);
-  if (options.cancel.stop_requested()) throw error{errc::cancelled, {.subject = "'" + std::string{what.name} + "'"}};
+  of->require_wanted(what.name, options.cancel);
   const auto call = std::make_shared<quorum_acquire>(*of, std::move(wish), by.client_is_gone(), std::move(to));
   run_errand(
       of, by, [call](client_state& s) { call->run(s); }, [call] { call->tell(); });

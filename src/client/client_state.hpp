@@ -121,6 +121,8 @@ public:
     int attempts_before;  // To connect, of the connection that it will run on.
   };
   planned plan(std::string_view name, const acquire_options& what, patience how, const script::part& part = {});
+  // Throws errc::cancelled, and tells of that end, where it was asked for before anything is sent.
+  void require_wanted(const std::string& name, const std::stop_token& cancel);
   struct concluded {
     std::optional<lease> got{};
     errc code{};  // None, with nothing got: busy.

@@ -17,13 +17,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace holdfast::test {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+
+// How many ends by cancellation an observer hears of.
+struct cancelled_watch : observer {
+  void on_acquire(const std::string&, acquire_result how, std::chrono::microseconds, int) override {
+    if (how == acquire_result::cancelled) ++cancelled;
+  }
+  std::atomic<int> cancelled{0};
+};
 
 // The second base of a fixture: it ends before the servers do, and after all that a test has.
 class with_io_context {

@@ -106,6 +106,22 @@ TEST_F(asynchronous_on_quorum, an_observer_hears_apart_of_waiting_and_of_holding
   }
 }
 
+TEST_F(asynchronous_on_quorum, an_observer_hears_of_an_acquire_that_is_stopped_before_it_begins) {
+  auto how = options(10s);
+  const auto seen = std::make_shared<cancelled_watch>();
+  how.observe = seen;
+  client locks{lab_.uri(), how};
+  std::stop_source stop;
+  stop.request_stop();
+  acquire_options wanted;
+  wanted.ttl = ttl;
+  wanted.cancel = stop.get_token();
+  EXPECT_EQ(code_of([&] { (void)locks.acquire("x", wanted); }), errc::cancelled);
+  async_acquire(locks, "x", wanted, bound([](error_code, const lease&) {}));
+  run();
+  EXPECT_TRUE(eventually([&] { return seen->cancelled == 2; }));
+}
+
 TEST_F(asynchronous_on_quorum, a_try_for_what_is_held_is_timed_out) {
   auto locks = make();
   const auto held = locks.acquire("x", {.ttl = max_ttl});

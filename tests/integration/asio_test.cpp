@@ -208,6 +208,20 @@ TEST_F(asynchronous, acquire_that_is_stopped_before_it_begins_says_so_unless_it_
   EXPECT_EQ(end({.ttl = 1ms, .cancel = stop.get_token()}), errc::invalid_option);
 }
 
+TEST_F(asynchronous, acquire_that_is_stopped_before_it_begins_is_told_to_the_observer_as_a_blocking_one_is) {
+  const auto seen = std::make_shared<cancelled_watch>();
+  client_options how;
+  how.observe = seen;
+  auto locks = make_client(how);
+  std::stop_source stop;
+  stop.request_stop();
+  const acquire_options options{.cancel = stop.get_token()};
+  EXPECT_EQ(code_of([&] { (void)locks.acquire("x", options); }), errc::cancelled);
+  async_acquire(locks, "x", options, bound([](error_code, const lease&) {}));
+  run();
+  EXPECT_TRUE(eventually([&] { return seen->cancelled == 2; }));
+}
+
 TEST_F(asynchronous, acquire_from_an_unreachable_server_says_so) {
   client locks{"redis+unix:///nowhere/at/all", {.timeout = 200ms}};
   EXPECT_EQ(end_of(locks, {}), outcome::unreachable);
