@@ -66,6 +66,29 @@ protected:
   static std::vector<std::string> words_of(const request& r) { return {r.begin() + 2, r.end()}; }
 };
 
+// The server may have forgotten locks, and says so in the greeting.
+class quarantined_test : public acquire_testing::acquire_test {
+protected:
+  quarantined_test() : acquire_test{watching()} {
+    server.epoch = list({integer(8), stamp(server.clock), integer(50'000), integer(3'000), bulk("restart")});
+  }
+  static channel::settings watching() {
+    channel::settings how;
+    how.epoch.prefix = "hf:";
+    how.epoch.hold = 60s;
+    return how;
+  }
+};
+
+// It asks nothing before, so that no answer sends it there.
+TEST_F(quarantined_test, who_waits_to_be_heard_on_its_way_into_the_line_wants_to_be) {
+  call.emplace(calls.wire(), ear, wants(), rules(false), server.now, rng);
+  calls.start(*call, server.now);
+  server.connect();
+  EXPECT_TRUE(server.take().empty());
+  EXPECT_TRUE(ear.is_wanted());
+}
+
 // ---- the words ----
 
 TEST_F(waiting_test, wait_says_the_whole_entry_and_that_it_is_heard) {
