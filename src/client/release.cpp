@@ -149,7 +149,8 @@ std::optional<std::size_t> client_state::keep_as_one(const records& several, eng
 }
 
 // On a cluster each lease is kept by the node that serves its slot, and moves with that. What makes them one is what
-// they share: who is told of the loss of one is told of the loss of all, and lease_set is valid while all of them are.
+// they share: who is told of the loss of one is told of the loss of all, and lease_set is valid while all of them are;
+// and none is renewed any more when one is lost, or whoever hangs then would keep the others for ever.
 std::optional<std::size_t> client_state::keep_each(const records& several, const records& joined) {
   const auto placed = moving();
   const time_point now = boottime_now();
@@ -180,16 +181,18 @@ client_state::records client_state::join(const records& several) {
   const time_point now = boottime_now();
   const std::stop_source lost;
   const std::stop_source at_risk;
+  const bool is_each_kept_by_itself = cluster_ || quorum_;
+  const auto falls_with = is_each_kept_by_itself ? std::make_shared<std::atomic<errc>>(errc{}) : nullptr;
   time_point deadline = never;
   records joined;
   engine::keeper::leases to_keep;
   for (const auto& one : several) {
     const time_point ends = now + one->deadline.left(now);
     deadline = std::min(deadline, ends);
-    joined.push_back(std::make_shared<lease_record>(*one, ends, lost, at_risk));
+    joined.push_back(std::make_shared<lease_record>(*one, ends, lost, at_risk, falls_with));
     to_keep.push_back(joined.back());
   }
-  if (!cluster_ && !quorum_) {  // They are renewed as one, and none beyond the first that may not be.
+  if (!is_each_kept_by_itself) {  // They are renewed as one, and none beyond the first that may not be.
     time_point last = never;
     for (const auto& one : joined) last = std::min(last, one->last);
     for (const auto& one : joined) one->last = last;

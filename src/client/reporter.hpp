@@ -38,8 +38,9 @@ struct lease_record final : engine::held_lease {
     was_in_line = giver.was_in_line;
     kept_at = giver.kept_at;
   }
-  // `one` as a part of several that are lost together and told so once.
-  lease_record(const lease_record& one, time_point ends, std::stop_source lost_with, std::stop_source at_risk_with)
+  // `one` as a part of several that are lost together and told so once. `falls`: as held_lease::falls_with.
+  lease_record(const lease_record& one, time_point ends, std::stop_source lost_with, std::stop_source at_risk_with,
+               std::shared_ptr<std::atomic<errc>> falls)
       : held_lease{one.keys, one.owner, one.grant, one.token, one.ttl, ends},
         name{one.name},
         granted_at{one.granted_at},
@@ -49,6 +50,7 @@ struct lease_record final : engine::held_lease {
         unsettled_until{one.unsettled_until} {
     last = one.last;
     was_in_line = one.was_in_line;
+    falls_with = std::move(falls);
   }
 
   // Before anybody else has it.

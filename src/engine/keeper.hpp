@@ -60,6 +60,14 @@ struct held_lease {
   std::atomic<errc> lost_reason{errc{}};
   bool was_in_line = false;  // Before it was granted. Set before anybody else has it,
   time_point last = never;   // and this: no renewal moves the deadline beyond it (R14).
+  // As those. Of several that are held as one while each is kept by itself: why the first of them was lost. From then
+  // on the others are renewed no more. Null: it is held alone, or kept as one with the others.
+  std::shared_ptr<std::atomic<errc>> falls_with{};
+  errc fallen() const { return falls_with ? falls_with->load() : errc{}; }
+  void fall(errc why) const {
+    errc nobody{};
+    if (falls_with) falls_with->compare_exchange_strong(nobody, why);
+  }
 };
 
 // News of leases. Called under the driver's mutex; must not call back.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several leases that are kept as one: one renewal, one deadline, one loss.
+// Several leases that are kept as one: one renewal, one deadline, one loss. And one that is held with others that are
+// kept elsewhere: one loss.
 #include "engine/keeper.hpp"
 
 #include "engine/keeper_testing.hpp"
@@ -7,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -126,6 +128,61 @@ TEST_F(keeper_set_test, nothing_is_renewed_after_it_was_let_go_C6) {
   server.say(refusal("NOSCRIPT No matching script") + done() + done());
   EXPECT_THAT(server.take_names(), IsEmpty());
   EXPECT_THAT(listens.take(), IsEmpty());
+}
+
+// ---- held with others that another keeper has, of another node of a cluster ----
+
+class keeper_fellow_test : public keeper_test {
+protected:
+  // At its first renewal, which is unanswered.
+  void SetUp() override {
+    const auto ends = core::deadline_of(server.now, ttl, drift);
+    mine = std::make_shared<held_lease>(keys_of(0), somebody, token, ttl, ends);
+    mine->falls_with = fallen;
+    keeps.keep(mine, server.now, ends, renewal::automatic);
+    wake_after(3s);
+    server.connect();
+    EXPECT_THAT(server.take_names(), ElementsAre("renew"));
+    listens.take();
+  }
+
+  const std::shared_ptr<std::atomic<errc>> fallen = std::make_shared<std::atomic<errc>>(errc{});
+  std::shared_ptr<held_lease> mine;
+};
+
+TEST_F(keeper_fellow_test, nothing_is_renewed_once_another_was_refused_which_is_told_there) {
+  server.say(done());
+  listens.take();
+  *fallen = errc::lease_broken;
+  drive_until(server.now + 1h, true, [&](const request& r) {
+    ADD_FAILURE() << r[0];
+    return done();
+  });
+  EXPECT_THAT(listens.take(), IsEmpty());
+  EXPECT_FALSE(mine->deadline.is_ahead(server.now));
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_fellow_test, what_was_under_way_meanwhile_moves_no_deadline) {
+  *fallen = errc::lease_broken;
+  server.say(done());
+  EXPECT_THAT(listens.take(), IsEmpty());
+  EXPECT_FALSE(mine->deadline.is_ahead(server.now));
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_fellow_test, all_are_told_when_the_time_of_one_was_over) {
+  *fallen = errc::lease_expired;
+  drive_until(server.now + ttl, true, [&](const request&) { return std::string{}; });
+  EXPECT_THAT(listens.lost, ElementsAre(mine.get()));
+  EXPECT_EQ(mine->lost_reason, errc::lease_expired);
+  EXPECT_TRUE(keeps.is_idle());
+}
+
+TEST_F(keeper_fellow_test, the_others_know_why_it_was_lost) {
+  server.say(not_mine("taken"));
+  EXPECT_THAT(listens.take(), ElementsAre("lost lease_taken"));
+  EXPECT_EQ(*fallen, errc::lease_taken);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 
 namespace holdfast::engine {
@@ -199,6 +201,41 @@ TEST_F(quorum_keeper_test, a_lease_without_renewal_costs_nothing_and_ends) {
 }
 
 // ---- letting go ----
+
+TEST_F(quorum_keeper_test, is_renewed_no_more_when_another_that_it_is_held_with_was_lost) {
+  for (const errc why : {errc::lease_taken, errc::lease_expired}) {
+    const auto fallen = std::make_shared<std::atomic<errc>>(errc{});
+    const auto lease = std::make_shared<held_lease>(keys, somebody, token, ttl, deadline_of_a_grant_now());
+    lease->falls_with = fallen;
+    keeps.keep(lease, "ann", {{token}, {token}, {token}}, now(), renewal::automatic);
+    wake_after(3s);
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      if (wants_connection(i)) servers[i].connect();
+    }
+    be_patient();
+    for (std::size_t i = 0; i < servers.size(); ++i) EXPECT_THAT(asked(i), ElementsAre("renew"));
+    listens.take();
+    *fallen = why;
+    renewed(0);
+    EXPECT_FALSE(keeps.is_kept(*lease));
+    EXPECT_FALSE(lease->deadline.is_ahead(now()));
+    const bool is_told = why == errc::lease_expired;  // The other one's server has said nothing of this one.
+    EXPECT_EQ(listens.take(), is_told ? words{"lost lease_expired"} : words{});
+    renewed(1);
+    renewed(2);
+    wake_after(1h);
+    for (std::size_t i = 0; i < servers.size(); ++i) EXPECT_THAT(asked(i), IsEmpty());
+  }
+}
+
+TEST_F(quorum_keeper_test, that_is_lost_ends_the_others_that_it_is_held_with) {
+  const auto fallen = std::make_shared<std::atomic<errc>>(errc{});
+  const auto lease = held({0, 1});
+  lease->falls_with = fallen;
+  wake_after(ttl);
+  EXPECT_THAT(listens.take(), testing::Contains("lost lease_expired"));
+  EXPECT_EQ(*fallen, errc::lease_expired);
+}
 
 TEST_F(quorum_keeper_test, letting_go_tells_what_each_server_may_have_and_ends_the_renewals_C6) {
   const auto lease = held({0, 1});

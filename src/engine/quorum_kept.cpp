@@ -184,6 +184,10 @@ void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
 }
 
 bool quorum_keeper::kept::look(time_point now) {
+  if (lease_->fallen() != errc{}) {
+    fall(now);
+    return false;
+  }
   const milliseconds ttl = lease_->ttl;
   const time_point at = until_.at();
   const time_point had = lease_->deadline.at();
@@ -213,11 +217,32 @@ bool quorum_keeper::kept::look(time_point now) {
 void quorum_keeper::kept::lose(time_point now) {
   const bool is_said = reason_ != errc{} && now >= until_.at();
   const errc if_nobody_says = until_.at() < lease_->last ? errc::lease_expired : errc::lease_held_too_long;
-  const errc reason = is_said ? reason_ : if_nobody_says;
+  end_as_lost(now, is_said ? reason_ : if_nobody_says);
+}
+
+void quorum_keeper::kept::end_as_lost(time_point now, errc reason) {
   lease_->lost_reason = reason;
   lease_->deadline.end();
+  lease_->fall(reason);
+  withdraw_repairs(now);
+  for (const auto& one : wishes_) one->end(reason);
+  let_shares_go();
+  of_->listener_->on_lost(lease_, reason);
+  tell_wishes();
+}
+
+// Lost with another that it is held with, as by a keeper of one server (renewing::fall).
+void quorum_keeper::kept::fall(time_point now) {
+  const errc reason = lease_->fallen();
+  if (reason == errc::lease_expired || reason == errc::lease_held_too_long) return end_as_lost(now, reason);
+  lease_->deadline.end();
+  withdraw_repairs(now);
+  let_shares_go();
+}
+
+// A vote may be given after the end of what it was for (P27), also when its connection ended (R17).
+void quorum_keeper::kept::withdraw_repairs(time_point now) {
   for (std::size_t i = 0; i < repairs_.size(); ++i) {
-    // Its vote may be given after the end of what it was for (P27), also when its connection ended (R17).
     const auto& vote = votes_[i];
     if (!repairs_[i]->is_open() && now >= vote.not_after_local) continue;
     of_->release_later(now, i,
@@ -228,10 +253,6 @@ void quorum_keeper::kept::lose(time_point now) {
                         vote.not_after_local,
                         vote.not_after_local + lease_->ttl + std::chrono::seconds{1}});
   }
-  for (const auto& one : wishes_) one->end(reason);
-  let_shares_go();
-  of_->listener_->on_lost(lease_, reason);
-  tell_wishes();
 }
 
 // ---- votes that are missing ----

@@ -153,6 +153,9 @@ private:
   friend class repair;
 
   void lose(time_point now);
+  void end_as_lost(time_point now, errc reason);
+  void fall(time_point now);
+  void withdraw_repairs(time_point now);
   void let_shares_go() noexcept;
   void tell_wishes();
   void keep_share(std::size_t node, fencing_token token, time_point sent_at, time_point until);

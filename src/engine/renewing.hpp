@@ -39,6 +39,7 @@ public:
   renewing& operator=(const renewing&) = delete;
 
   void run(time_point now) override {
+    if (parts_.front().lease->fallen() != errc{}) return fall();
     if (plan_.stands(now)) give_up_wishes(now);
     const auto what = plan_.on_wake(now, of().channel_.is_ready());
     if (what.lost) return lose(*what.lost);
@@ -204,6 +205,7 @@ private:
 
   // Holds from the instant from which all of them are renewed.
   void renewed(part& one, time_point now, time_point sent_at) {
+    if (one.lease->fallen() != errc{}) return fall();  // Meanwhile.
     const time_point counts_from = of().renewals_from(*one.lease, now);
     if (sent_at < counts_from) {
       plan_.on_early(counts_from);
@@ -259,12 +261,24 @@ private:
     }
     for (const auto& lease : lost) lease->lost_reason = reason;
     for (auto& p : parts_) p.lease->deadline.end();
+    parts_.front().lease->fall(reason);
     keeper_listener& listener = *of().listener_;
     const auto wishes = std::exchange(wishes_, {});
     remember();
     of().leases_.erase(parts_.front().lease.get());  // Ends our own life.
     for (const auto& lease : lost) listener.on_lost(lease, reason);
     for (const auto& one : wishes) one.whose->on_end(reason);
+  }
+
+  // Lost with another that it is held with. As of those that are kept as one: whom a server has refused is told alone,
+  // and all of them when the time was over.
+  void fall() {
+    const auto lease = parts_.front().lease;
+    const errc reason = lease->fallen();
+    if (reason == errc::lease_expired || reason == errc::lease_held_too_long) return lose(reason);
+    lease->deadline.end();
+    remember();
+    of().leases_.erase(lease.get());  // Ends our own life.
   }
 
   // Their time is over. Without a request of theirs, what the connection failed of is the better answer.

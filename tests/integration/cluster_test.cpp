@@ -127,6 +127,19 @@ TEST_F(on_a_cluster, the_loss_of_one_is_the_loss_of_all) {
   EXPECT_EQ(all.lost_reason(), errc::lease_gone);
 }
 
+// By whoever hangs behind the loss, and gives nothing back.
+TEST_F(on_a_cluster, what_is_left_of_a_lost_set_ends_with_its_ttl) {
+  auto locks = make();
+  const auto names = a_name_on_each();
+  const auto all = locks.acquire_all(names, brief);
+  ask(home_of(names[1]), {"DEL", ("hf:{" + names[1] + "}").c_str()});
+  EXPECT_TRUE(eventually([&] { return all.lost().stop_requested(); }, long_enough));
+  for (const auto& name : names) {
+    const auto key = "hf:{" + name + "}";
+    EXPECT_TRUE(eventually([&] { return !has(home_of(name), key); }, long_enough)) << name;
+  }
+}
+
 // What each of them came to.
 class released_one_by_one : public observer {
 public:

@@ -94,6 +94,15 @@ TEST_F(set_of_quorum, is_lost_with_any_of_its_locks_and_what_is_left_goes_with_t
   EXPECT_TRUE(all_is_free());
 }
 
+// By whoever hangs behind the loss, and gives nothing back.
+TEST_F(set_of_quorum, that_is_lost_is_renewed_no_more_and_ends_with_its_ttl) {
+  auto locks = make();
+  const auto set = locks.acquire_all({"a", "b"}, brief);
+  another_takes(both[1]);
+  EXPECT_TRUE(eventually([&] { return set.lost().stop_requested(); }, long_enough));
+  EXPECT_TRUE(eventually([&] { return votes_for(both[0]) == 0; }, long_enough));
+}
+
 TEST_F(set_of_quorum, that_is_dropped_is_released_in_the_background) {
   auto locks = make();
   { const auto set = locks.acquire_all({"a", "b"}, longest); }
