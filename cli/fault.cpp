@@ -96,22 +96,6 @@ sentences for_unknown(errc cause, const pieces& p, const fault_context& context)
   return said;
 }
 
-// The command that is missing, if the server named it: "... to run the 'evalsha' command".
-std::string way_out_of_denial(const pieces& p) {
-  // Not of the rule, on purpose.
-  if (p.subject == "SCAN")
-    return fmt::format("ACL SETUSER USER {}, for operators: it shows the names of all keys, other people's too",
-                       acl_of_listing);
-  constexpr const char* rule = "`holdfast help acl` has the one ACL rule that locks need";
-  constexpr std::string_view before = "to run the '";
-  const auto at = p.words.find(before);
-  if (at == p.words.npos || !p.subject.starts_with("user '")) return rule;
-  const auto begin = at + before.size();
-  const auto end = p.words.find_first_not_of("abcdefghijklmnopqrstuvwxyz|", begin);
-  if (end == p.words.npos || end == begin || p.words[end] != '\'') return rule;
-  return fmt::format("ACL SETUSER {} +{}; {}", shell_quoted(p.bare_subject), p.words.substr(begin, end - begin), rule);
-}
-
 // Was it the sentinels who refused, and not the primary? Then the words are those of each of them, by its name.
 bool is_of_sentinels(const pieces& p) {
   constexpr std::string_view scheme = "+sentinel://";
@@ -119,6 +103,27 @@ bool is_of_sentinels(const pieces& p) {
   if (at == p.server.npos) return false;
   const auto first = p.server.substr(at + scheme.size());
   return p.words.starts_with(fmt::format("{}: ", first.substr(0, first.find_first_of(",/"))));
+}
+
+// The command that is missing, if the server named it: "... to run the 'evalsha' command".
+std::string way_out_of_denial(const pieces& p) {
+  // Not of the rule, on purpose.
+  if (p.subject == "SCAN")
+    return fmt::format("ACL SETUSER USER {}, for operators: it shows the names of all keys, other people's too",
+                       acl_of_listing);
+  const bool is_named = p.subject.starts_with("user '");
+  // They have users of their own, and need none of what locks need.
+  if (is_of_sentinels(p))
+    return fmt::format("on each sentinel: ACL SETUSER {} +sentinel|get-master-addr-by-name +sentinel|myid",
+                       is_named ? shell_quoted(p.bare_subject) : "USER");
+  constexpr const char* rule = "`holdfast help acl` has the one ACL rule that locks need";
+  constexpr std::string_view before = "to run the '";
+  const auto at = p.words.find(before);
+  if (at == p.words.npos || !is_named) return rule;
+  const auto begin = at + before.size();
+  const auto end = p.words.find_first_not_of("abcdefghijklmnopqrstuvwxyz|", begin);
+  if (end == p.words.npos || end == begin || p.words[end] != '\'') return rule;
+  return fmt::format("ACL SETUSER {} +{}; {}", shell_quoted(p.bare_subject), p.words.substr(begin, end - begin), rule);
 }
 
 // Of a quorum `resize` is refused, for the sake of those who hold it (decision 23).

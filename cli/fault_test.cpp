@@ -75,6 +75,12 @@ TEST(sentinels_who_refuse, are_told_from_the_primary) {
     EXPECT_THAT(of(cause, "s1:26379: WRONGPASS; s2:26379: WRONGPASS"), HasSubstr("HOLDFAST_SENTINEL_PASSWORD"));
     EXPECT_THAT(of(cause, "WRONGPASS"), Not(HasSubstr("SENTINEL")));
   }
+  const auto denied =
+      std::string{"NOPERM this user has no permissions to run the 'sentinel|get-master-addr-by-name' command"};
+  EXPECT_THAT(of(errc::no_permission, "s1:26379: " + denied + "; s2:26379: " + denied),
+              AllOf(HasSubstr("on each sentinel: ACL SETUSER USER +sentinel|get-master-addr-by-name +sentinel|myid"),
+                    Not(HasSubstr("holdfast help acl` has"))));
+  EXPECT_THAT(of(errc::no_permission, "NOPERM"), HasSubstr("holdfast help acl` has"));
   EXPECT_THAT(of(errc::wrong_server, "s1:26379: it is no sentinel; s2:26379: it is no sentinel"),
               HasSubstr("26379 unless"));
   EXPECT_THAT(of(errc::wrong_server, "it is of no cluster"), Not(HasSubstr("26379 unless")));
