@@ -280,6 +280,10 @@ sentences for_connection(errc cause, const pieces& p, const fault_context& conte
       if (is_socket(p))
         return {fmt::format("{} accepts connections and answers nothing{}", p.reached, p.tried),
                 "it hangs, or another program listens on that socket", "redis-cli -s PATH PING"};
+      if (p.words == "no connection")
+        return {fmt::format("cannot reach {}: {}{}", p.reached, p.words, p.tried),
+                "nobody says yes or no there: the machine is down, or something on the way drops what is sent to it",
+                fmt::format("check host and port, and the firewalls on the way, {}", elsewhere)};
       return {fmt::format("{} accepts connections and answers nothing{}", p.reached, p.tried),
               "it hangs, or another protocol lives on that port (TLS?)",
               "redis-cli PING there; rediss:// if the port speaks TLS"};

@@ -293,6 +293,15 @@ TEST(E01, of_a_silent_socket_speaks_of_no_port) {
   EXPECT_THAT(shown(errc::server_silent, {.endpoint = "redis://h:1"}), HasSubstr("TLS"));
 }
 
+TEST(E01, of_a_host_that_says_nothing_at_all_speaks_of_no_connection) {
+  const auto of = [](const char* words) {
+    return shown(errc::server_silent, {.endpoint = "redis://h:1", .server_text = words});
+  };
+  EXPECT_THAT(of("no connection"), AllOf(HasSubstr("cannot reach redis://h:1: no connection"), HasSubstr("firewalls"),
+                                         Not(HasSubstr("accepts")), Not(HasSubstr("TLS"))));
+  EXPECT_THAT(of("no answer"), HasSubstr("accepts connections and answers nothing"));
+}
+
 TEST(E20, of_an_answer_that_nobody_understands_says_where_to_look) {
   const auto fix = [](intent what, std::string_view lock) {
     return describe(holdfast::error{errc::unexpected_reply, {.endpoint = "redis://h:1"}}, {.lock = lock, .what = what})

@@ -46,6 +46,7 @@ void channel::on_nearer(time_point now) {
 void channel::on_connected(time_point now, named_primary::term_number term) {
   HOLDFAST_ASSERT(state_ == state::connecting);
   term_ = term;
+  if (last_failure_.code == errc::server_silent) last_failure_.text = "no answer";  // It is there, by now.
   state_since_ = heard_at_ = now;
   output_.clear();
   sent_ = 0;

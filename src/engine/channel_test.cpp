@@ -79,6 +79,19 @@ TEST_F(channel_test, connecting_and_greeting_have_a_time_limit_each) {
   EXPECT_THAT(listens.news, ElementsAre("failed server_silent"));
 }
 
+TEST_F(channel_test, silence_says_how_far_it_came) {
+  wire.set_demand(true);
+  wire.on_connecting(server.now);
+  EXPECT_EQ(wire.last_failure().text, "") << "nothing is known yet";
+  server.pass(2s);
+  EXPECT_TRUE(wire.on_wake(server.now));
+  EXPECT_EQ(wire.last_failure().text, "no connection");
+  server.pass(1s);
+  wire.on_connecting(server.now);
+  wire.on_connected(server.now);
+  EXPECT_EQ(wire.last_failure().text, "no answer") << "who asks meanwhile is not told that nobody is there";
+}
+
 // The greeting's exchange is scripted once and cut after each reply.
 TEST_F(channel_test, a_cut_anywhere_in_the_greeting_is_a_failed_connection) {
   wire.set_demand(true);

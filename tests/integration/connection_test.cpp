@@ -4,7 +4,9 @@
 #include "support/fault_proxy.hpp"
 #include "support/scripted_server.hpp"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -89,11 +91,40 @@ TEST_F(connection, silent_from_the_start_is_its_own_error_in_time) {  // H15, H2
   const scripted_server mute{scripted_server::silence()};
   auto locks = make_client_at(mute.uri(), 300ms);
   const auto began = boottime();
-  const auto code = code_of([&] { (void)locks.try_acquire("x"); });
+  const auto e = error_of([&] { (void)locks.try_acquire("x"); });
   EXPECT_LT(boottime() - began, 300ms + slack);
-  EXPECT_EQ(code, errc::server_silent);
-  EXPECT_EQ(code, outcome::unreachable);
-  EXPECT_EQ(code, outcome::not_applied);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::server_silent);
+  EXPECT_EQ(e->code(), outcome::unreachable);
+  EXPECT_EQ(e->code(), outcome::not_applied);
+  EXPECT_EQ(e->detail().server_text, "no answer");
+}
+
+// As a firewall that drops, or a machine that is down: a backlog that is full answers no SYN.
+TEST_F(connection, that_nobody_takes_or_refuses_is_said_to_be_none) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listener, at, size), 0);
+  ASSERT_EQ(::listen(listener, 0), 0);
+  ASSERT_EQ(::getsockname(listener, at, &size), 0);
+  std::vector<int> fill;
+  for (int i = 0; i < 6; ++i) {
+    fill.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    [[maybe_unused]] const int done = ::connect(fill.back(), at, size);
+  }
+  auto locks = make_client_at("redis://127.0.0.1:" + std::to_string(ntohs(address.sin_port)), 300ms);
+  for (int times = 0; times < 2; ++times) {
+    const auto e = error_of([&] { (void)locks.try_acquire("x"); });
+    ASSERT_TRUE(e);
+    EXPECT_EQ(e->code(), errc::server_silent);
+    EXPECT_EQ(e->detail().server_text, "no connection");
+  }
+  for (const int fd : fill) ::close(fd);
+  ::close(listener);
 }
 
 // A backlog that is full: not even connect() answers.
