@@ -49,12 +49,18 @@ def missing(skipped):
     return "".join(f"\n- skipped: {name}: {why}" for name, why in skipped.items())
 
 
-def measured(conditions_text, ours, peer_figures, skipped, pictures):
-    """Markdown."""
-    text = [conditions_text, figures.table(ours)]
+def measured(conditions_text, ours, peer_figures, skipped, points, is_drawn):
+    """Markdown. Of the curves their pictures, or where they are not drawn, their points."""
+    text = [conditions_text]
+    if ours:
+        text.append(figures.table(ours))
     if peer_figures or skipped:
         text += ["### Peers", figures.peers_table(peer_figures), peer_versions() + missing(skipped)]
-    text += [f"![{PICTURES[name]}](bench/{name}.svg)" for name in PICTURES if name in pictures]
+    if is_drawn:
+        curves = {point["curve"] for point in points}
+        text += [f"![{PICTURES[name]}](bench/{name}.svg)" for name in PICTURES if name in curves]
+    elif points:
+        text.append(figures.points_table(points))
     return "\n\n".join(text) + "\n"
 
 

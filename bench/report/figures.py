@@ -44,6 +44,13 @@ def table(figures):
     return "\n".join([HEAD, *map(line, figures)])
 
 
+def points_table(points):
+    """What a curve is drawn of."""
+    lines = (f"| {p['curve']} | {p['series']} | {p['x']:g} | {p['y']:.4g} ({p['low']:.4g} to {p['high']:.4g}) |"
+             for p in points)
+    return "\n".join(["| curve | of | at | median (min to max) |\n|---|---|---|---|", *lines])
+
+
 PEERS_HEAD = """| peer | free pairs/s | ours/theirs | hand-offs/s | ours/theirs | longest wait | Jain | \
 commands/s of waiters | ours/theirs |
 |---|---|---|---|---|---|---|---|---|"""
