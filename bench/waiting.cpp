@@ -9,6 +9,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -26,8 +27,11 @@ constexpr int many = 10'000;
 constexpr int processes = 20;
 // Nothing of it may be renewed meanwhile, or the renewals would be counted, too.
 const holdfast::acquire_options quiet_hold{.ttl = 60s, .renew = holdfast::renewal::none};
+// Who waits looks every 5 s to 5.5 s (docs/protocol.md).
+constexpr std::chrono::duration<double> between_looks{5.25};
 
-// Each client is a process to the server.
+// Each client is a process to the server. From the middle between two looks on, and for a whole number of them: from a
+// look on, the one that falls just behind the end would be missing.
 void commands_of_waiters(const course& how, const hiredis& server) {
   auto holder = make_client(how.where);
   const auto held = holder.acquire("bench:commands", quiet_hold);
@@ -37,7 +41,8 @@ void commands_of_waiters(const course& how, const hiredis& server) {
     all.back()->line_up(i, 1);
   }
   figure found;
-  const auto how_long = std::chrono::duration<double>{std::max(10.0, 15 * how.seconds)};
+  const auto how_long = between_looks * std::max(2, static_cast<int>(3 * how.seconds));
+  std::this_thread::sleep_for(between_looks / 2);
   const double before = server.scripts_run();
   std::this_thread::sleep_for(how_long);
   found.ours.push_back((server.scripts_run() - before) / (processes * how_long / 5s));
