@@ -2,6 +2,7 @@
 #include "bench/figure.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,11 @@ namespace bench {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+double heap_bytes() {
+  const auto all = mallinfo2();
+  return static_cast<double>(all.uordblks + all.hblkhd);
 }
 
 namespace {

@@ -38,6 +38,9 @@ void tell(const point&);
 
 double median(std::vector<double> values);
 
+// Of this process, in use; with the large blocks, which malloc maps one by one and counts apart.
+double heap_bytes();
+
 // The percentiles of these that the curves of latency have.
 std::vector<std::pair<double, double>> percentiles(std::vector<double> values);
 

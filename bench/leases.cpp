@@ -83,10 +83,10 @@ void many_leases(const course& how) {
   const int count = 100'000;
   locks.acquire("bench:one").release();
   malloc_trim(0);
-  const auto before_them = mallinfo2().uordblks;
+  const auto before_them = heap_bytes();
   auto all = hold(locks, count);
   figure each;
-  each.ours.push_back(static_cast<double>(mallinfo2().uordblks - before_them) / count);
+  each.ours.push_back((heap_bytes() - before_them) / count);
   each.id = "lease_bytes";
   each.what = "memory of each of them in its process";
   each.unit = "bytes";
@@ -119,10 +119,10 @@ void idle_clients(const course& how) {
   std::vector<holdfast::client> all;
   all.reserve(count);
   malloc_trim(0);
-  const auto before = mallinfo2().uordblks;
+  const auto before = heap_bytes();
   for (int i = 0; i < count; ++i) all.push_back(connected());
   figure found;
-  found.ours.push_back(static_cast<double>(mallinfo2().uordblks - before) / count);
+  found.ours.push_back((heap_bytes() - before) / count);
   found.id = "client_bytes";
   found.what = "memory of an idle client, connected";
   found.unit = "bytes";

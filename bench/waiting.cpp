@@ -61,11 +61,11 @@ void bytes_of_waiters(const course& how, const hiredis& server) {
   crowd waiters{how.where, "bench:bytes", server};
   waiters.line_up(0, 1);
   malloc_trim(0);
-  const auto before = mallinfo2().uordblks;
+  const auto before = heap_bytes();
   waiters.line_up(1, many);
   std::this_thread::sleep_for(500ms);  // The last answers.
   figure found;
-  found.ours.push_back(static_cast<double>(mallinfo2().uordblks - before) / many);
+  found.ours.push_back((heap_bytes() - before) / many);
   waiters.disperse();
   found.id = "waiter_bytes";
   found.what = "memory of each of 10,000 waiters in one process";
