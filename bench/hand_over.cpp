@@ -44,6 +44,7 @@ result run(const std::string& where, int hand_overs, seconds how_long, bool with
   std::atomic<bool> stop{false};
   std::atomic<long> holds{0};
   std::vector<std::thread> all;
+  const auto from = clock::now();
   for (int t = 0; t < threads; ++t) {
     all.emplace_back([&] {
       while (!stop) {
@@ -67,7 +68,8 @@ result run(const std::string& where, int hand_overs, seconds how_long, bool with
   }
   stop = true;
   for (auto& t : all) t.join();
-  found.rate = static_cast<double>(holds) / how_long.count();
+  // Each thread has one hold more behind the end, and through Redis these take their time.
+  found.rate = static_cast<double>(holds) / seconds{clock::now() - from}.count();
   return found;
 }
 
