@@ -187,6 +187,10 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
       if (is_of_sentinels(p))
         return {fmt::format("{} is not watched by sentinels there{}", p.server, p.colon_words), p.why,
                 "the sentinels' port, 26379 unless they say another; one Redis without them is redis://HOST:PORT"};
+      if (p.words.starts_with("CROSSSLOT"))
+        return {fmt::format("{} cannot be kept on a cluster{}", p.lock, p.colon_words),
+                "the key has a } and no hash tag: what is kept beside it is in another slot",
+                "a key without }, or with a hash tag: {...}"};
       return {fmt::format("{} cannot serve locks{}", p.server, p.colon_words), p.why,
               "the port of a Redis 6.2 or newer, no sentinel; a cluster is redis+cluster://A,B,C, and one Redis is "
               "redis://"};

@@ -321,6 +321,16 @@ TEST(E14, names_no_other_prefix_for_a_plain_key) {
   EXPECT_EQ(fix(true), "another name");
 }
 
+TEST(E15, of_a_plain_key_that_no_cluster_can_keep_speaks_of_the_key) {
+  const auto what =
+      describe(holdfast::error{errc::wrong_server,
+                               {.endpoint = "redis+cluster://a,b", .server_text = "CROSSSLOT Keys in request don't"}},
+               {.lock = "a}b", .prefix = "hf:", .plain = true});
+  EXPECT_EQ(what.code, "E15");
+  EXPECT_EQ(what.text, "'a}b' cannot be kept on a cluster: CROSSSLOT Keys in request don't");
+  EXPECT_EQ(what.fix, "a key without }, or with a hash tag: {...}");
+}
+
 TEST(E22, of_a_quorum_sends_nobody_to_a_resize_that_is_refused) {
   const auto fix = [](const char* endpoint) {
     return describe(holdfast::error{errc::other_size, {.endpoint = endpoint}}, {.lock = "x", .prefix = "hf:"}).fix;
