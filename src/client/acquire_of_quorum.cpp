@@ -52,7 +52,10 @@ std::optional<lease> client_state::acquire_of_quorum(const quorum_wish& what) {
   auto& detail = end.why;
   detail.attempts = end.attempts;
   detail.elapsed = duration_cast<milliseconds>(boottime_now() - started_at);
-  if (detail.subject.empty()) detail.subject = "'" + what.name + "'";
+  // Of these it is the user, or the database: fail() names it.
+  const bool is_of_our_login =
+      end.code == errc::wrong_password || end.code == errc::no_permission || end.code == errc::wrong_database;
+  if (detail.subject.empty() && !is_of_our_login) detail.subject = "'" + what.name + "'";
   fail(end.code, std::move(detail));
 }
 

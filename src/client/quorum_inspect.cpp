@@ -207,10 +207,12 @@ survey ask_all(client_state& state, const lock_name& name, milliseconds timeout)
 }
 
 // They are there, and starting them does not help.
-void fail_if_denied(const client_state& state, const survey& seen) {
-  const auto is_denied = [](errc code) { return std::error_code{code} == outcome::denied; };
-  const auto first = std::find_if(seen.codes.begin(), seen.codes.end(), is_denied);
-  const auto count = std::count_if(seen.codes.begin(), seen.codes.end(), is_denied);
+void fail_if_refused(const client_state& state, const survey& seen) {
+  const auto is_refusal = [](const std::error_code& code) {
+    return code == outcome::denied || code == outcome::misconfigured;
+  };
+  const auto first = std::find_if(seen.codes.begin(), seen.codes.end(), is_refusal);
+  const auto count = std::count_if(seen.codes.begin(), seen.codes.end(), is_refusal);
   if (2 * count < static_cast<std::ptrdiff_t>(seen.codes.size())) return;
   const auto& one = seen.nodes[static_cast<std::size_t>(first - seen.codes.begin())];
   error_detail detail;
@@ -221,7 +223,7 @@ void fail_if_denied(const client_state& state, const survey& seen) {
 
 [[noreturn]] void fail_too_few(const client_state& state, const lock_name& name, const survey& seen) {
   if (seen.is_of_wrong_kind()) state.fail_wrong_kind(state.keys_of(name), seen.wrong_kind);
-  fail_if_denied(state, seen);
+  fail_if_refused(state, seen);
   error_detail detail;
   detail.elapsed = seen.took;
   if (!seen.other_list.empty()) {

@@ -288,6 +288,28 @@ TEST_F(with_quorum, whoever_looks_is_told_what_a_majority_denies) {
   EXPECT_TRUE(refused.try_acquire("x", brief, ec)) << "it is asked again, and not told what was: " << ec.message();
 }
 
+TEST_F(with_quorum, whoever_is_refused_is_told_of_the_user_or_the_database_and_not_of_the_lock) {
+  for (int i = 0; i < 2; ++i) ask(i, {"CONFIG", "SET", "requirepass", "secret"});
+  auto wrong = options(long_enough);
+  wrong.password = "wrong";
+  client refused{lab_.uri(), wrong};
+  const auto login = error_of([&] { (void)refused.try_acquire("x", brief); });
+  ASSERT_TRUE(login);
+  EXPECT_EQ(login->code(), errc::wrong_password);
+  EXPECT_EQ(login->detail().subject, "user 'default'");
+
+  wrong.password = "secret";  // The third one would not take it, and is not needed for this.
+  client elsewhere{lab_.uri() + "/99", wrong};
+  const auto database = error_of([&] { (void)elsewhere.try_acquire("x", brief); });
+  ASSERT_TRUE(database);
+  EXPECT_EQ(database->code(), errc::wrong_database);
+  EXPECT_EQ(database->detail().subject, "99");
+  const auto look = error_of([&] { (void)elsewhere.inspect("x"); });
+  ASSERT_TRUE(look);
+  EXPECT_EQ(look->code(), errc::wrong_database) << "to start those that are down helps nobody: none is";
+  EXPECT_EQ(look->detail().subject, "99");
+}
+
 TEST_F(with_quorum, where_a_majority_falls_silent_nobody_knows_what_an_acquire_has_done_C5) {
   auto locks = make(1s);
   (void)locks.acquire("warm", brief).release();
