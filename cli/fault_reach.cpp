@@ -269,8 +269,11 @@ sentences for_connection(errc cause, const pieces& p, const fault_context& conte
       if (p.server.find("+cluster://") != p.server.npos)
         return {fmt::format("{} does not say who serves what{}", p.server, p.tried), p.words,
                 "name several of its nodes in the URI; look at it: redis-cli --cluster check HOST:PORT"};
-      return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
-              "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"};
+      return {
+          fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
+          p.words.find("it knows no primary '") == p.words.npos
+              ? "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"
+              : "name the primary in the URI as they do: redis-cli -p 26379 SENTINEL MASTERS; and all of them"};
     case errc::no_quorum:
       return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why, way_to_votes(p)};
     case errc::server_silent:

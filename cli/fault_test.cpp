@@ -66,6 +66,16 @@ TEST(no_primary, is_told_in_the_words_of_what_there_is) {
   EXPECT_THAT(of("rediss+cluster://10.0.0.1:6379"), Not(HasSubstr("sentinel")));
 }
 
+// They run, and all of them are named.
+TEST(no_primary, of_a_name_that_the_sentinels_do_not_know_speaks_of_the_name) {
+  const auto of = [](const char* words) {
+    return describe(holdfast::error{errc::no_primary, {.endpoint = "redis+sentinel://s1,s2/x", .server_text = words}});
+  };
+  EXPECT_THAT(of("s1:26379: it knows no primary 'x'; s2:26379: it knows no primary 'x'").fix,
+              AllOf(HasSubstr("SENTINEL MASTERS"), Not(HasSubstr("CKQUORUM"))));
+  EXPECT_THAT(of("s1:26379: Connection refused; s2:26379: Connection refused").fix, HasSubstr("SENTINEL CKQUORUM"));
+}
+
 // They have a password and a port of their own.
 TEST(sentinels_who_refuse, are_told_from_the_primary) {
   const auto of = [](errc cause, std::string words) {
