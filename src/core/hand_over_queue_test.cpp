@@ -47,6 +47,15 @@ TEST_F(hand_over_in_queue, asks_one_at_a_time_and_the_first) {
   EXPECT_EQ(queue.wake_at(*c, now, until), now + 100ms) << "it may become the first without a word";
 }
 
+// Reserved is handed out, as far as the next block goes (block_of()).
+TEST_F(hand_over_in_queue, knows_the_last_token_that_it_may_have_handed_out_C2) {
+  EXPECT_EQ(queue.last(), fencing_token{});
+  asks_and_gets(a);
+  EXPECT_EQ(queue.last(), fencing_token{1016});
+  EXPECT_TRUE(queue.ended(granted));
+  EXPECT_EQ(queue.last(), fencing_token{1016}) << "also when nobody has the lock any more";
+}
+
 TEST_F(hand_over_in_queue, gives_the_lease_to_the_first_with_each_token_once_P14b) {
   asks_and_gets(a);
   EXPECT_FALSE(queue.may_ask(*b, now));

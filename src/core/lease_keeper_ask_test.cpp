@@ -52,6 +52,17 @@ TEST_P(an_asked_keeper, waits_for_a_connection) {
   EXPECT_TRUE(keeper.on_wake(t0 + 1s, true).renew);
 }
 
+// Its own renewal may wait for the same connection.
+TEST_P(an_asked_keeper, that_is_asked_no_longer_without_a_connection_waits_for_one_as_before_C4) {
+  EXPECT_FALSE(keeper.on_wake(t0 + 3s, false).renew);
+  keeper.ask(t0 + 4s);
+  EXPECT_FALSE(keeper.on_wake(t0 + 4s, false).renew);
+  keeper.stop_asking();
+  EXPECT_EQ(keeper.waits_for_connection(), renews_itself());
+  keeper.on_connected(t0 + 5s);
+  EXPECT_EQ(keeper.on_wake(t0 + 5s, true).renew, renews_itself());
+}
+
 TEST_P(an_asked_keeper, goes_on_as_before_once_the_wish_is_met) {
   keeper.ask(t0 + 1s);
   keeper.on_wake(t0 + 1s, true);

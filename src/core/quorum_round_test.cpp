@@ -97,6 +97,41 @@ TEST(quorum_round, a_vote_that_comes_in_the_second_phase_is_raised_too) {
   EXPECT_TRUE(of_three.may_have_voted(0));
 }
 
+TEST(quorum_round, the_second_phase_has_its_own_patience_and_ends_with_it_B54_B56) {
+  const auto begun = [] {
+    auto of_three = round_of(3);
+    of_three.on_vote(0, proposed);
+    of_three.on_refusal(2, refusal::other);
+    EXPECT_EQ(of_three.decide(t0 + 40ms).wake_at, t0 + patience);
+    of_three.on_vote(1, larger);
+    EXPECT_THAT(of_three.decide(t0 + 40ms).raise, ElementsAre(0));
+    const auto later = of_three.decide(t0 + patience);
+    EXPECT_FALSE(later.is_over);
+    EXPECT_EQ(later.wake_at, t0 + 40ms + patience);
+    return of_three;
+  };
+  auto raised = begun();
+  raised.on_raised(0);
+  EXPECT_TRUE(raised.decide(t0 + 40ms + patience - 1ns).is_over);
+  EXPECT_EQ(raised.outcome(), result::won);
+  auto silent = begun();
+  EXPECT_TRUE(silent.decide(t0 + 40ms + patience).is_over);
+  EXPECT_EQ(silent.outcome(), result::unreachable);
+}
+
+// Nobody is waited for: a token above the round's is none of its votes.
+TEST(quorum_round, a_vote_above_the_round_s_token_cannot_make_it_B54) {
+  auto of_three = round_of(3);
+  of_three.on_vote(0, proposed);
+  of_three.on_vote(1, larger);
+  EXPECT_THAT(of_three.decide(t0).raise, ElementsAre(0));
+  of_three.on_vote(2, fencing_token{larger.value() + 1});
+  EXPECT_THAT(of_three.decide(t0).raise, IsEmpty());
+  of_three.on_cut(0);
+  EXPECT_TRUE(of_three.decide(t0 + 1ms).is_over);
+  EXPECT_EQ(of_three.outcome(), result::unreachable) << "nobody else has it";
+}
+
 // Else somebody could be told the first token of a round in which nodes know the second one only.
 TEST(quorum_round, the_second_phase_does_not_go_back_to_a_smaller_token_C2) {
   auto of_five = round_of(5);
@@ -292,6 +327,38 @@ TEST(quorum_round, what_one_node_refuses_for_good_is_refused_before_the_others_a
   restarted.on_refusal(1, refusal::quarantined);
   EXPECT_TRUE(restarted.decide(t0).is_over);
   EXPECT_EQ(restarted.outcome(), result::quarantined);
+}
+
+// Split would end a try as busy, though nobody has it.
+TEST(quorum_round, votes_beside_what_is_no_holder_are_not_split_C5) {
+  const std::pair<refusal, result> all[] = {{refusal::quarantined, result::quarantined},
+                                            {refusal::other, result::refused},
+                                            {refusal::unreachable, result::unreachable}};
+  for (const auto& [why, end] : all) {
+    auto of_three = round_of(3, 3);
+    of_three.on_vote(0, proposed);
+    of_three.on_vote(1, proposed);
+    of_three.on_refusal(2, why);
+    EXPECT_TRUE(of_three.decide(t0).is_over) << static_cast<int>(why);
+    EXPECT_EQ(of_three.outcome(), end) << static_cast<int>(why);
+  }
+  auto too_late = round_of(3);
+  too_late.on_vote(0, proposed);
+  too_late.on_vote(1, larger);
+  EXPECT_THAT(too_late.decide(t0).raise, ElementsAre(0));
+  for (const int node : {0, 2}) too_late.on_cut(node);
+  EXPECT_TRUE(too_late.decide(t0).is_over);
+  EXPECT_EQ(too_late.outcome(), result::unreachable);
+}
+
+// What passes and what does not: neither is said of answers that were only late.
+TEST(quorum_round, what_came_too_late_is_no_quarantine_and_no_silence_C5) {
+  auto of_three = round_of(3);
+  of_three.on_refusal(0, refusal::late);
+  of_three.on_refusal(1, refusal::late);
+  of_three.on_vote(2, proposed);
+  EXPECT_TRUE(of_three.decide(t0).is_over);
+  EXPECT_EQ(of_three.outcome(), result::refused);
 }
 
 // Two try for the last place: one has a node of it, the other two. Neither has it, and it is free.

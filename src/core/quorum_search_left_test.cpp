@@ -113,6 +113,32 @@ TEST(quorum_search, votes_of_two_connections_are_there_until_they_end_C5) {
   EXPECT_EQ(h.ends(), errc::reply_lost);
 }
 
+// Nothing was heard from it since, over whichever.
+TEST(quorum_search, who_does_not_answer_has_not_left_either_C5) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::unreachable, .left = left_with(2)});
+  auto over_the_next = left_with(2);
+  for (auto& one : over_the_next) one.told_over = {2};
+  h.loses({.how = result::unreachable, .left = over_the_next});
+  h.loses({.how = result::unreachable, .left = answered_by(0, {})});
+  h.now += timeout;
+  h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::reply_lost);
+}
+
+TEST(quorum_search, votes_of_one_connection_are_settled_by_it_however_many_they_are_C5) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::unreachable, .left = left_with(2, t0 + 10s)});
+  h.loses({.how = result::unreachable, .left = left_with(2, t0 + 9s)});
+  EXPECT_EQ(h.flow.left_until(), t0 + 10s) << "the one that lasts longest";
+  h.loses(result::unreachable);
+  h.loses({.how = result::unreachable, .left = std::vector<quorum_search::leftover>(3)});
+  h.loses({.how = result::split, .left = answered_by(2, {1})});
+  h.now += timeout;
+  h.loses(result::unreachable);
+  EXPECT_EQ(h.ends(), errc::no_quorum);
+}
+
 TEST(quorum_search, who_cancels_is_told_of_votes_that_are_left_C5) {
   hunt h{waits_for_ever()};
   EXPECT_EQ(std::get<quorum_search::end>(h.flow.on_cancel(h.now)).code, errc::cancelled);

@@ -248,6 +248,17 @@ TEST(quorum_search, who_stood_still_in_a_pause_has_not_met_a_silence_H2_C5) {
   EXPECT_TRUE(h.pauses());
 }
 
+// It is told that somebody has released.
+TEST(quorum_search, a_pause_that_ends_early_makes_no_silence_longer_C5) {
+  hunt h{waits_for_ever()};
+  h.has_turn = true;
+  for (int i = 0; i < 10; ++i) h.loses(result::busy);
+  const auto before = h.flow.give_up_at();
+  ASSERT_GE(*h.pauses(), 100ms);
+  EXPECT_TRUE(std::holds_alternative<quorum_search::try_now>(h.flow.on_pause_over(h.now)));
+  EXPECT_EQ(h.flow.give_up_at(), before);
+}
+
 // A busy machine: each has voted in time, and the second phase came too late.
 TEST(quorum_search, votes_under_several_tokens_are_a_sign_of_life_P23) {
   hunt h{waits_for_ever()};
@@ -278,6 +289,16 @@ TEST(quorum_search, what_trying_again_will_not_remove_ends_it) {
   EXPECT_EQ(silent.ends(), errc::no_permission);
 }
 
+// Late, or worth little when it was won: nobody has it, and the next try may be quicker.
+TEST(quorum_search, what_is_refused_for_no_reason_that_lasts_is_not_busy_C5) {
+  hunt h{waits_for_ever()};
+  h.loses(result::refused);
+  EXPECT_TRUE(h.pauses());
+  hunt at_once{once()};
+  at_once.loses(result::refused);
+  EXPECT_TRUE(at_once.pauses());
+}
+
 TEST(quorum_search, at_the_end_of_its_time_what_was_heard_before_counts) {
   hunt h{waits(1s)};
   h.has_turn = true;
@@ -298,6 +319,12 @@ TEST(quorum_search, at_the_end_of_its_time_what_was_heard_before_counts) {
   silent.now += timeout;
   silent.loses(result::unreachable);
   EXPECT_EQ(silent.ends(), errc::no_quorum);
+  hunt of_patience{with_patience(waits(1min), 300ms)};
+  of_patience.has_turn = true;
+  of_patience.loses(result::busy);
+  of_patience.now += timeout;
+  of_patience.loses(result::unreachable);
+  EXPECT_EQ(of_patience.ends(), errc::no_quorum) << "it has not waited to the end";
 }
 
 // Votes that were torn between several, or that did not become one lock's, are nobody's hold.

@@ -70,6 +70,23 @@ TEST_F(keeper_ghost_test, what_is_held_does_not_leave_whatever_is_said_H20) {
   EXPECT_THAT(server.take_names(), ElementsAre("renew"));
 }
 
+TEST_F(keeper_ghost_test, remembers_no_more_than_the_last_256) {
+  const auto who = [](int i) {
+    return owner_id{{static_cast<unsigned char>(i % 256), static_cast<unsigned char>(i / 256)}};
+  };
+  for (int i = 0; i <= 256; ++i) {
+    const auto ends = core::deadline_of(server.now, ttl, drift);
+    const auto lease = std::make_shared<held_lease>(keys_of(0), who(i), token, ttl, ends);
+    lease->was_in_line = true;
+    keeps.keep(lease, server.now, ends, renewal::automatic);
+    keeps.let_go(*lease);
+  }
+  keeps.on_stray_hint(server.now, who(0).hex(), server.clock);
+  EXPECT_TRUE(keeps.is_idle());
+  keeps.on_stray_hint(server.now, who(1).hex(), server.clock);
+  EXPECT_FALSE(keeps.is_idle());
+}
+
 // The message of its own grant, which a look had found before it: its release is under way on another connection by
 // now, and would be told "already lost" behind a leave that is faster.
 TEST_F(keeper_ghost_test, does_not_leave_for_a_message_that_is_only_late_P5) {

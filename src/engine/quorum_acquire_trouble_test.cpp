@@ -274,6 +274,18 @@ TEST_F(quorum_acquire_trouble, a_vote_of_a_server_whose_clock_jumped_in_that_mom
   EXPECT_TRUE(is_open_at(1)) << "it is ours to release";
 }
 
+// Tokens that are ahead of all clocks go back when a majority has lost its data.
+TEST_F(quorum_acquire_trouble, a_clock_that_is_far_off_is_not_what_a_token_goes_by_P24_C2) {
+  servers[1].clock += 31s;
+  connect_all();
+  start();
+  EXPECT_EQ(round->trouble(1), "its clock is far from that of the others");
+  const auto said = servers[0].take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(proposal_of(said[0]).value(),
+            static_cast<std::uint64_t>((servers[0].clock + 5ms).time_since_epoch().count()));
+}
+
 TEST_F(quorum_acquire_trouble, a_vote_that_does_not_count_is_withdrawn_B55_P24) {
   start_voting();
   servers[1].clock += 31s;

@@ -181,6 +181,17 @@ TEST_F(quorum_keeper_test, is_warned_of_again_when_it_was_renewed_in_between) {
   EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
 }
 
+// No server says anything then, and nobody's vote ends.
+TEST_F(quorum_keeper_test, is_warned_of_in_time_however_often_it_was_renewed_C4) {
+  const auto lease = renewing({0, 1, 2});
+  for (std::size_t i = 0; i < 3; ++i) renewed(i);
+  EXPECT_THAT(listens.take(), ElementsAre("renewed"));
+  wake_after(lease->deadline.at() - 1500ms - 1ns - now());
+  EXPECT_THAT(listens.take(), IsEmpty());
+  wake_after(1ns);
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+}
+
 // P13c: valid() said no on some thread.
 TEST_F(quorum_keeper_test, a_renewal_behind_the_deadline_that_a_reader_saw_is_a_loss_P13c) {
   const auto lease = renewing({0, 1, 2});
@@ -293,11 +304,15 @@ struct noted_wish final : renewal_wish {
 
 class quorum_keeper_wish : public quorum_keeper_test {
 protected:
-  // The first thing that is asked on each server.
-  std::shared_ptr<noted_wish> wish(const held_lease& lease) {
+  std::shared_ptr<noted_wish> wish_again(const held_lease& lease) {
     auto made = std::make_shared<noted_wish>();
     EXPECT_TRUE(keeps.renew_now(now(), lease, now() + 5s, made));
     wake();
+    return made;
+  }
+  // The first thing that is asked on each server.
+  std::shared_ptr<noted_wish> wish(const held_lease& lease) {
+    auto made = wish_again(lease);
     for (auto& one : servers) one.connect();
     be_patient();
     wake();
@@ -418,6 +433,22 @@ TEST_F(quorum_keeper_wish, of_one_that_is_renewed_by_hand_asks_for_the_votes_tha
   renewed(0);
   renewed(2);
   EXPECT_EQ(second->end, errc{}) << "a majority is there";
+}
+
+TEST_F(quorum_keeper_wish, asks_no_server_whose_vote_is_gone) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  const auto first = wish(*lease);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(asked(i), ElementsAre("renew"));
+  say(2, lost(servers[2], "gone"));
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(first->end, errc{});
+  const auto second = wish_again(*lease);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  renewed(0);
+  EXPECT_FALSE(second->end);
+  renewed(1);
+  EXPECT_EQ(second->end, errc{});
 }
 
 // The third renewed it and was not heard: it has ended by our clock there, and not by its own.

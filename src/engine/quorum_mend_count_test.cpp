@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
+
 namespace holdfast::engine {
 
 namespace {
@@ -83,6 +86,53 @@ TEST_F(quorum_mend_test, a_vote_that_was_not_given_before_counts_when_the_others
   EXPECT_TRUE(keeps.is_kept(*lease));
   EXPECT_TRUE(lease->deadline.is_ahead(now()));
   EXPECT_THAT(asked(1), ElementsAre("vote")) << "and now that one is asked for";
+}
+
+struct noted_wish final : renewal_wish {
+  void on_end(errc how) noexcept override { end = how; }
+  std::optional<errc> end{};
+};
+
+// Else somebody is told "renewed" whose deadline stays.
+TEST_F(quorum_mend_test, a_vote_that_does_not_count_yet_makes_no_wish_come_true_C5_R18) {
+  const auto lease = mended();
+  renewed(2);
+  const auto had = lease->deadline.at();
+  const auto wish = std::make_shared<noted_wish>();
+  EXPECT_TRUE(keeps.renew_now(now(), *lease, now() + 5s, wish));
+  wake();
+  renew_others();
+  EXPECT_THAT(asked(2), IsEmpty());
+  renewed(0);
+  EXPECT_FALSE(wish->end);
+  EXPECT_EQ(lease->deadline.at(), had);
+  renewed(1);
+  EXPECT_EQ(wish->end, errc{});
+  EXPECT_GT(lease->deadline.at(), had);
+}
+
+class quorum_mend_of_five : public quorum_mend_test {
+protected:
+  quorum_mend_of_five() : quorum_mend_test{5} {}
+};
+
+TEST_F(quorum_mend_of_five, a_vote_that_was_given_and_lost_again_is_not_renewed_with_those_that_count_now_B57) {
+  const auto lease = held({0, 1, 2});
+  wake_after(500ms);
+  for (const std::size_t i : {3u, 4u}) servers[i].connect();
+  wake_after(500ms);
+  be_patient();
+  for (const std::size_t i : {3u, 4u}) {
+    EXPECT_THAT(asked(i), ElementsAre("vote"));
+    say(i, granted(servers[i], token));
+  }
+  say(4, lost(servers[4], "gone"));
+  renewed(3);
+  for (const std::size_t i : {3u, 4u}) (void)asked(i);
+  renew_others({0, 1, 2});
+  for (const std::size_t i : {0u, 1u, 2u}) renewed(i);
+  EXPECT_THAT(asked(3), ElementsAre("renew")) << "now it is worth it";
+  EXPECT_TRUE(keeps.is_kept(*lease));
 }
 
 // C1: the others may have lost theirs too, and just not have said so.

@@ -173,6 +173,19 @@ TEST_F(quorum_mend_test, a_writer_that_became_a_reader_asks_for_a_readers_place)
   EXPECT_EQ(said[0].at(22), "k") << "it goes before whoever is first in line";
 }
 
+TEST_F(quorum_mend_test, a_reader_s_vote_that_was_missing_is_kept_B57) {
+  auto shared = keys;
+  shared.is_counted = true;
+  const auto lease = held({0, 1}, renewal::automatic, shared, {'r', 1, script::most_permits});
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(500ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote_counted"));
+  say(2, granted(servers[2], token));
+  EXPECT_THAT(asked(2), ElementsAre("renew_counted"));
+  EXPECT_EQ(keeps.let_go(*lease).of_each[2].token, token);
+}
+
 // It was asked for before, and given behind that.
 TEST_F(quorum_mend_test, a_vote_that_was_given_to_the_writer_is_asked_for_by_the_reader_H63) {
   const script::part writing{'w', script::most_permits, script::most_permits};
