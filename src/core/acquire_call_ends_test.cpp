@@ -377,6 +377,33 @@ TEST(acquire_call, without_a_bound_it_asks_whatever_others_have_heard) {
   c.asks();
 }
 
+// Too few replicas have what it was granted, which it gives back.
+void is_granted_in_vain(course& c, const was_unreplicated& why) {
+  c.asks();
+  c.hears(why);
+  EXPECT_TRUE(std::holds_alternative<give_back>(c.call.on_wake(c.now, true)));
+  c.sent_at = c.now;
+  c.hears(was_left{});
+}
+
+TEST(acquire_call, does_not_ask_again_where_no_replica_will_ever_do_B63) {
+  course c{waits_for_ever()};
+  is_granted_in_vain(c, {errc::no_permission, false});
+  EXPECT_EQ(c.failure(), errc::no_permission);
+}
+
+TEST(acquire_call, asks_every_second_or_so_for_as_long_as_replicas_are_missing_B63) {
+  course c{waits_for_ever()};
+  for (int i = 0; i < 100; ++i) {
+    is_granted_in_vain(c, {errc::not_replicated, true});
+    const time_point from = c.now;
+    c.sleeps_and_wakes();
+    EXPECT_GE(c.now - from, 12ms);
+    EXPECT_LE(c.now - from, 1s);
+  }
+  EXPECT_GE(c.now - t0, 30s) << "less and less often";
+}
+
 TEST(acquire_call, cancel_before_anything_was_asked_leaves_nothing_H50) {
   course c{waits_for_ever()};
   c.call.on_cancel(c.now);

@@ -84,6 +84,14 @@ TEST_F(release_test, what_passes_is_asked_again_and_what_stays_is_unknown) {
   EXPECT_EQ(call->end(), release_outcome::unknown);
 }
 
+TEST_F(release_test, that_no_connection_will_ever_take_is_unknown_at_once) {
+  start();
+  server.cut();
+  server.refuse({errc::wrong_password, "WRONGPASS", true, false});
+  ASSERT_TRUE(call->is_over());
+  EXPECT_EQ(call->end(), release_outcome::unknown);
+}
+
 TEST_F(release_test, a_reply_of_a_wrong_type_is_unknown) {
   start();
   server.say(simple("OK"));
@@ -339,6 +347,42 @@ TEST_F(call_test, wants_a_connection_while_there_is_a_call) {
 }
 
 // P30: 64 callers share this connection; one that stops waiting costs the others nothing.
+// Its thread may sleep while another one reads.
+TEST_F(call_test, says_so_when_it_is_answered_or_cut_off_P30) {
+  struct counting final : call_listener {
+    void on_news(engine::call& /*of*/) override { ++news; }
+    int news = 0;
+  } heard;
+  const auto asked = [&](engine::call& one) {
+    one.set_listener(&heard);
+    calls.start(one, server.now);
+    if (calls.wire().is_closed()) server.connect();
+    EXPECT_EQ(server.take().size(), 1u);
+    heard.news = 0;
+  };
+  const auto told = [&](engine::call& one) {
+    EXPECT_EQ(heard.news, 1);
+    calls.stop(one);
+  };
+  release given_back{calls.wire(), keys, somebody, token, server.now + 10s, server.now + 2s};
+  asked(given_back);
+  server.say(stamp(server.clock));
+  told(given_back);
+  question answered{calls.wire(), script::inspect(keys), question::repeat::allowed, server.now + 2s};
+  asked(answered);
+  server.say(integer(42));
+  told(answered);
+  question once{calls.wire(), script::inspect(keys), question::repeat::refused, server.now + 2s};
+  asked(once);
+  server.cut();
+  EXPECT_TRUE(once.is_over());
+  told(once);
+  release again{calls.wire(), keys, somebody, token, server.now + 10s, server.now + 2s};
+  asked(again);
+  server.cut();
+  told(again);
+}
+
 TEST_F(call_test, a_stopped_call_does_not_disturb_the_others_P30) {
   std::vector<std::unique_ptr<acquire>> all;
   for (int i = 0; i < 64; ++i) {

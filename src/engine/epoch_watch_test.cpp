@@ -201,6 +201,10 @@ TEST_F(epoch_test, in_quarantine_everything_says_so_and_each_request_for_a_grant
   EXPECT_EQ(named(said[0]), "epoch by text");
   EXPECT_EQ(said[1].back(), "sq");
   EXPECT_EQ(said[2].back(), "q");
+  wire.send_and_forget(server.now, script::leave(keys, somebody));
+  said = server.take();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].back(), "q") << "also where nobody waits for the answer";
   server.say(nothing());  // Somebody said that nothing is forgotten.
   look();
   said = server.take();

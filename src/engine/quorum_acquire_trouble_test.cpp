@@ -343,6 +343,19 @@ TEST_F(quorum_acquire_quarantine, a_server_that_may_have_forgotten_is_not_asked_
   EXPECT_FALSE(is_open_at(1));
 }
 
+// Else it is off for as long as its connection lasts.
+TEST_F(quorum_acquire_quarantine, a_server_whose_clock_is_far_off_is_asked_what_it_shows_now_P24) {
+  servers[1].clock += 31s;
+  connect_all();
+  for (auto& one : servers) one.pass(2s);
+  start();
+  EXPECT_THAT(asked(1), ElementsAre("epoch by text"));
+  servers[1].clock -= 31s;
+  say(1, done(servers[1]));
+  start();
+  EXPECT_THAT(asked(1), ElementsAre("vote"));
+}
+
 // One is away, one came back: whether the third would vote is what makes it a quarantine.
 TEST_F(quorum_acquire_quarantine, is_waited_for_where_another_server_is_away_H24) {
   servers[1].epoch = in_quarantine(servers[1], 7000);

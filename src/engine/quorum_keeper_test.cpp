@@ -201,6 +201,18 @@ TEST_F(quorum_keeper_test, a_renewal_behind_the_deadline_that_a_reader_saw_is_a_
   EXPECT_THAT(listens.take(), ElementsAre("lost lease_expired"));
 }
 
+// Whoever has another connection there has seen it.
+TEST_F(quorum_keeper_test, a_step_of_a_servers_clock_puts_its_vote_to_the_test_at_once_H3) {
+  const auto lease = renewing({0, 1, 2});
+  for (std::size_t i = 0; i < 3; ++i) renewed(i);
+  core::server_clock seen;
+  (void)seen.observe(servers[1].clock + 5s, now(), now());
+  keeps.on_step_seen(now(), 1, 5s, seen);
+  wake();
+  EXPECT_THAT(asked(1), ElementsAre("renew"));
+  for (const std::size_t i : {0u, 2u}) EXPECT_THAT(asked(i), IsEmpty());
+}
+
 TEST_F(quorum_keeper_test, a_lease_without_renewal_costs_nothing_and_ends) {
   const auto lease = held({0, 1}, renewal::none);
   const auto ends = deadline_of_a_grant_now();
