@@ -66,6 +66,19 @@ TEST(break_count, a_vote_under_another_token_may_be_what_is_left_C5) {
   EXPECT_EQ(broken_as({errc::changed_hands, gone}), end::not_broken);
 }
 
+// Of its holder's votes one was lost before, and he asks for it again while the others are enough.
+TEST(break_count, a_vote_that_was_lost_before_counts_with_those_that_may_be_left_C5) {
+  const auto of = [](std::size_t servers) {
+    break_count count{servers};
+    count.add({});
+    count.add(gone);
+    count.add(errc::changed_hands);
+    return count.so_far();
+  };
+  EXPECT_EQ(of(5), end::not_known);
+  EXPECT_EQ(of(7), end::broken) << "three have no lock together";
+}
+
 TEST(break_count, what_all_refuse_is_not_broken) {
   EXPECT_EQ(broken_as({errc::no_permission, errc::cannot_connect}), end::not_broken);
   EXPECT_EQ(broken_as({gone, errc::changed_hands, errc::no_permission}), end::not_broken);

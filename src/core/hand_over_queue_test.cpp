@@ -179,6 +179,19 @@ TEST_F(hand_over_in_queue, knows_what_a_thread_of_its_own_holds_C5) {
   EXPECT_EQ(queue.heard_by(*late), errc::timed_out) << "c had it when this one came";
 }
 
+// Who asks writes its news into it.
+TEST_F(hand_over_in_queue, is_there_while_anybody_waits_asks_or_has_the_lock) {
+  queue.leave(b);
+  queue.leave(c);
+  EXPECT_FALSE(queue.is_idle());
+  queue.go_and_ask(a);
+  EXPECT_FALSE(queue.is_idle());
+  queue.got(granted, 16, now, wish, limits);
+  EXPECT_FALSE(queue.is_idle());
+  EXPECT_TRUE(queue.ended(granted));
+  EXPECT_TRUE(queue.is_idle());
+}
+
 TEST_F(hand_over_in_queue, hands_nothing_to_who_has_left) {
   asks_and_gets(a);
   queue.leave(b);
