@@ -31,7 +31,8 @@ struct quarantine {
 //                      | but not for a heartbeat   | heartbeat: look again |
 //  quarantine          | a place in line only,     | does not count        | the line does not move
 //                      | behind a question         |                       |
-//  none, or an error   | behind a question         | does not count        | as ever; the keeper's: does not move
+//  none, or an error   | behind a question         | does not count        | as ever; the keeper's: does not move,
+//                      |                           |                       | and asks again, once a second
 class epoch_watch {
 public:
   struct settings {
@@ -57,6 +58,11 @@ public:
   // Before a request that may be granted something; before a heartbeat, which seldom is.
   bool must_ask(time_point now) const { return is_on() && (now - asked_at_ >= fresh || must_ask_again()); }
   bool must_ask_again() const { return is_on() && !is_good_ && unanswered_ == 0; }
+  // Nothing is ever granted over this connection, so nothing else would ask again, and each release of it would leave
+  // its line to a heartbeat.
+  bool must_ask_at_last(time_point now) const {
+    return is_on() && may_be_unknown() && !is_answered_ && unanswered_ == 0 && now - asked_at_ >= fresh;
+  }
   // Its slots have moved, and its key has another number: who only renews says there, too, how long a lease of ours may
   // live on (P18).
   bool has_another_number() const { return is_on() && settings_.tag && *settings_.tag != asked_tag_; }

@@ -269,6 +269,26 @@ TEST_F(keepers_epoch, may_be_unknown_and_then_no_line_is_moved) {
   EXPECT_EQ(said[0].back(), "q");
 }
 
+// It was denied when the connection was made (seed 49628382), or the server was busy then.
+TEST_F(keepers_epoch, is_asked_again_once_a_second_while_it_is_unknown_so_that_lines_move_C7) {
+  greet(refusal("NOPERM this user has no permissions to run the 'info' command"));
+  server.pass(999ms);
+  release();
+  EXPECT_THAT(server.take_names(), ElementsAre("release"));
+  server.say(stamp(server.clock));
+  server.pass(1ms);
+  release();
+  release();
+  const auto said = server.take();
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(named(said[0]), "epoch by text");
+  EXPECT_EQ(said[1].back(), "q");
+  server.say(nothing());
+  for (int i = 0; i < 2; ++i) server.say(stamp(server.clock));
+  release();
+  EXPECT_NE(server.take().at(0).back(), "q");
+}
+
 TEST(epoch_watch, says_that_it_is_the_first_run_where_that_is_certain) {
   int asked = 0;
   epoch_watch watch{{.prefix = "hf:", .hold = 1s, .may_be_unknown = false, .is_first_run = [&] {

@@ -105,6 +105,27 @@ TEST_F(line_trouble, subscribe_denied_is_only_slower_P1) {
   contend(4, 6, [] { let_pass(50ms); });
 }
 
+// The keeper's connection knew nothing of the epoch when it was made, and went on without asking (seed 49628382): then
+// its releases, which are those of leases that go out of scope, leave everybody to a heartbeat of 5 s.
+TEST_F(line_trouble, releases_in_the_background_call_the_next_one_though_info_was_denied_once_C7) {
+  auto locks = make_client();
+  const auto is_free = [this] { return server_("EXISTS", "hf:{x}").number == 0; };
+  {
+    const auto held = locks.acquire("x");
+    deny({"-info"});
+  }
+  ASSERT_TRUE(eventually(is_free));
+  deny({"+info"});
+  let_pass(1100ms);  // It asks again once a second, behind what it sends.
+  (void)locks.acquire("x");
+  ASSERT_TRUE(eventually(is_free));
+  std::optional held{locks.acquire("x")};
+  std::vector<waiting_process> waiters = start_many(1);
+  line_up(waiters);
+  held.reset();
+  EXPECT_NE(waiters[0].acquired(2s + when_busy / 4).number, 0u);
+}
+
 // A pattern subscriber makes PUBLISH count one more receiver: the dead are passed all the same (P1, [run]).
 TEST_F(line_trouble, pattern_subscriber_does_not_keep_the_dead_alive_P1) {
   auto monitor = server_.connect();
