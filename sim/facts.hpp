@@ -79,6 +79,7 @@ struct line_place {
   std::string label;
   bool is_told;
   std::int64_t wait_until_us;
+  int permits = 1;
 };
 
 // One run of a script in the server.

@@ -124,7 +124,7 @@ int try_canaries(const options& what) {
     within.nodes = c.nodes;
     within.replicas = c.replicas;
     within.is_cluster = c.is_cluster;
-    if (c.nodes + c.replicas + c.is_cluster > 0 && !c.faults.empty()) {
+    if (!c.faults.empty()) {
       choose_faults(within, c.faults);
       within.all_of_them = true;
     }

@@ -43,6 +43,7 @@ public:
     second_id_ = std::string(40, '0');
     started_at_ = clock_;
   }
+  server_time started_at() const { return started_at_; }
   void set_started_at(server_time at) { started_at_ = at; }
   // Its replication id changes; `second`: to what it was as a replica before (else all zeros: it was none).
   void set_replication(std::string id, std::string second = std::string(40, '0')) {

@@ -3,7 +3,9 @@
 // believe the scripts that they check.
 #include "model_server.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <string_view>
 
 namespace holdfast::sim {
@@ -73,8 +75,11 @@ std::vector<line_place> line_of(const model_redis& in, const lock& what) {
     const auto entry = waiters->fields.find(owner);
     if (entry == waiters->fields.end()) continue;
     const auto& text = entry->second;
+    const auto mode = field(text, 8);  // Of an exclusive lock the number is that of tokens.
+    const auto permits =
+        mode.starts_with('x') ? 1 : static_cast<int>(whole(mode.substr(std::min<std::size_t>(1, mode.size()))));
     all.push_back({owner, ticket, std::string{field(text, 1)}, std::string{field(text, 9)}, field(text, 2) == "s",
-                   whole(field(text, 5))});
+                   whole(field(text, 5)), permits});
   }
   return all;
 }

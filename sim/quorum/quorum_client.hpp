@@ -83,6 +83,7 @@ public:
   // Nothing new is begun; who waits for as long as it takes goes on waiting.
   void wind_down() { is_stopping_ = true; }
   bool is_waiting() const;
+  bool is_waiting_for(int lock) const;
   // Nor is anything waited for any more; or only not for this lock.
   void stop();
   void stop_waiting_for(int lock);

@@ -230,6 +230,11 @@ bool quorum_client::is_waiting() const {
          std::any_of(searches_.begin(), searches_.end(), [](const auto& one) { return one->is_patient(); });
 }
 
+bool quorum_client::is_waiting_for(int lock) const {
+  const auto waits = [&](const auto& one) { return one->what.lock == lock && one->is_patient(); };
+  return is_running() && std::any_of(searches_.begin(), searches_.end(), waits);
+}
+
 void quorum_client::stop() {
   wind_down();
   for (std::size_t i = 0; i < what_.of->locks.size(); ++i) stop_waiting_for(static_cast<int>(i));

@@ -108,6 +108,7 @@ void quorum_world::add_server(std::size_t node, const wall_clock& clock, std::sh
     note_given_back(node, run);
     note_vote(node, run);
     note_break(node, run);
+    for (const auto& one : plan_.locks) check_idle(one.number);
     check_only_the_owner(run,
                          [&](const std::string& found) { complain("C9", fmt::format("node {}, {}", node, found)); });
     check_full_memory(run, [&](const std::string& found) { complain("H29", fmt::format("node {}, {}", node, found)); });
@@ -167,6 +168,7 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
   h.on_round = [this, client](engine::quorum_acquire::result how) {
     ++statistics_->rounds[static_cast<std::size_t>(how)];
     mix(static_cast<std::uint64_t>(how) + 10);
+    if (how == engine::quorum_acquire::result::quarantined) quarantined_at_[client] = events_.now();
     static constexpr std::array words{"won", "busy", "split", "quarantined", "unreachable", "refused"};
     if (keeps_trace_) say(fmt::format("c{} round: {}", client, words[static_cast<std::size_t>(how)]));
   };

@@ -107,6 +107,12 @@ private:
     instant told_at = end_of_time;  // That it is.
   };
 
+  // Of a lock that nobody has, while nothing is in trouble: who waits for it, and since when.
+  struct idle {
+    instant looked_at{};
+    std::map<int, instant> waits_since{};  // By client.
+  };
+
   quorum_client::hooks client_hooks(int client);
   void on_hold(int client, const quorum_client::held& one, instant valid_until);
   void on_deadline(int client, const quorum_client::held& one, instant until);
@@ -124,6 +130,10 @@ private:
   void check_release(int client, const quorum_client::held& one, release_outcome told);
   void note_vote(std::size_t node, const script_run& run);
   void note_break(std::size_t node, const script_run& run);
+  bool may_be_in_quarantine(std::size_t node);
+  bool is_free_on(std::size_t node, const lock& what);
+  bool is_free(const lock& what);
+  void check_idle(int lock);
   bool is_let_in_by_a_break(const std::string& one, const std::string& other) const;
   void check_broken(int client, const quorum_client::held& one, instant until);
   void check_room(int client, const quorum_client::held& one, const view& seen);
@@ -216,6 +226,8 @@ private:
   std::map<int, std::uint64_t> last_full_token_;                             // Of those who had all of it.
   std::map<int, std::set<std::uint64_t>> tokens_;                            // All that were granted.
   std::map<std::pair<int, std::uint64_t>, cause> granted_twice_;             // By lock and token, and why.
+  std::map<int, idle> idle_;                                                 // By lock.
+  std::map<int, instant> quarantined_at_;                                    // By client: its last round that was.
   guarded_store store_;
   list_history history_;
   std::size_t spares_ = 0;  // Servers that are not on the first list.

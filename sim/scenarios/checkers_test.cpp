@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace holdfast::sim {
 
@@ -232,6 +234,81 @@ TEST(checkers, tell_a_script_that_fails_from_one_that_is_refused_something) {
   EXPECT_STREQ(failure_of_lock_script(full), nullptr);
   EXPECT_STREQ(failure_of_command(unknown), "model");
   EXPECT_STREQ(failure_of_lock_script(resp::value{std::int64_t{1}}), nullptr);
+}
+
+// ---- a lock that nobody has ----
+
+// Of a lock whose holder died: A has it from 1 s to 2 s, and nobody hears of its end. B and C came to the line at 1.1 s
+// and 1.2 s, D at 1.3 s.
+class whose_holder_died {
+public:
+  whose_holder_died() {
+    for (int i = 0; i < 4; ++i) {
+      call_record call;
+      call.process = i;
+      call.label = label_of(i);
+      world_.at(1s, [&](checker& c) { c.on_call_started(call); });
+    }
+    run_at(1s, 0);
+    has_it_ = true;
+    for (int i = 1; i < 4; ++i) {
+      run_at(1s + i * 100ms, i);
+      line_.push_back({owner_of(i), static_cast<double>(i), {}, label_of(i), true, 0});
+    }
+  }
+
+  made_up& world() { return world_; }
+  std::vector<line_place>& line() { return line_; }
+  // Who came next; or, behind the end of A's lease, whoever asks first then.
+  complaints run_at(duration when, int whose) {
+    const std::array<std::string, 1> words{owner_of(whose)};
+    script_run run{
+        whose == 0 ? script::id::acquire : script::id::look, {}, words, nobody, {}, 0, server_time{} + us(when)};
+    const std::vector<holder> a{{owner_of(0), "0000000001000000", us(2s), 1}};
+    const bool is_over = when >= 2s;
+    run.before = has_it_ && !is_over ? a : std::vector<holder>{};
+    run.after = is_over ? std::vector<holder>{} : a;
+    run.line_before = line_;
+    run.reply = &done_;
+    return world_.at(when, [&](checker& c) { c.on_script(run); });
+  }
+
+private:
+  static std::chrono::microseconds us(duration d) { return std::chrono::duration_cast<std::chrono::microseconds>(d); }
+  static std::string owner_of(int i) { return std::string(32, static_cast<char>('a' + i)); }
+  static std::string label_of(int i) { return fmt::format("p{}.c1", i); }
+
+  const resp::value done_{std::string{"1795212800000000"}};
+  bool has_it_ = false;
+  std::vector<line_place> line_{};
+  made_up world_{};
+};
+
+TEST(checkers, see_a_wake_up_that_is_lost_C7) {
+  whose_holder_died it;
+  EXPECT_EQ(it.run_at(2600ms, 3), complaints{});
+  EXPECT_EQ(it.run_at(2700ms, 3), complaints{"C7"});
+}
+
+TEST(checkers, let_a_lock_be_free_until_a_heartbeat_for_who_was_not_told_when_its_lease_ends) {
+  whose_holder_died it;
+  it.line().erase(it.line().begin(), it.line().begin() + 2);  // B and C have left.
+  EXPECT_EQ(it.run_at(9s, 3), complaints{});
+  EXPECT_EQ(it.run_at(10s, 3), complaints{"C7"});
+}
+
+TEST(checkers, let_a_lock_be_free_until_a_heartbeat_behind_who_cannot_be_called) {
+  whose_holder_died it;
+  it.line().front().is_told = false;
+  EXPECT_EQ(it.run_at(9s, 3), complaints{});
+  EXPECT_EQ(it.run_at(10s, 3), complaints{"C7"});
+}
+
+TEST(checkers, let_a_lock_be_free_until_a_heartbeat_of_who_was_befallen) {
+  whose_holder_died it;
+  it.world().all_are_well_since(3s);
+  EXPECT_EQ(it.run_at(10s, 3), complaints{});
+  EXPECT_EQ(it.run_at(11s, 3), complaints{"C7"});
 }
 
 // ---- what is handed on in a process: twice, for 20 ms ----
