@@ -15,6 +15,8 @@ namespace {
 
 // 160 ms are seen: the pause of two who took each other's votes, and who stands in the line of a server that was slow.
 constexpr duration soon = 1s;
+// Whoever stands still in the line of a server costs a claim window there, and each one behind him that does, too.
+constexpr duration patience_with_the_slow = 10s;
 constexpr duration between_looks = 20ms;
 
 }  // namespace
@@ -57,6 +59,9 @@ void quorum_world::check_idle(int lock) {
     seen.waits_since.clear();
     return;
   }
+  const auto is_slow = [&](const auto& one) { return one.second > now; };
+  const bool is_any_slow = std::any_of(client_trouble_until_.begin(), client_trouble_until_.end(), is_slow);
+  const duration patience = soon + patience_with_the_dead() + (is_any_slow ? patience_with_the_slow : duration{0});
   for (const auto& one : clients_) {
     const auto own = client_trouble_until_.find(one->number());
     const bool is_well = own == client_trouble_until_.end() || own->second <= now;
@@ -66,7 +71,7 @@ void quorum_world::check_idle(int lock) {
     }
     const instant since =
         std::max(seen.waits_since.emplace(one->number(), now).first->second, quarantined_at_[one->number()]);
-    if (now - since <= soon) continue;
+    if (now - since <= patience) continue;
     complain("liveness",
              fmt::format("lock {} was free for {} ms, and client {} waited", lock, (now - since) / 1ms, one->number()));
   }
