@@ -126,7 +126,7 @@ private:
       if (h.owner != run.owner()) continue;
       const auto was = std::find_if(run.before.begin(), run.before.end(),
                                     [&](const holder& b) { return b.owner == h.owner && b.token == h.token; });
-      if (was == run.before.end() || was->expires_at < h.expires_at) taken_.insert(h.owner);
+      if (was == run.before.end() || was->expires_at < h.expires_at) taken_.insert({h.owner, h.token});
     }
     const auto reply = script::parse_acquire(*run.reply);
     if (!reply || !std::holds_alternative<script::busy>(reply->what)) return;
@@ -140,7 +140,7 @@ private:
   // `is_all`: also nothing of what the line granted, and of copies on their way.
   void require_nothing(const call_record& call, bool is_all) {
     for (const auto& h : holders_of(in().redis(call.lock), in().lock_of(call.lock))) {
-      if (label_of(h.owner) != call.label || (!is_all && !taken_.contains(h.owner))) continue;
+      if (label_of(h.owner) != call.label || (!is_all && !taken_.contains({h.owner, h.token}))) continue;
       // What was given back to a primary, its successor may have: an orphan, which is gone before the quarantine is.
       // And what too few replicas have is given back; not all of it, when half of it was deleted.
       // What a server was granted before it lost that may come back with an older file.
@@ -213,7 +213,9 @@ private:
   std::map<std::pair<std::string, std::string>, instant> readers_;  // By downgrade: since when they hold it.
   std::set<std::string> lost_;                                      // Owner ids of whose loss the program was told.
   std::set<std::string> queued_;                                    // Labels of who ever stood in line.
-  std::set<std::string> taken_;  // Owner ids of who was granted it by an own request, and awaited the answer.
+  // Grants to who asked by a request of its own, and awaited the answer. Not the owner id alone: a copy of that request
+  // that comes when the grant is over brings it into the line (seed 49663958).
+  std::set<std::pair<std::string, std::string>> taken_;
   std::map<std::string, const char*> answered_;  // How those ended of which no request was unanswered, by label.
   std::map<std::string, const char*> without_effect_;
 };
