@@ -59,7 +59,7 @@ public:
   void check() const;
 
   // As of a lease: lost() is requested once, with the first of them that is lost. The others are released with the set;
-  // until then they are not renewed any more, but on a Redis Cluster and of a quorum they are.
+  // until then they are renewed no more (of a quorum once more at most), and end with their ttl.
   std::stop_token lost() const noexcept;
   std::stop_token at_risk() const noexcept;
 

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkers/checker.hpp"
 
+#include <algorithm>
+
 namespace holdfast::sim {
+
+instant comes_until(const surroundings& in, const call_record& call) {
+  if (call.gives_up_at == end_of_time) return end_of_time;
+  return call.gives_up_at - std::max<duration>(std::chrono::milliseconds{5}, 2 * in.slowest_round_trip(call.process));
+}
 
 std::vector<std::unique_ptr<checker>> all_checkers(surroundings& in) {
   std::vector<std::unique_ptr<checker>> all;

@@ -58,6 +58,10 @@ protected:
   ~surroundings() = default;
 };
 
+// Who has less than that left to wait does not come for its turn any more. The end of time: it waits for as long as it
+// takes.
+instant comes_until(const surroundings& in, const call_record& call);
+
 class checker {
 public:
   explicit checker(surroundings& in) : in_{&in} {}

@@ -36,11 +36,7 @@ class idle_lock final : public checker {
 public:
   using checker::checker;
 
-  // Who has less than that left to wait does not come for its turn.
-  void on_call_started(const call_record& call) override {
-    const duration too_short = std::max<duration>(5ms, 2 * in().slowest_round_trip(call.process));
-    comes_until_[call.label] = call.gives_up_at == end_of_time ? end_of_time : call.gives_up_at - too_short;
-  }
+  void on_call_started(const call_record& call) override { comes_until_[call.label] = comes_until(in(), call); }
   void on_call_ended(const call_record& call) override { comes_until_.erase(call.label); }
 
   void on_script(const script_run& run) override {

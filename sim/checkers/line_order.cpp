@@ -20,12 +20,7 @@ class line_order final : public checker {
 public:
   using checker::checker;
 
-  void on_call_started(const call_record& call) override {
-    if (call.gives_up_at == end_of_time) return;
-    const duration too_short =
-        std::max<duration>(std::chrono::milliseconds{5}, 2 * in().slowest_round_trip(call.process));
-    comes_until_.emplace(call.label, call.gives_up_at - too_short);
-  }
+  void on_call_started(const call_record& call) override { comes_until_.emplace(call.label, comes_until(in(), call)); }
   void on_call_ended(const call_record& call) override { over_.insert(call.label); }
 
   void on_script(const script_run& run) override {
@@ -100,7 +95,7 @@ private:
   }
 
   std::set<std::string> over_;
-  std::map<std::string, instant> comes_until_;  // By label; of who does not wait for ever.
+  std::map<std::string, instant> comes_until_;  // By label.
   std::map<std::string, entry> entries_;        // By label.
 };
 
