@@ -38,7 +38,7 @@ void acquire::step(time_point now) {
     while (leave_it_to_the_first(now)) {
     }
     const auto action = flow_.on_wake(now, to().is_ready(), ear_->hearing());
-    if (flow_.wants_hints()) ear_->want();  // Behind that: in quarantine it goes to the line by itself.
+    if (flow_.wants_hints()) ear_->want(now);  // Behind that: in quarantine it goes to the line by itself.
     if (std::holds_alternative<core::sleep_until>(action) || std::holds_alternative<core::finish>(action)) return;
     send(now, action);
   }

@@ -36,7 +36,7 @@ protected:
   }
   // The client's driver does this: the process's one subscription, and its news for every call.
   void listen() {
-    ear.want();
+    ear.want(server.now);
     ear.wire().on_connecting(server.now);
     ear.wire().on_connected(server.now);
     ear.wire().output().clear();

@@ -39,9 +39,12 @@ hints::hints(channel::settings settings, std::string channel_name, channel& comm
       tell_{std::move(tell)},
       channel_{for_listening(std::move(settings)), rng, *this} {}
 
-void hints::want() {
+void hints::want(time_point now) {
   is_wanted_ = true;
   channel_.set_demand(true);
+  if (hearing_ != core::hearing::no || !channel_.is_ready() || now - subscribed_at_ < asked_again_after) return;
+  tried_.reset();
+  subscribe(now);
 }
 
 void hints::doubt(time_point now) {
@@ -72,6 +75,7 @@ void hints::subscribe(time_point now) {
   const auto tag = tag_ ? std::optional<int>{*tag_} : std::nullopt;
   const bool is_sharded = tag && tag != tried_;
   if (is_sharded) tried_ = tag;
+  subscribed_at_ = now;
   channel_name_ = is_sharded ? fmt::format("{}:{{{}}}", name_, *tag) : name_;
   std::string bytes;
   const std::array<std::string_view, 2> words{is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE", channel_name_};

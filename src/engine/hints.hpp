@@ -34,7 +34,8 @@ namespace holdfast::engine {
 //
 // Subscribed counts only while the command connection has reached the same server.
 //
-// `no` is kept until a connection of its own comes up again: who may not subscribe should not be waited for each time.
+// `no` is kept until a subscription is granted: who may not subscribe should not be waited for each time. It is asked
+// for with each connection, and again while somebody waits, because an ACL is repaired without ending a connection.
 class hints final : public channel_listener, public reply_sink {
 public:
   struct hooks {
@@ -51,8 +52,8 @@ public:
   // Another one after the subscription has ended, when hearing() is no longer yes.
   const std::string& channel_name() const { return channel_name_; }
   core::hearing hearing() const { return hearing_; }
-  // From the first waiter on.
-  void want();
+  // From the first waiter on; said again whenever one of them wakes up.
+  void want(time_point now);
   bool is_wanted() const { return is_wanted_; }
   // A turn was missed that should have been said here. A connection that was cut off silently looks well from this end
   // and subscribed from the other: it is made anew, or each turn would be missed.
@@ -83,7 +84,8 @@ private:
   bool is_wanted_ = false;
   std::uint8_t put_off_ = 0;  // How often in a row the server was only busy. Each time costs a connection:
   static constexpr std::uint8_t most_put_off = 3;
-  time_point subscribed_at_{};
+  static constexpr std::chrono::seconds asked_again_after{10};
+  time_point subscribed_at_{};  // Or asked for it, or was told that it may not.
   channel channel_;
 };
 

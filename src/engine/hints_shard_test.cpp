@@ -25,7 +25,7 @@ using testing::IsEmpty;
 
 class hints_shard_test : public testing::Test {
 protected:
-  hints_shard_test() { ear.want(); }
+  hints_shard_test() { ear.want(server.now); }
 
   void connect() {
     ear.wire().on_connecting(server.now);
@@ -100,6 +100,9 @@ TEST_F(hints_shard_test, who_may_not_subscribe_at_all_is_not_waited_for_P1) {
   server.say(refusal("NOPERM this user has no permissions to run the 'subscribe' command"));
   EXPECT_EQ(ear.hearing(), hearing::no);
   EXPECT_THAT(server.take(), ElementsAre(request{"SUBSCRIBE", "hf:wake:me"})) << "and not a third time";
+  server.pass(10s);
+  ear.want(server.now);
+  EXPECT_THAT(server.take(), ElementsAre(request{"SSUBSCRIBE", "hf:wake:me:{7}"})) << "the ACL may have been repaired";
 }
 
 // Whoever waits has to say in which channel it hears now: it is told that nothing is heard, and then that it is again.

@@ -24,7 +24,7 @@ using testing::IsEmpty;
 
 class hints_test : public testing::Test {
 protected:
-  hints_test() { ear.want(); }
+  hints_test() { ear.want(server.now); }
 
   // The other end of a connection that only listens: its greeting loads no scripts.
   void connect(std::string_view run_id = "a run") {
@@ -68,7 +68,7 @@ TEST(hints, wants_no_connection_before_the_first_waiter) {
   hints unused{{}, "hf:wake:me", calls.wire(), rng, {}};
   EXPECT_FALSE(unused.is_wanted());
   EXPECT_FALSE(unused.wire().wants_connection(time_point{1h}));
-  unused.want();
+  unused.want(time_point{1h});
   EXPECT_TRUE(unused.wire().wants_connection(time_point{1h}));
 }
 
@@ -189,6 +189,32 @@ TEST_F(hints_test, a_refusal_is_kept_until_a_subscription_is_granted) {
   EXPECT_EQ(changes, 2);
 }
 
+// An ACL that was repaired ends no connection. Nor is a server asked each half second that such a waiter looks.
+TEST_F(hints_test, a_refused_subscription_is_asked_for_again_while_somebody_waits) {
+  connect();
+  server.take();
+  server.say(refusal("NOPERM this user has no permissions to run the 'subscribe' command"));
+  server.pass(9999ms);
+  ear.want(server.now);
+  EXPECT_THAT(server.take(), IsEmpty());
+  server.pass(1ms);
+  ear.want(server.now);
+  EXPECT_THAT(server.take(), ElementsAre(request{"SUBSCRIBE", "hf:wake:me"}));
+  ear.want(server.now);
+  EXPECT_THAT(server.take(), IsEmpty()) << "one is on its way";
+  server.say(refusal("NOPERM this user has no permissions to run the 'subscribe' command"));
+  EXPECT_EQ(changes, 1) << "nobody needs to look";
+  server.pass(10s);
+  ear.want(server.now);
+  server.say(list({bulk("subscribe"), bulk("hf:wake:me"), integer(1)}));
+  EXPECT_EQ(ear.hearing(), hearing::yes);
+  EXPECT_EQ(changes, 2);
+  server.take();
+  server.pass(1min);
+  ear.want(server.now);
+  EXPECT_THAT(server.take(), IsEmpty());
+}
+
 TEST_F(hints_test, a_server_that_cannot_be_reached_is_tried_again_and_told_once_H18) {
   subscribe();
   server.cut();
@@ -237,7 +263,7 @@ TEST_F(hints_test, an_acknowledgement_that_is_none_is_not_believed_P1) {
                             list({bulk("subscribe"), bulk("hf:wake:me")})}) {
     hints other{{}, "hf:wake:me", calls.wire(), rng, {}};
     peer its_server{other.wire()};
-    other.want();
+    other.want(its_server.now);
     other.wire().on_connecting(its_server.now);
     other.wire().on_connected(its_server.now);
     its_server.say(hello("master", "standalone", "7.0.15") + time_of_day(its_server.clock) + info("a run") + wrong);

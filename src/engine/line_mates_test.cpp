@@ -27,7 +27,7 @@ protected:
   using words = std::vector<std::string>;
 
   void SetUp() override {
-    ear.want();
+    ear.want(server.now);
     ear.wire().on_connecting(server.now);
     ear.wire().on_connected(server.now);
     ear.wire().on_bytes(server.now,
