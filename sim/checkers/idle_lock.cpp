@@ -56,9 +56,9 @@ private:
     bool is_known = false;  // Of a key that is none of ours nobody knows when it ends.
     server_time at{};
     bool has_granted = false;
-    std::set<std::string> granted_to{};  // The channels of their processes.
-    std::string asked{};                 // Who asked for its place.
-    std::set<std::string> watches{};     // Who was told when a lease ends.
+    std::string granted_to{};         // The channel of the process of the last in line that it granted to.
+    std::string asked{};              // Who asked for its place.
+    std::set<std::string> watches{};  // Who was told when a lease ends.
     std::string first{};
     std::optional<server_time> free_since{};
     std::optional<server_time> room_since{};  // For the first in line.
@@ -70,14 +70,14 @@ private:
     return is_place(run.which) && run.args.size() > told && run.args[told].size() > 1;
   }
 
-  // Others of a process that was granted something are not told to stand by: it would not come for them either.
+  // Others of the process that was granted something last are not told to stand by: it would not come for them either.
   void note_line(const script_run& run, seen& of) {
     std::size_t told = 0;
     for (std::size_t rank = 0; rank < run.line_before.size(); ++rank) {
       const auto& place = run.line_before[rank];
       stands_since_.emplace(place.owner, in().now());
       if (rank < are_told && of.asked == place.owner) of.watches.insert(place.owner);
-      if (!of.has_granted || told == are_told || of.granted_to.contains(place.channel)) continue;
+      if (!of.has_granted || told == are_told || of.granted_to == place.channel) continue;
       of.watches.insert(place.owner);
       ++told;
     }
@@ -124,7 +124,7 @@ private:
     of.granted_to.clear();
     for (const auto& place : run.line_before) {
       const auto is_place_of = [&](const holder& h) { return h.owner == place.owner; };
-      if (std::any_of(run.after.begin(), run.after.end(), is_place_of)) of.granted_to.insert(place.channel);
+      if (std::any_of(run.after.begin(), run.after.end(), is_place_of)) of.granted_to = place.channel;
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};
     if (of.has_granted) of.watches.clear();
