@@ -291,9 +291,8 @@ errc client_state::refined(errc code, const node& at) {
 void client_state::explain(error_detail& detail, errc code, errc heard, const node& at, int attempts_before) {
   const auto [why, attempts] = at.commands()->trouble();
   if (code != heard && code == why.code) detail.server_text = why.text;
-  // Was it at least there? The first connection, that may not have failed by now, says nothing as long as it was not.
-  if (code == errc::server_silent && attempts > 0 && detail.server_text.empty())
-    detail.server_text = why.text.empty() ? "no connection" : why.text;
+  // Was it at least there?
+  if (code == errc::server_silent && attempts > 0 && detail.server_text.empty()) detail.server_text = why.text;
   // A connection that was there meanwhile began the count again.
   detail.attempts = std::max(detail.attempts, attempts < attempts_before ? attempts : attempts - attempts_before);
 }

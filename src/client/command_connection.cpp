@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace holdfast {
@@ -19,9 +20,21 @@ namespace detail {
 
 using net::boottime_now;
 
+namespace {
+
+bool is_lobby(const net::endpoint& where) {
+  const auto* of_cluster = std::get_if<net::cluster_node_address>(&where.where);
+  return of_cluster && !of_cluster->where;
+}
+
+}  // namespace
+
 command_connection::command_connection(const net::endpoint& where, const engine::channel::settings& settings,
                                        base::random_source& rng, engine::caller::hooks tell, std::string ear_name)
-    : caller_{settings, rng, with_ear(std::move(tell))},
+    : uses_tls_{where.uses_tls},
+      is_of_nobody_{is_lobby(where)},
+      named_{settings.primary},
+      caller_{settings, rng, with_ear(std::move(tell))},
       line_{where, caller_.wire(), mutex_},
       ear_{settings,
            std::move(ear_name),
@@ -329,11 +342,20 @@ void command_connection::send_and_forget(const script::command& what) {
   wake_driver_if_sooner();
 }
 
+bool command_connection::is_somebody_named() const { return !is_of_nobody_ && (!named_ || named_->term() != 0); }
+
 std::pair<engine::connection_failure, int> command_connection::trouble() {
   const auto held = locked();
+  const int attempts = channel().connect_attempts();
   const bool nobody_drives = lead_ == lead::nobody || lead_ == lead::deputy;
-  const bool is_silent_handshake = nobody_drives && line_.is_shaking_hands();
-  return {is_silent_handshake ? line_.silent_handshake() : channel().last_failure(), channel().connect_attempts()};
+  if (nobody_drives && line_.is_shaking_hands()) return {line_.silent_handshake(), attempts};
+  auto why = channel().last_failure();
+  if (attempts == 0 || why.code != errc::server_silent) return {why, attempts};
+  if (!is_somebody_named()) return {{errc::no_primary, "no majority has answered yet", false, false}, attempts};
+  // The first connection may not have failed by now, and its words say so from the moment at which it is there; where
+  // somebody drives it may shake hands.
+  if (why.text.empty() && (nobody_drives || !uses_tls_)) why.text = "no connection";
+  return {why, attempts};
 }
 
 // ---- The deputy's ----

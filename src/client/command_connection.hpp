@@ -28,6 +28,7 @@
 #include "engine/acquire.hpp"
 #include "engine/caller.hpp"
 #include "engine/hints.hpp"
+#include "engine/named_primary.hpp"
 #include "engine/unattended.hpp"
 #include "net/event_fd.hpp"
 
@@ -91,7 +92,7 @@ public:
   std::optional<engine::quarantine> quarantine();
   // Somebody left whom the line may call until then.
   void listen_until(time_point at);
-  // What the last connection failed of, and how often in a row.
+  // What the last connection failed of, or the first is waiting for; and how often in a row.
   std::pair<engine::connection_failure, int> trouble();
 
   // Something has changed that the connections must mind: wakes the caller that leads, if one does (the deputy has its
@@ -150,6 +151,11 @@ private:
   void wake_driver();
   void wake_driver_if_sooner();
 
+  bool is_somebody_named() const;
+
+  const bool uses_tls_;
+  const bool is_of_nobody_;                                   // A cluster's, before it is known who serves what.
+  const std::shared_ptr<const engine::named_primary> named_;  // By sentinels, or of a cluster. Null: by the URI.
   net::event_fd wake_leader_{};
   std::mutex mutex_{};  // Of both connections.
   engine::caller caller_;

@@ -13,7 +13,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -100,31 +104,81 @@ TEST_F(connection, silent_from_the_start_is_its_own_error_in_time) {  // H15, H2
   EXPECT_EQ(e->detail().server_text, "no answer");
 }
 
-// As a firewall that drops, or a machine that is down: a backlog that is full answers no SYN.
-TEST_F(connection, that_nobody_takes_or_refuses_is_said_to_be_none) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const at = reinterpret_cast<sockaddr*>(&address);
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(::bind(listener, at, size), 0);
-  ASSERT_EQ(::listen(listener, 0), 0);
-  ASSERT_EQ(::getsockname(listener, at, &size), 0);
-  std::vector<int> fill;
-  for (int i = 0; i < 6; ++i) {
-    fill.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    [[maybe_unused]] const int done = ::connect(fill.back(), at, size);
+// Where nobody ever calls accept().
+class deaf_port {
+public:
+  enum class kind { takes_connections, takes_nothing };
+  // Nothing: as a firewall that drops, or a machine that is down. A backlog that is full answers no SYN.
+  explicit deaf_port(kind how) : listener_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const at = reinterpret_cast<sockaddr*>(&address);
+    const bool is_full = how == kind::takes_nothing;
+    if (::bind(listener_, at, size) != 0 || ::listen(listener_, is_full ? 0 : 64) != 0 ||
+        ::getsockname(listener_, at, &size) != 0)
+      throw std::runtime_error{"no port to be had"};
+    where_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    for (int i = 0; is_full && i < 6; ++i) {
+      fill_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      [[maybe_unused]] const int done = ::connect(fill_.back(), at, size);
+    }
   }
-  auto locks = make_client_at("redis://127.0.0.1:" + std::to_string(ntohs(address.sin_port)), 300ms);
+  ~deaf_port() {
+    for (const int fd : fill_) ::close(fd);
+    ::close(listener_);
+  }
+  deaf_port(const deaf_port&) = delete;
+  deaf_port& operator=(const deaf_port&) = delete;
+
+  const std::string& where() const { return where_; }
+
+private:
+  int listener_;
+  std::string where_{};
+  std::vector<int> fill_{};
+};
+
+TEST_F(connection, that_nobody_takes_or_refuses_is_said_to_be_none) {
+  const deaf_port nowhere{deaf_port::kind::takes_nothing};
+  auto locks = make_client_at("redis://" + nowhere.where(), 300ms);
   for (int times = 0; times < 2; ++times) {
     const auto e = error_of([&] { (void)locks.try_acquire("x"); });
     ASSERT_TRUE(e);
     EXPECT_EQ(e->code(), errc::server_silent);
     EXPECT_EQ(e->detail().server_text, "no connection");
   }
-  for (const int fd : fill) ::close(fd);
-  ::close(listener);
+}
+
+// Whoever comes behind the first thread asks nobody himself.
+TEST_F(connection, that_nobody_takes_is_said_to_be_none_to_each_thread) {
+  const deaf_port nowhere{deaf_port::kind::takes_nothing};
+  auto locks = make_client_at("redis://" + nowhere.where(), 5s);
+  std::stop_source stop;
+  std::jthread first{[&] {
+    std::error_code ec;
+    (void)locks.acquire("x", {.wait = 10s, .cancel = stop.get_token()}, ec);
+  }};
+  for (int times = 0; times < 5; ++times) {
+    const auto e = error_of([&] { (void)locks.acquire("x", {.wait = 60ms}); });
+    ASSERT_TRUE(e);
+    EXPECT_EQ(e->code(), errc::server_silent);
+    EXPECT_EQ(e->detail().server_text, "no connection");
+  }
+  stop.request_stop();
+}
+
+// Those who are to name a server take the connection, and that there is none would be said of them.
+TEST_F(connection, to_those_who_name_the_server_is_not_said_to_be_none) {
+  const deaf_port mute{deaf_port::kind::takes_connections};
+  for (const auto& uri : {"redis+cluster://" + mute.where(), "redis+sentinel://" + mute.where() + "/mymaster"}) {
+    client locks{uri, {.timeout = 300ms}};
+    const auto e = error_of([&] { (void)locks.try_acquire("x"); });
+    ASSERT_TRUE(e);
+    EXPECT_EQ(e->code(), errc::no_primary) << uri;
+    EXPECT_EQ(e->detail().server_text, "no majority has answered yet") << uri;
+  }
 }
 
 // A backlog that is full: not even connect() answers.
