@@ -126,10 +126,11 @@ std::string way_out_of_denial(const pieces& p) {
   return fmt::format("ACL SETUSER {} +{}; {}", shell_quoted(p.bare_subject), p.words.substr(begin, end - begin), rule);
 }
 
+bool is_of_quorum(const pieces& p) { return p.server.find("+quorum://") != p.server.npos; }
+
 // Of a quorum `resize` is refused, for the sake of those who hold it (decision 23).
 std::string way_to_another_size(const pieces& p) {
-  if (p.server.find("+quorum://") != p.server.npos)
-    return "another one: let all give it back, and resize it on each server alone";
+  if (is_of_quorum(p)) return "another one: let all give it back, and resize it on each server alone";
   return fmt::format("another one for all: holdfast resize {} N", p.meant_lock_argument);
 }
 
@@ -164,6 +165,10 @@ sentences for_refusal(errc cause, const pieces& p, const fault_context& context)
                   ? "the same /N on every client, normally none; a server has 0 to 15 unless it was told otherwise"
                   : "remove the /N: a cluster has database 0 only"};
     case errc::not_a_primary:
+      // Each of them is to be a primary, and the one that it copies may be among them.
+      if (is_of_quorum(p))
+        return {fmt::format("too many servers of {} are replicas; a primary's vote alone counts", p.server), p.words,
+                "REPLICAOF NO ONE on each of them, or another server in its place; which they are: holdfast doctor"};
       return {fmt::format("{} is a replica; locks must be taken on the primary", p.server), p.words,
               "name the primary, or look why it was demoted"};
     case errc::other_size:

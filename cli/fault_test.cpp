@@ -341,6 +341,15 @@ TEST(E15, of_a_plain_key_that_no_cluster_can_keep_speaks_of_the_key) {
   EXPECT_EQ(what.fix, "a key without }, or with a hash tag: {...}");
 }
 
+TEST(E06, of_a_quorum_names_no_primary_which_each_of_them_is_to_be) {
+  const auto of = [](const char* endpoint) {
+    return shown(errc::not_a_primary, {.endpoint = endpoint, .server_text = "a:1: HELLO says role replica"});
+  };
+  EXPECT_THAT(of("redis+quorum://a:1,b:1,c:1"),
+              AllOf(HasSubstr("REPLICAOF NO ONE"), HasSubstr("a:1: HELLO"), Not(HasSubstr("name the primary"))));
+  EXPECT_THAT(of("redis://a:1"), HasSubstr("name the primary"));
+}
+
 TEST(E22, of_a_quorum_sends_nobody_to_a_resize_that_is_refused) {
   const auto fix = [](const char* endpoint) {
     return describe(holdfast::error{errc::other_size, {.endpoint = endpoint}}, {.lock = "x", .prefix = "hf:"}).fix;
