@@ -131,6 +131,11 @@ TEST(uri_credentials, leave_a_path_with_an_at_as_it_is) {
   EXPECT_EQ(without_credentials("redis://:can?key=ry@db1"), "redis://db1");
   EXPECT_EQ(without_credentials("redis://me:c@n?a=r:y@db1"), "redis://db1");
   EXPECT_EQ(without_credentials("redis://me?a=b:canary@db1"), "redis://db1");
+  for (const char* uri :
+       {"redis://me:c@nary/canary@db1", "redis+quorum://me:c@nary?canary@db1", "rediss://:c@n#ary@db1"})
+    EXPECT_TRUE(without_credentials(uri).ends_with("://db1")) << "no database is called so: " << uri;
+  EXPECT_EQ(without_credentials("rediss+sentinel://me:canary@a,b/name@x?cacert=/ca@corp"),
+            "rediss+sentinel://a,b/name@x?cacert=/ca@corp");
   EXPECT_EQ(without_credentials("redis://me:canary@db1/a:canary@x"), "redis://x");  // Nobody knows what that is.
 }
 

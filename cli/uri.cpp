@@ -153,15 +153,25 @@ std::optional<text_range> password_of_query(std::string_view uri) {
 
 constexpr std::array places{password_of_credentials, password_for_a_port, password_of_query};
 
+// Of what has no credentials. Only a primary that sentinels know may be called so; a database has a number.
+bool has_stray_at(std::string_view uri) {
+  const auto found = find_credentials(uri);
+  if (!found) return false;
+  const auto end = uri.find_first_of("/?#", found->begin);
+  return !uri.substr(0, found->begin).ends_with("+sentinel://") || uri[end] != '/' ||
+         found->end > uri.find_first_of("?#", end);
+}
+
 std::string without_user_and_password(std::string_view uri) {
   const auto widest = find_credentials(uri);
   if (!widest) return std::string{uri};
-  // As a URI is read: an @ behind the authority is the path's. But a password with a slash that was not encoded has
-  // none before it, and what still looks like a password afterwards is not left.
+  // As a URI is read: an @ behind the authority is the path's, or a file's. But a password with a slash that was not
+  // encoded has none before it; and what still looks like a password afterwards, or has an @ where none can be, is not
+  // left.
   const auto authority = uri.substr(0, uri.find_first_of("/?#", widest->begin));
   const auto at = authority.rfind('@');
   if (at != authority.npos && at >= widest->begin)
-    if (auto narrow = without({widest->begin, at}, uri); !find_password(narrow)) return narrow;
+    if (auto narrow = without({widest->begin, at}, uri); !find_password(narrow) && !has_stray_at(narrow)) return narrow;
   return without(*widest, uri);
 }
 
