@@ -57,6 +57,7 @@ private:
     server_time at{};
     bool has_granted = false;
     std::string granted_to{};         // The channel of the process of the last in line that it granted to.
+    server_time offered_until{};      // When whoever was told to stand by is to look.
     std::string asked{};              // Who asked for its place.
     std::set<std::string> watches{};  // Who was told when a lease ends.
     std::string first{};
@@ -124,7 +125,10 @@ private:
     of.granted_to.clear();
     for (const auto& place : run.line_before) {
       const auto is_place_of = [&](const holder& h) { return h.owner == place.owner; };
-      if (std::any_of(run.after.begin(), run.after.end(), is_place_of)) of.granted_to = place.channel;
+      const auto granted = std::find_if(run.after.begin(), run.after.end(), is_place_of);
+      if (granted == run.after.end()) continue;
+      of.granted_to = place.channel;
+      if (place.owner != run.owner()) of.offered_until = end_of(*granted);
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};
     if (of.has_granted) of.watches.clear();
@@ -147,7 +151,9 @@ private:
       const instant well_since = in().healthy_since(process);
       if (!in().is_running(process) || well_since > in().now()) continue;
       const bool is_told = all_can_be_called && of.watches.contains(place.owner) && well_since <= stands_since->second;
-      const instant free_since = in().now() - std::chrono::duration_cast<duration>(run.at - *since);
+      const auto counts_since = is_told ? std::max(*since, of.offered_until) : *since;
+      if (counts_since > run.at) continue;
+      const instant free_since = in().now() - std::chrono::duration_cast<duration>(run.at - counts_since);
       const instant waits_since =
           std::max({free_since, stands_since->second, well_since, quarantined_at_[place.owner]});
       const duration waits = std::min(in().now(), comes_until->second) - waits_since;
