@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <span>
 
@@ -54,6 +56,30 @@ std::string read_password(const std::string& path, bool quiet) {
     say_warning({.text = fmt::format("others can read the password file '{}'", visible(path)),
                  .fix = fmt::format("chmod 0600 {}", shell_quoted(visible(path)))});
   return password;
+}
+
+// How long a local: server may take to start, or to answer. Bounded by what was said to be a bound: a machine that
+// swaps takes longer to start it than a server that runs may be silent.
+std::chrono::milliseconds time_to_start(const settings& s, std::chrono::milliseconds timeout) {
+  using namespace std::chrono_literals;
+  const bool is_one_try = s.try_once || (s.wait && *s.wait == 0ms);
+  const auto most = s.server_timeout || is_one_try ? timeout : std::max(timeout, 15s + 0ms);
+  return s.wait && !is_one_try ? std::min(most, std::max(*s.wait, 10ms)) : most;
+}
+
+// A client gives its server for all else the time that it gives it for this. The one that is used has another.
+void start_in_time(std::string_view uri, const settings& s, const client_options& options) {
+  if (!without_blanks(uri).starts_with("local:")) return;
+  auto starting = options;
+  auto& within = starting.durability.timeout;
+  // What is out of its range is to be refused before a server is started, and nothing else for the shorter time.
+  const bool is_in_range =
+      options.timeout <= std::chrono::hours{1} && (options.durability.replicas == 0 || within <= options.timeout / 2);
+  if (is_in_range) {
+    starting.timeout = time_to_start(s, options.timeout);
+    within = std::min(within, starting.timeout / 2);
+  }
+  const client starter{uri, std::move(starting)};
 }
 
 }  // namespace
@@ -101,6 +127,7 @@ server open_server(const settings& s, client_options options) {
   const auto how = options.names;
   auto renewals = std::make_shared<renewal_news>();
   options.observe = renewals;
+  start_in_time(named.value_or("local:"), s, options);
   if (named) return {client{*named, std::move(options)}, std::move(prefix), how, std::move(renewals)};
   server opened{client{"local:", std::move(options)}, std::move(prefix), how, std::move(renewals)};
   if (!s.quiet)

@@ -25,7 +25,7 @@ namespace {
 std::shared_ptr<client_state> make_state(std::optional<std::string_view> uri, client_options options) {
   auto resolved = detail::resolve(uri, std::move(options));
   if (resolved.server.is_local) {
-    const auto found = local::start(resolved.server.local_directory);
+    const auto found = local::start(resolved.server.local_directory, resolved.options.timeout);
     resolved.server.where.where = net::unix_address{found.socket};
     resolved.server.display = detail::local_display(found.directory);
     resolved.server.local_directory = found.directory;

@@ -35,12 +35,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Long enough for a machine that swaps; a start takes some 10 ms.
-constexpr auto patience = 15s;
+// A start takes some 10 ms, and on a machine that is busy that often: whoever has less time gives it so long.
+constexpr duration shortest_start = 1s;
 
 // How long a server that accepts may take to answer PING before we say so; and once more, when nobody starts it.
 constexpr auto silence = 5s;
 constexpr auto silence_again = 1s;
+
+// Of who has little time, both silences together.
+duration first_of(duration within) { return std::min<duration>(silence, within * 5 / 6); }
+duration second_of(duration within) { return std::min<duration>(silence_again, within / 6); }
 
 local_status status_of(const place& where, const answer& seen) {
   local_status status;
@@ -209,6 +213,17 @@ void tell_to_end(const place& where, const process_handle& server, time_point gi
   server.signal(SIGTERM);
 }
 
+// Of a server that hangs, each of a crowd asks again in turn, and nobody starts it: what was `seen` of it is what the
+// last of them has to say, too.
+directory_lock lock_to_start(const place& where, const answer* seen, time_point give_up_at) {
+  try {
+    return directory_lock{where.lock_file(), where.file_mode(), give_up_at};
+  } catch (const error&) {
+    if (seen && boottime_now() >= give_up_at) fail_unusable(where, *seen);
+    throw;
+  }
+}
+
 bool is_left_by_server(const place& where, time_point give_up_at) {
   while (!server_lock::try_take(where.directory)) {
     if (boottime_now() >= give_up_at) return false;
@@ -219,20 +234,22 @@ bool is_left_by_server(const place& where, time_point give_up_at) {
 
 }  // namespace
 
-local_status start(std::string_view directory) {
+local_status start(std::string_view directory, duration within) {
+  const auto give_up_at = boottime_now() + std::clamp<duration>(within, shortest_start, start_patience);
   const auto where = find_or_make(directory);
   const as_server_user for_all_of_it{where};  // A socket may be a link to that of another server.
-  const auto before = ping_until_free(where, boottime_now() + silence);
+  const auto before = ping_until_free(where, boottime_now() + first_of(within));
   if (before.what == presence::running) return status_of(where, before);
   if (before.what == presence::foreign || before.what == presence::forbidden) fail_unusable(where, before);
-  const auto give_up_at = boottime_now() + patience;
-  const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
+  const bool is_known =
+      before.what == presence::silent || before.what == presence::busy || before.what == presence::crowded;
+  const auto lock = lock_to_start(where, is_known ? &before : nullptr, give_up_at);
   // Somebody may have started it while we waited for the lock. One that was silent may have been at that, too: it
   // listens before it has written its first file, and a busy disk takes seconds; who starts it has the lock until it
   // answers.
-  const bool is_known =
-      before.what == presence::silent || before.what == presence::busy || before.what == presence::crowded;
-  const auto ask = [&] { return ping_until_free(where, boottime_now() + (is_known ? silence_again : silence)); };
+  const auto ask = [&] {
+    return ping_until_free(where, boottime_now() + (is_known ? second_of(within) : first_of(within)));
+  };
   for (;;) {
     auto now = look_for_server(where, ask, give_up_at);
     if (now.seen.what == presence::running) return status_of(where, now.seen);
@@ -244,7 +261,7 @@ local_status start(std::string_view directory) {
 local_status stop(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
-  const auto give_up_at = boottime_now() + patience;
+  const auto give_up_at = boottime_now() + start_patience;
   const as_server_user for_all_of_it{where};  // As in start().
   const directory_lock lock{where.lock_file(), where.file_mode(), give_up_at};
   const auto ask = [&] { return ping(where.socket(), boottime_now() + silence); };

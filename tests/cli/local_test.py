@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The local: server, as a newcomer meets it: nothing set up, nothing named."""
 
+import fcntl
 import json
 import os
 import re
+import shutil
 import signal
 import unittest
 
@@ -51,7 +53,11 @@ class Local(CommandTest):
                       ["run", "-w", "400d", self.lock, "true"], ["wait", "-w", "400d", self.lock],
                       ["hold", "--max-hold", "400d", self.lock], ["run", "--max-ttl", "0", self.lock, "true"],
                       ["run", "--server-timeout", "2h", self.lock, "true"], ["run", "-l", "0", self.lock, "true"],
+                      ["run", "-w", "1", "--server-timeout", "2h", self.lock, "true"],
                       ["run", "--replicas", "1", "-t", "200ms", self.lock, "true"],
+                      ["run", "-w", "1", "--replicas", "101", self.lock, "true"],
+                      ["run", "-w", "1", "--replicas", "1", "--replicas-timeout", "4s", "-t", "60s", self.lock, "true"],
+                      ["run", "--replicas", "1", "--replicas-timeout", "4s", "-t", "60s", self.lock, "true"],
                       ["run", "--min-fence", str(2**53 - 1), self.lock, "true"],
                       ["run", "--prefix", "a b", self.lock, "true"], ["run", "--owner", long, self.lock, "true"],
                       ["run", "--why", long, self.lock, "true"], ["hold", "--why", long, self.lock],
@@ -104,6 +110,64 @@ class Local(CommandTest):
                 self.assertEqual(running.wait(), 143, running.err)
                 self.assertLess(now() - began_at, 4)  # It would be silent for 5 s.
 
+    # As of any other server: what was said to be the bound is for all of it.
+    BOUNDED = (["run", "-w", "300ms"], ["hold", "-w", "300ms"], ["wait", "-w", "300ms"],
+               ["run", "-n", "--server-timeout", "300ms"], ["show", "--server-timeout", "300ms"])
+
+    def is_given_up(self, words, **environment):
+        began_at = now()
+        words = [*words, self.lock, *(["true"] if words[0] == "run" else [])]
+        refused = self.finish(*words, **environment)
+        took = now() - began_at
+        self.assertEqual(refused.status, 69, refused.err)
+        self.assertRegex(refused.err, r"error\[E18\]: .*\n  why: .*; `kill -9 \d+` ends it")
+        self.assertLess(took, 4)  # It was 6 s, and 15 s.
+        return refused.err
+
+    def test_that_is_silent_is_given_up_when_the_time_is_over(self):
+        self.finish("local", "start")
+        server = self.status()["pid"]
+        self.addCleanup(os.kill, server, signal.SIGCONT)
+        os.kill(server, signal.SIGSTOP)
+        for words in self.BOUNDED:
+            with self.subTest(words):
+                self.is_given_up(words)
+        with open(self.path("local/lock"), "rb") as lock:  # As of others who ask it at the same time.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.is_given_up(self.BOUNDED[0])
+
+    def path_with_server(self, script):
+        os.mkdir(self.path("bin"))
+        with open(self.path("bin/redis-server"), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{script}\n")
+        os.chmod(self.path("bin/redis-server"), 0o755)
+        return self.path("bin") + ":" + os.environ["PATH"]
+
+    def test_whose_start_hangs_is_given_up_when_the_time_is_over(self):
+        path = self.path_with_server("exec sleep 60")
+        for words in self.BOUNDED:
+            with self.subTest(words):
+                said = self.is_given_up(words, PATH=path)
+                server = int(re.search(r"`kill -9 (\d+)`", said)[1])
+                os.kill(server, signal.SIGKILL)
+                until(lambda: not is_alive(server), "it is gone")
+
+    # The bound is for the start alone: what must fit into the client's timeout still does.
+    def test_is_not_refused_for_a_short_wait(self):
+        granted = self.finish("run", "-w", "300ms", "--replicas", "1", "--replicas-timeout", "2s", self.lock, "true")
+        self.assertIn(granted.status, (69, 75), granted.err)
+        self.assertNotIn("out of its range", granted.err)
+
+    # A try does not wait for who has the lock. The server is nobody's yet.
+    def test_whose_start_takes_its_time_is_waited_for(self):
+        path = self.path_with_server('sleep 0.3; PATH=/usr/bin:/bin exec redis-server "$@"')
+        for words in (["run", "-n"], ["run", "-w", "0"], ["run", "-w", "50ms"], ["run"]):
+            with self.subTest(words):
+                granted = self.finish(*words, self.lock, "true", PATH=path)
+                self.assertEqual(granted.status, 0, granted.err)
+                self.finish("local", "stop")
+                shutil.rmtree(self.path("local"))
+
     def test_that_was_started_again_may_have_forgotten_locks_until_somebody_says_that_it_has_not(self):
         self.assertEqual(self.finish("run", self.lock, "true").status, 0)  # Its first start: nothing to wait for.
         self.finish("local", "stop")
@@ -145,14 +209,11 @@ class Local(CommandTest):
 
     # Between the look and the stop it may have come up: who is told that nothing ran looks for the locks elsewhere.
     def test_stop_says_that_it_has_ended_a_server_that_was_just_being_started(self):
-        os.mkdir(self.path("bin"))
-        slow = self.path("bin/redis-server")
-        with open(slow, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\ntouch '{self.path('begun')}'\nsleep 1\nPATH=/usr/bin:/bin exec redis-server \"$@\"\n")
-        os.chmod(slow, 0o755)
+        path = self.path_with_server(
+            f"touch '{self.path('begun')}'\nsleep 1\nPATH=/usr/bin:/bin exec redis-server \"$@\"")
         for words, said in (([], "stopped; "), (["--json"], '"was_stopped":true')):
             with self.subTest(words):
-                starting = self.start("local", "start", PATH=self.path("bin") + ":" + os.environ["PATH"])
+                starting = self.start("local", "start", PATH=path)
                 until(lambda: os.path.exists(self.path("begun")), "it was run and does not listen")
                 stopped = self.finish("local", "stop", *words)
                 self.assertEqual(stopped.status, 0, stopped.err)
