@@ -12,5 +12,7 @@ inline constexpr const char* acl_rule =
 inline constexpr const char* acl_of_listing = "+scan";
 inline constexpr const char* acl_of_replicas = "+wait";
 inline constexpr const char* acl_of_cluster = "+cluster|slots +cluster|myid +ssubscribe +spublish +pubsub|shardnumsub";
+inline constexpr const char* acl_of_sentinels = "+sentinel|get-master-addr-by-name +sentinel|myid";
+inline constexpr const char* acl_of_sentinels_doctor = "+sentinel|master";
 
 }  // namespace holdfast::cli

@@ -114,8 +114,8 @@ std::string way_out_of_denial(const pieces& p) {
   const bool is_named = p.subject.starts_with("user '");
   // They have users of their own, and need none of what locks need.
   if (is_of_sentinels(p))
-    return fmt::format("on each sentinel: ACL SETUSER {} +sentinel|get-master-addr-by-name +sentinel|myid",
-                       is_named ? shell_quoted(p.bare_subject) : "USER");
+    return fmt::format("on each sentinel: ACL SETUSER {} {}", is_named ? shell_quoted(p.bare_subject) : "USER",
+                       acl_of_sentinels);
   constexpr const char* rule = "`holdfast help acl` has the one ACL rule that locks need";
   constexpr std::string_view before = "to run the '";
   const auto at = p.words.find(before);

@@ -212,12 +212,15 @@ What some need besides, also by ACL SETUSER:
   {}   --replicas
   {}
           redis+cluster://, on every node; Redis 6.2 knows the first two alone
+What the sentinels' own user needs (HOLDFAST_SENTINEL_USER), on each of them, and nothing else:
+  {}   redis+sentinel://
+  {}   holdfast doctor besides
 With another --prefix, say b: it is ~b:* and &b:* in place of ~hf:* and &hf:*.
 With --plain the lock's key is NAME itself: ~NAME besides, and ~hf:* stays. It is a pattern: a \ before each \ * ? [ ]
 of NAME, and ? for a space.
 docs/acl.md says what each word is for.
 )",
-      acl_rule, acl_of_listing, acl_of_replicas, acl_of_cluster);
+      acl_rule, acl_of_listing, acl_of_replicas, acl_of_cluster, acl_of_sentinels, acl_of_sentinels_doctor);
 }
 
 const char* about_lab() {

@@ -91,6 +91,31 @@ class Rule(CommandTest):
         self.succeeds("run", "--uri", uri, self.lock, "true")
         self.assertNotIn("holdfast help acl", self.succeeds("doctor", "--uri", uri))  # Who waits is told, too.
 
+    def test_names_what_the_sentinels_own_user_needs(self):
+        made = self.finish("lab", "sentinel", "--json", TMPDIR=self.directory)
+        self.assertEqual(made.status, 0, made.err)
+        lab = json.loads(made.out)
+        self.addCleanup(self.finish, "lab", "stop", lab["directory"])
+        own = {"HOLDFAST_URI": lab["uri"], "HOLDFAST_SENTINEL_USER": "asks", "HOLDFAST_SENTINEL_PASSWORD": "SECRET"}
+
+        def permit(*words):
+            for node in lab["nodes"]:
+                if node["role"] == "sentinel":
+                    host, port = node["address"].rsplit(":", 1)
+                    connection = Connection((host, int(port)))
+                    self.addCleanup(connection.close)
+                    connection.ask("ACL", "SETUSER", "asks", *words)
+
+        permit("reset", "on", ">SECRET", "-@all", *self.besides("redis\\+sentinel://"))
+        granted = self.finish("run", "-n", self.lock, "true", **own)
+        self.assertEqual(granted.status, 0, granted.err)
+        self.assertIn("no permissions", self.finish("doctor", **own).out)
+        permit(*self.besides("holdfast doctor besides"))
+        looked = self.finish("doctor", **own)
+        self.assertNotIn("no permissions", looked.out + looked.err)
+        permit("-sentinel|myid", "-sentinel|get-master-addr-by-name")
+        self.assertEqual(self.finish("run", "-n", self.lock, "true", **own).status, 77)
+
     def test_needs_the_prefix_where_that_is_another(self):
         self.is_denied("run", "--prefix", "b:", self.lock, "true")
         self.assertIn("~b:* and &b:* in place of ~hf:* and &hf:*", self.help)
