@@ -100,6 +100,15 @@ std::pair<std::string, std::string> about_connect(const pieces& p) {
   return {"nothing listens there, or it is cut off", "start it (redis-server --port PORT)"};
 }
 
+const char* way_to_sentinels_that_agree(std::string_view words) {
+  const auto say = [&](std::string_view what) { return words.find(what) != words.npos; };
+  if (say("it knows no primary '"))
+    return "name the primary in the URI as they do: redis-cli -p 26379 SENTINEL MASTERS; and all of them";
+  if (say(": not a reply we understand"))
+    return "what gives such a reply is no sentinel: their port is 26379 unless they say another; and name all of them";
+  return "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME";
+}
+
 std::string without_percents(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -269,11 +278,8 @@ sentences for_connection(errc cause, const pieces& p, const fault_context& conte
       if (p.server.find("+cluster://") != p.server.npos)
         return {fmt::format("{} does not say who serves what{}", p.server, p.tried), p.words,
                 "name several of its nodes in the URI; look at it: redis-cli --cluster check HOST:PORT"};
-      return {
-          fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
-          p.words.find("it knows no primary '") == p.words.npos
-              ? "name all of its sentinels in the URI; look whether they run: redis-cli -p 26379 SENTINEL CKQUORUM NAME"
-              : "name the primary in the URI as they do: redis-cli -p 26379 SENTINEL MASTERS; and all of them"};
+      return {fmt::format("{} has no primary that most of its sentinels agree on{}", p.server, p.tried), p.words,
+              way_to_sentinels_that_agree(p.words)};
     case errc::no_quorum:
       return {fmt::format("too few servers of {} voted{}", p.server, p.tried), p.why, way_to_votes(p)};
     case errc::server_silent:

@@ -76,6 +76,15 @@ TEST(no_primary, of_a_name_that_the_sentinels_do_not_know_speaks_of_the_name) {
   EXPECT_THAT(of("s1:26379: Connection refused; s2:26379: Connection refused").fix, HasSubstr("SENTINEL CKQUORUM"));
 }
 
+// A web server's port, say.
+TEST(no_primary, of_what_is_no_sentinel_speaks_of_the_port) {
+  const auto what = describe(holdfast::error{
+      errc::no_primary,
+      {.endpoint = "redis+sentinel://s1:80/x",
+       .server_text = "s1:80: not a reply we understand: Protocol error, got \"<\" as reply type byte"}});
+  EXPECT_THAT(what.fix, AllOf(HasSubstr("26379 unless"), Not(HasSubstr("CKQUORUM"))));
+}
+
 // They have a password and a port of their own.
 TEST(sentinels_who_refuse, are_told_from_the_primary) {
   const auto of = [](errc cause, std::string words) {
