@@ -291,6 +291,10 @@ errc client_state::refined(errc code, const node& at) {
 void client_state::explain(error_detail& detail, errc code, errc heard, const node& at, int attempts_before) {
   const auto [why, attempts] = at.commands()->trouble();
   if (code != heard && code == why.code) detail.server_text = why.text;
+  // What became of the request nobody knows; what keeps everybody from asking again is known. A primary was demoted,
+  // say.
+  if (code == errc::reply_lost && code == heard && why.is_final && detail.why.empty())
+    detail.why = fmt::format("{}: {}", std::error_code{why.code}.message(), why.text);
   // Was it at least there?
   if (code == errc::server_silent && attempts > 0 && detail.server_text.empty()) detail.server_text = why.text;
   // A connection that was there meanwhile began the count again.
