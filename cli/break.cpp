@@ -48,7 +48,7 @@ int break_command(const settings& s) {
   server at = open_server(who);
   at.locks.break_lock(s.name, *seen, {.why = s.why, .mode = s.now ? break_mode::immediately : break_mode::at_expiry});
   if (s.quiet) return number(exit_code::ok);
-  print_done(fmt::format("broke '{}': {}\n", visible(s.name), what_follows(at, s)));
+  print_done(fmt::format("broke '{}': {}\n", visible_word(s.name), what_follows(at, s)));
   return number(exit_code::ok);
 }
 

@@ -18,7 +18,8 @@ int check_command(const settings& s) {
   if (s.json)
     print(json_of(info));
   else if (!s.quiet)
-    print(fmt::format("'{}' {}\n", visible(s.name), info.held || !is_free(info) ? holder_text(info, s) : "is free"));
+    print(
+        fmt::format("'{}' {}\n", visible_word(s.name), info.held || !is_free(info) ? holder_text(info, s) : "is free"));
   return number(is_free(info) ? exit_code::ok : exit_code::busy);
 }
 

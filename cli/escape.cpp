@@ -75,6 +75,14 @@ std::string visible(std::string_view text) {
 
 std::string visible_word(std::string_view word) { return visible(without_credentials(word)); }
 
+std::string visible_path(std::string_view path) {
+  const auto scheme = path.find("redis");
+  const auto slash = scheme == path.npos ? path.npos : path.find(":/", scheme);
+  if (slash == path.npos || path.substr(slash).starts_with("://")) return visible_word(path);
+  auto shown = without_credentials(std::string{path}.insert(slash + 1, "/"));
+  return visible(shown.erase(slash + 1, 1));
+}
+
 std::string shell_quoted(std::string_view text) {
   constexpr std::string_view harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
   const bool plain = !text.empty() && text.front() != '-' && text.find_first_not_of(harmless) == text.npos;
@@ -92,6 +100,7 @@ std::string shell_quoted(std::string_view text) {
 std::string name_argument(std::string_view name) {
   constexpr std::size_t longest = 512;  // Of a lock's name.
   if (name.size() > longest || !can_be_typed(name)) return "NAME";
+  if (without_credentials(name) != name) return "NAME";
   return (name.starts_with('-') ? "-- " : "") + shell_quoted(name);
 }
 

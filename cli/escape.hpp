@@ -12,15 +12,18 @@ namespace holdfast::cli {
 // bytes that are not UTF-8 written as \xNN. What is printable stays as it is.
 std::string visible(std::string_view text);
 
-// A word of a command line that is wrong where it stands, for a message: of a URI, which may be meant for --uri,
-// without user and password.
+// A word of a command line, for a message: of a URI, which may be meant for --uri, without user and password. A lock's
+// name is one, too, wherever it is not what was asked for.
 std::string visible_word(std::string_view word);
+
+// The same for a path: of "redis://:secret@db1" the library has made "/tmp/redis:/:secret@db1".
+std::string visible_path(std::string_view path);
 
 // `text` quoted for a POSIX shell where it needs to be, for commands that we print to be copied.
 std::string shell_quoted(std::string_view text);
 
 // A lock's name as the words of a command line: behind `--` where it would be read as an option. The word NAME for one
-// that nobody could copy.
+// that nobody could copy, or that is not shown.
 std::string name_argument(std::string_view name);
 
 // The files that a server wants of us, as options name them. Empty: not given. Views must outlive the call.

@@ -226,6 +226,21 @@ TEST(brackets, are_put_around_addresses_that_lack_them) {
     EXPECT_EQ(of(uri), "") << uri;
 }
 
+// The library makes two slashes one where a URI was taken for a directory.
+TEST(visible_path, shows_no_password_of_a_uri) {
+  EXPECT_EQ(visible_path("/tmp/redis:/me:canary@h/1"), "/tmp/redis:/h/1");
+  EXPECT_EQ(visible_path("/tmp/redis+sentinel:/:canary@h"), "/tmp/redis+sentinel:/h");
+  EXPECT_EQ(visible_path("rediss://:canary@h"), "rediss://h");
+  for (const auto* path : {"/run/redis/a:b@c", "/srv/me:x@y", "/redis:/h:6379", "x"})
+    EXPECT_EQ(visible_path(path), path);
+}
+
+TEST(name_argument, is_a_word_for_it_where_it_may_have_a_password) {
+  for (const auto* name : {"redis://:canary@h", "redis://default:canary", "https://me:canary@h/x"})
+    EXPECT_EQ(name_argument(name), "NAME") << name;
+  EXPECT_EQ(name_argument("https://h:80/x"), "https://h:80/x");
+}
+
 TEST(several_hosts, are_those_of_a_scheme_for_one) {
   EXPECT_EQ(several_hosts("redis://a:1,b:2/3"), "a:1,b:2");
   EXPECT_EQ(several_hosts("rediss://me:c,anary@a,b"), "a,b");

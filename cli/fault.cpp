@@ -33,7 +33,7 @@ sentences for_request(errc cause, const pieces& p, const error& e, const fault_c
       if (p.bare_subject.empty() && context.lock.empty())
         return {"the lock's name is empty", "names are 1 to 512 bytes", "name one; was a variable not set?"};
       return {fmt::format("'{}' is not a lock's name",
-                          shortened(p.bare_subject.empty() ? visible(context.lock) : p.bare_subject)),
+                          shortened(p.bare_subject.empty() ? visible_word(context.lock) : p.bare_subject)),
               p.why.empty() ? "names are 1 to 512 bytes of UTF-8 without control characters" : p.why,
               context.plain || is_too_long ? "another name, of 1 to 512 bytes"
                                            : "another name, the same for all who share the lock"};

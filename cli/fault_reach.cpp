@@ -30,6 +30,16 @@ std::string_view unquoted(std::string_view subject) {
   return subject.substr(open + 1, subject.size() - open - 2);
 }
 
+// What is in its quotes may be a lock's name, or a path.
+std::string shown(std::string_view subject) {
+  const auto bare = unquoted(subject);
+  const auto begin = subject.size() == bare.size() ? 0 : subject.find('\'') + 1;
+  return visible(subject.substr(0, begin)) + visible_path(bare) + visible(subject.substr(begin + bare.size()));
+}
+
+// "lock name 'x' has a control character".
+bool has_name_in_why(const error& e) { return e.code() == errc::invalid_name; }
+
 // The prefix that is everybody's need not be typed.
 server_words server_of(const fault_context& context) {
   const bool is_default = context.prefix == client_options{}.prefix;
@@ -241,11 +251,11 @@ const char* way_to_another_server(const pieces& p) {
 
 pieces::pieces(const error& e, const fault_context& context)
     : server{e.detail().endpoint.empty() ? "the server" : visible(e.detail().endpoint)},
-      subject{visible(e.detail().subject)},
-      bare_subject{visible(unquoted(e.detail().subject))},
+      subject{shown(e.detail().subject)},
+      bare_subject{visible_path(unquoted(e.detail().subject))},
       words{in_words_of_options(visible(e.detail().server_text))},
-      why{in_words_of_options(visible(e.detail().why))},
-      lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible(context.lock))},
+      why{in_words_of_options(has_name_in_why(e) ? visible_word(e.detail().why) : visible(e.detail().why))},
+      lock{context.lock.empty() ? "the lock" : fmt::format("'{}'", visible_word(context.lock))},
       lock_argument{cli::lock_argument(lock_words{context.lock, server_of(context), context.plain})},
       server_argument{cli::server_argument(server_of(context))},
       meant_lock_argument{cli::lock_argument(lock_words{context.lock, meant_server_of(context), context.plain})},

@@ -89,7 +89,7 @@ void warn_of_short_hold(std::chrono::milliseconds held_for, int exit, const sett
   constexpr std::chrono::milliseconds shortest{100};
   if (exit != number(exit_code::ok) || held_for >= shortest || s.quiet) return;
   say_warning(
-      {.text = fmt::format("the input was at its end: '{}' was held for {}", visible(s.name), to_text(held_for)),
+      {.text = fmt::format("the input was at its end: '{}' was held for {}", visible_word(s.name), to_text(held_for)),
        .why = "hold keeps a lock until its input ends, and in the background, of cron and of systemd that is empty",
        .fix = fmt::format("mkfifo F; holdfast hold {} <F & exec 3>F; and later exec 3>&-. Or holdfast run",
                           lock_argument(s))});
@@ -119,8 +119,8 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   switch (released) {
     case release_outcome::released: return exit;
     case release_outcome::already_lost:
-      say_error(
-          {.code = "E12", .text = fmt::format("'{}' was not ours any more when it was released", visible(s.name))});
+      say_error({.code = "E12",
+                 .text = fmt::format("'{}' was not ours any more when it was released", visible_word(s.name))});
       return number(exit_code::lost);
     case release_outcome::unknown: break;
   }

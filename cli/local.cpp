@@ -15,10 +15,10 @@ namespace holdfast::cli {
 namespace {
 
 std::string shown(const local_status& status) {
-  if (status.was_stopped) return fmt::format("stopped; its directory is {}\n", visible(status.directory));
-  if (!status.running) return fmt::format("not running; its directory is {}\n", visible(status.directory));
+  if (status.was_stopped) return fmt::format("stopped; its directory is {}\n", visible_path(status.directory));
+  if (!status.running) return fmt::format("not running; its directory is {}\n", visible_path(status.directory));
   return fmt::format("{}, pid {}, socket {}\n", status.was_started ? "started" : "running", status.pid,
-                     visible(status.socket));
+                     visible_path(status.socket));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ bool may_end_by_a_move(std::string_view endpoint, const settings& s) {
 }  // namespace
 
 std::string named(const lease& held) {
-  return fmt::format("'{}' (token {})", visible(held.name()), held.token().to_string());
+  return fmt::format("'{}' (token {})", visible_word(held.name()), held.token().to_string());
 }
 
 fault explain_loss(const std::string& name, const ending_lease& how, const settings& s, const std::string& endpoint) {

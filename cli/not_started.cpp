@@ -94,13 +94,13 @@ void explain_forbidden(fault& what, const std::string& program) {
 }  // namespace
 
 fault why_not_started(const settings& s, const std::string& program, int failure) {
-  fault what{.text = fmt::format("cannot run '{}': {}", visible(program), std::strerror(failure))};
+  fault what{.text = fmt::format("cannot run '{}': {}", visible_word(program), std::strerror(failure))};
   what.exit = failure == ENOENT ? exit_code::not_found : exit_code::not_executable;
   // The lock's name was forgotten, most likely.
   if (!s.shell_command && (program.starts_with('-') || s.is_name_behind_dashes)) {
-    what.why =
-        fmt::format("'{}' was taken for the lock's name, and '{}' for the command", visible(s.name), visible(program));
-    what.fix = fmt::format("holdfast run{} NAME -- {} ..", server_argument(s), shell_quoted(visible(s.name)));
+    what.why = fmt::format("'{}' was taken for the lock's name, and '{}' for the command", visible_word(s.name),
+                           visible_word(program));
+    what.fix = fmt::format("holdfast run{} NAME -- {} ..", server_argument(s), shell_quoted(visible_word(s.name)));
     return what;
   }
   switch (failure) {

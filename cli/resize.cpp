@@ -34,8 +34,8 @@ int resize_command(const settings& s) {
   server at = open_server(s);
   semaphore{at.locks, s.name, size}.resize(size);
   if (!s.quiet)
-    print_done(fmt::format("'{}' has {} permit{} now; whoever names another size (-l) is refused\n", visible(s.name),
-                           size, size == 1 ? "" : "s"));
+    print_done(fmt::format("'{}' has {} permit{} now; whoever names another size (-l) is refused\n",
+                           visible_word(s.name), size, size == 1 ? "" : "s"));
   return number(exit_code::ok);
 }
 

@@ -99,7 +99,7 @@ int release(lease& held, const settings& s, const server& at, const ending& end,
             const keeping& kept = {}) {
   const bool was_valid = held.valid();
   const auto reason = held.lost_reason();
-  const auto name = visible(held.name());
+  const auto name = visible_word(held.name());
   const auto token = held.token().to_string();
   const auto loss = lost_meanwhile(held, reason, s, at, end.exit);
   error_detail why;
@@ -186,7 +186,7 @@ keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds until,
   if (seen == false) return {};  // The release finds it, too, and says so.
   const bool was_ours = seen.has_value();
   if (s.verbose || (stderr_is_terminal() && !s.quiet))
-    try_say(fmt::format("the command has ended; '{}' is kept for {} more (--at-least)", visible(held.name()),
+    try_say(fmt::format("the command has ended; '{}' is kept for {} more (--at-least)", visible_word(held.name()),
                         to_text(left())));
   while (held.valid() && left() > milliseconds{0}) {
     watch.wake_in(std::min(left(), held.remaining()));

@@ -61,7 +61,7 @@ int refuse_self_deadlock(const settings& s) {
   const bool is_shared = is_for_several(s);
   say_error(
       {.code = "E16",
-       .text = fmt::format("this command already runs under '{}' and {} wait for itself for ever", visible(s.name),
+       .text = fmt::format("this command already runs under '{}' and {} wait for itself for ever", visible_word(s.name),
                            is_shared ? "might" : "would"),
        .why = s.mode == taking_mode::reading
                   ? "HOLDFAST_HOLDS lists it; who wants it alone goes before us, and waits for this command to end"

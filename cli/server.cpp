@@ -36,7 +36,7 @@ bool read_line(int fd, std::span<char> buffer, std::size_t& length) {
 // The first line of `path`, which should be for our eyes only.
 std::string read_password(const std::string& path, bool quiet) {
   const auto refuse = [&](const char* reason) {
-    throw usage_error{fmt::format("--password-file: '{}': {}", visible(path), reason),
+    throw usage_error{fmt::format("--password-file: '{}': {}", visible_word(path), reason),
                       "a file of mode 0600 that this user can read, with the password in its first line"};
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -269,7 +269,7 @@ private:
   void suspend() {
     command_.signal(SIGSTOP);  // Also whoever was born while we looked.
     if (!settings_.quiet)
-      try_say(fmt::format("suspended; '{}' is not renewed and ends in {}", visible(held_.name()),
+      try_say(fmt::format("suspended; '{}' is not renewed and ends in {}", visible_word(held_.name()),
                           to_text(held_.remaining())));
     // A Ctrl-Z that the command got in our stead was for all of our group: a script's shell has to stand too, or the
     // shell above it sees nothing of it.
@@ -289,7 +289,7 @@ private:
       try_say(
           fmt::format("the command under '{}' waits for the terminal: bring it to the foreground (fg), or give it "
                       "another input (</dev/null)",
-                      visible(held_.name())));
+                      visible_word(held_.name())));
     }
   }
 

@@ -40,7 +40,7 @@ void say_what_replicas_owe(const settings& s) {
   try_say(fmt::format(
       "waiting: nobody else has '{}', and it is ours when {} replica{} confirmed it within {} (--replicas); "
       "whether so many are connected: holdfast doctor{} --replicas {}",
-      visible(s.name), s.replicas, s.replicas == 1 ? " has" : "s have",
+      visible_word(s.name), s.replicas, s.replicas == 1 ? " has" : "s have",
       to_text(s.replicas_timeout.value_or(durability{}.timeout)), server_argument(s), s.replicas));
 }
 
@@ -74,7 +74,7 @@ void say_who_is_ahead(server& at, const settings& s, const std::string& owner, c
   alone.waiters.clear();  // "ahead" says it better than "waiting".
   alone.waiting = 0;
   const auto whom = is_kept(*info) || where.ahead > 0 ? holder_text(alone, s) : std::string{"is free"};
-  try_say(fmt::format("waiting: '{}' {}; {}{} ahead of us in line", visible(s.name), whom,
+  try_say(fmt::format("waiting: '{}' {}; {}{} ahead of us in line", visible_word(s.name), whom,
                       where.is_behind_the_list ? "at least " : "",
                       where.ahead == 0 ? "nobody" : std::to_string(where.ahead)));
 }
@@ -91,7 +91,7 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   const auto info = at.locks.inspect(s.name, courtesy, ec);
   std::string text = "is held by somebody else";
   if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info, s);
-  say(fmt::format("'{}' {}{}", visible(s.name), text, gave_up));
+  say(fmt::format("'{}' {}{}", visible_word(s.name), text, gave_up));
   if (stderr_is_terminal())
     say(fmt::format("wait for it with -w 10m, skip quietly with --quiet-busy, look with: holdfast show {}",
                     lock_argument(s)));
@@ -117,10 +117,10 @@ int answer_signal(const error& e, const settings& s, int signal_number) {
     if (!s.quiet)
       say_warning(
           {.code = "E20",
-           .text = fmt::format("stopped while a request for '{}' was unanswered", visible(s.name)),
+           .text = fmt::format("stopped while a request for '{}' was unanswered", visible_word(s.name)),
            .why = fmt::format("if the server granted it, the lock is left taken for {} at most", to_text(left))});
   } else if (s.verbose) {
-    say(fmt::format("stopped waiting for '{}'", visible(s.name)));
+    say(fmt::format("stopped waiting for '{}'", visible_word(s.name)));
   }
   return 128 + signal_number;
 }
@@ -201,14 +201,14 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
     inbox.let_end();
     return {{}, answer_busy(at, s, "")};
   }
-  if (s.verbose) try_say(fmt::format("acquired '{}', token {}", visible(s.name), held->token().to_string()));
+  if (s.verbose) try_say(fmt::format("acquired '{}', token {}", visible_word(s.name), held->token().to_string()));
   return {std::move(held), 0};
 }
 
 void warn_of_unknown_release(const settings& s, const error_detail& why) {
   const auto what = why.server_text.empty()
-                        ? fmt::format("no answer to the release of '{}'", visible(s.name))
-                        : fmt::format("the release of '{}' was not confirmed by {}: {}", visible(s.name),
+                        ? fmt::format("no answer to the release of '{}'", visible_word(s.name))
+                        : fmt::format("the release of '{}' was not confirmed by {}: {}", visible_word(s.name),
                                       visible(why.endpoint), visible(why.server_text));
   say_warning(
       {.code = "E20",

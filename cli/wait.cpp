@@ -102,11 +102,11 @@ int wait_until_free(const settings& s) {
   while (true) {
     const auto& info = seen.info;
     if (is_free(info)) {
-      if (s.verbose) say(fmt::format("'{}' is free", visible(s.name)));
+      if (s.verbose) say(fmt::format("'{}' is free", visible_word(s.name)));
       return number(exit_code::ok);
     }
     if (s.try_once || clock::now() >= give_up_at) {
-      if (!s.quiet) say(fmt::format("'{}' {}", visible(s.name), holder_text(info, s)));
+      if (!s.quiet) say(fmt::format("'{}' {}", visible_word(s.name), holder_text(info, s)));
       return s.conflict_exit.value_or(number(exit_code::busy));
     }
     // Of a semaphore with more permits, another one may become free.

@@ -44,6 +44,37 @@ class Password(CommandTest):
                 self.assertEqual(refused.status, 64, refused.err)
                 self.assertNotIn(CANARY, refused.err)
 
+    # `-u` was forgotten, or the name. A name may be anything, so nothing refuses it.
+    def test_of_a_uri_that_is_taken_for_the_name_is_in_no_message(self):
+        for name in (f"redis://:{CANARY}@h", f"redis://default:{CANARY}"):
+            holder = self.start("hold", name, stdin=subprocess.PIPE, HOLDFAST_URI=self.with_password)
+            self.addCleanup(holder.process.stdin.close)
+            until(lambda: holder.out.endswith("\n"), "it is held")
+            for words in (["run", name], ["run", "-n", name, "true"], ["run", "-w", "600ms", name, "true"],
+                          ["hold", "-n", name], ["check", name], ["wait", "-n", name], ["run", "x", name],
+                          ["run", "-n", "-s", name, "true"], ["run", "--", name + "4", "x"],
+                          ["run", name + "\n", "true"], ["run", name + "x" * 600, "true"],
+                          ["run", "--plain", "hf:" + name, "true"], ["run", "-n", "--verbose", name + "2", "true"],
+                          ["resize", name], ["resize", name, "3"], ["break", name], ["break", name, "--token", "7"],
+                          ["break", name, "--token", str(int(holder.out))]):
+                with self.subTest(words):
+                    done = self.finish(*words, HOLDFAST_URI=self.with_password)
+                    self.assertNotEqual(done.out + done.err, "")
+                    self.assertNotIn(CANARY, done.out + done.err)
+            ended = self.finish("run", "-t", "1s", "--max-hold", "1s", name + "3", "sleep", "5",
+                                HOLDFAST_URI=self.with_password)
+            self.assertEqual(ended.status, 79, ended.err)
+            self.assertNotIn(CANARY, ended.err)
+
+    def test_of_a_uri_that_is_taken_for_a_directory_is_in_no_message(self):
+        for name in (f"redis://:{CANARY}@h", f"redis://default:{CANARY}"):
+            for words in (["local", "start"], ["local", "status"], ["local", "stop"], ["lab", "single", "--directory"],
+                          ["lab", "stop"]):
+                with self.subTest(words):
+                    done = self.finish(*words, name)
+                    self.assertNotEqual(done.out + done.err, "")
+                    self.assertNotIn(CANARY, done.out + done.err)
+
     def test_of_redis_cli_is_used_and_not_passed_on(self):
         running, environment = self.start_and_look(REDISCLI_AUTH=CANARY)
         self.assertNotIn("REDISCLI_AUTH", environment)
