@@ -92,7 +92,7 @@ void warn_of_short_hold(std::chrono::milliseconds held_for, int exit, const sett
       {.text = fmt::format("the input was at its end: '{}' was held for {}", visible_word(s.name), to_text(held_for)),
        .why = "hold keeps a lock until its input ends, and in the background, of cron and of systemd that is empty",
        .fix = fmt::format("mkfifo F; holdfast hold {} <F & exec 3>F; and later exec 3>&-. Or holdfast run",
-                          lock_argument(s))});
+                          taking_argument(s))});
 }
 
 int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {

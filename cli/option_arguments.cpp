@@ -38,6 +38,16 @@ std::string lock_argument(const settings& s) {
   return lock_argument(lock_words{.name = s.name, .at = server_words_of(s), .plain = s.plain});
 }
 
+std::string taking_argument(const settings& s) {
+  switch (s.mode) {
+    case taking_mode::exclusive: break;
+    case taking_mode::writing: return "-x " + lock_argument(s);
+    case taking_mode::reading: return "-s " + lock_argument(s);
+    case taking_mode::permit: return fmt::format("-l {} {}", s.limit, lock_argument(s));
+  }
+  return lock_argument(s);
+}
+
 std::string meant_lock_argument(const settings& s) {
   return lock_argument(lock_words{.name = s.name, .at = meant_server_of(s), .plain = s.plain});
 }

@@ -189,7 +189,7 @@ void check_run(const settings& s) {
   if (!s.shell_command && s.words.empty())
     throw usage_error{
         "run needs a command",
-        fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}", lock_argument(s))};
+        fmt::format("holdfast run {0} -- CMD; to hold the lock without one: holdfast hold {0}", taking_argument(s))};
   if (s.foreground && s.wait_group)
     throw usage_error{"--foreground and --wait-group exclude each other: the command would have no group of its own",
                       "leave one of them out"};

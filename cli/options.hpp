@@ -201,6 +201,9 @@ server_files files_of(const settings& s);
 // them.
 std::string server_argument(const settings& s);
 std::string lock_argument(const settings& s);
+// The same behind what it was asked for as (-s, -x, -l N): for commands that take it. As another kind it is refused, or
+// the name is one of that kind from then on.
+std::string taking_argument(const settings& s);
 // The same, with the server of HOLDFAST_URI: for commands that change something. Who copies them from cron's mail has
 // another server in that variable, or none.
 std::string meant_lock_argument(const settings& s);

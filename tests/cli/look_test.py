@@ -437,6 +437,15 @@ class WaysOut(CommandTest):
         self.assertIn(f"holdfast run {named} -- CMD; to hold the lock without one: holdfast hold {named}\n",
                       self.finish("run", *self.at, self.lock).err)
 
+    # A name is of one kind for a week: as another one it is refused, or has become that one.
+    def test_of_a_lock_to_be_taken_have_its_kind(self):
+        for kind in (["-s"], ["-x"], ["-l", "2"]):
+            with self.subTest(kind):
+                name = self.lock + "".join(kind)
+                for given in (["run", *self.at, *kind, name], ["hold", *self.at, *kind, name]):
+                    self.assertIn(f"holdfast hold {' '.join(kind)} --uri {self.server.uri} {name}",
+                                  self.finish(*given).err)
+
     def test_of_a_server_that_is_not_there_set_what_has_an_effect(self):
         nobody = f"redis+unix://{self.path('nobody')}"
         self.assertIn("or point elsewhere: --uri redis://HOST:PORT\n", self.finish("show", "-u", nobody, self.lock).err)
