@@ -331,6 +331,18 @@ TEST_F(two_keepers, a_background_release_goes_on_there) {
   EXPECT_FALSE(there.has_background_releases());
 }
 
+TEST_F(two_keepers, a_background_release_that_was_under_way_is_sent_again_there_P9) {
+  keeps.release_later(server.now, a_release());
+  wake();
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("release"));
+  move_all();
+  there_server.connect();
+  there_server.pass(1s);
+  there.on_wake(there_server.now);
+  EXPECT_THAT(there_server.take_names(), ElementsAre("release"));
+}
+
 // It would be let go by the hint for it, if the old keeper thought that it had ended (H20).
 TEST_F(two_keepers, a_lease_that_moves_has_not_ended) {
   const auto lease = held();
@@ -338,6 +350,38 @@ TEST_F(two_keepers, a_lease_that_moves_has_not_ended) {
   move_all();
   keeps.on_stray_hint(server.now, lease->owner.hex(), server_time::max());
   EXPECT_FALSE(keeps.has_background_releases());
+}
+
+// A replica of the new node that had not heard of his end is promoted, and its line calls him.
+TEST_F(two_keepers, who_has_had_his_turn_leaves_where_his_key_is_served_now_H25) {
+  std::vector<owner_id> owners;
+  for (const int i : {0, 1}) {
+    const auto ends = core::deadline_of(server.now, keeper_testing::ttl, keeper_testing::drift);
+    const auto lease = std::make_shared<held_lease>(keeper_testing::keys_of(i), owners.emplace_back(rng.bytes16()),
+                                                    keeper_testing::token, keeper_testing::ttl, ends);
+    lease->was_in_line = true;
+    keeps.keep(lease, server.now, ends, renewal::automatic);
+    keeps.let_go(*lease);
+  }
+  const auto moving = keeper_testing::keys_of(1).holder;
+  for (auto& one : keeps.take_away(server.now, [&](const auto& which) { return which.holder == moving; }))
+    there.adopt(server.now, std::move(one));
+  const auto is_let_leave = [&](keeper& by, const owner_id& whom) {
+    by.on_stray_hint(server.now, whom.hex(), server_time::max());
+    return by.has_background_releases();
+  };
+  EXPECT_FALSE(is_let_leave(keeps, owners[1]));
+  EXPECT_FALSE(is_let_leave(there, owners[0])) << "whose key stays";
+  EXPECT_TRUE(is_let_leave(there, owners[1]));
+  EXPECT_TRUE(is_let_leave(keeps, owners[0]));
+}
+
+TEST_F(two_keepers, the_last_one_to_move_takes_the_demand_along) {
+  const auto lease = held();
+  wake_after(3s);
+  EXPECT_TRUE(keeps.wire().wants_connection(server.now));
+  move_all();
+  EXPECT_FALSE(keeps.wire().wants_connection(server.now));
 }
 
 struct heard final : renewal_wish {
@@ -357,6 +401,42 @@ TEST_F(two_keepers, a_renewal_that_is_sent_elsewhere_to_the_end_says_that_there_
   server.pass(1s);
   wake();
   EXPECT_EQ(wish->end, errc::no_primary);
+}
+
+// It may have been renewed where it was, whatever is said where it is now.
+class a_renewal_under_way : public two_keepers {
+protected:
+  std::optional<errc> ends_there() {
+    const auto wish = std::make_shared<heard>();
+    const auto lease = held(0, renewal::none);
+    keeps.renew_now(server.now, *lease, server.now + 5s, wish);
+    wake();
+    server.connect();
+    EXPECT_THAT(server.take_names(), ElementsAre("renew"));
+    move_all();
+    if (is_connected_there) {
+      there_server.pass(1s);
+      there.on_wake(there_server.now);
+      there_server.connect();
+    }
+    while (!wish->end && there.is_kept(*lease)) {
+      for (const auto& name : there_server.take_names()) {
+        EXPECT_EQ(name, "renew");
+        there_server.say(refusal("LOADING Redis is loading the dataset in memory"));
+      }
+      there_server.pass(std::max<duration>(there.wake_at() - there_server.now, 1ms));
+      there.on_wake(there_server.now);
+    }
+    return wish->end;
+  }
+  bool is_connected_there = false;
+};
+
+TEST_F(a_renewal_under_way, is_unknown_where_nobody_answers_there_C5) { EXPECT_EQ(ends_there(), errc::reply_lost); }
+
+TEST_F(a_renewal_under_way, is_unknown_where_it_is_refused_there_C5) {
+  is_connected_there = true;
+  EXPECT_EQ(ends_there(), errc::reply_lost);
 }
 
 TEST_F(two_keepers, whoever_wants_a_renewal_hears_of_it_there) {

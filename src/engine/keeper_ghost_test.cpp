@@ -87,6 +87,17 @@ TEST_F(keeper_ghost_test, remembers_no_more_than_the_last_256) {
   EXPECT_FALSE(keeps.is_idle());
 }
 
+TEST_F(keeper_ghost_test, who_hands_on_takes_no_room_of_the_others) {
+  const auto ends = core::deadline_of(server.now, ttl, drift);
+  const auto other = std::make_shared<held_lease>(keys_of(1), owner_id{rng.bytes16()}, token, ttl, ends);
+  other->was_in_line = true;
+  keeps.keep(other, server.now, ends, renewal::automatic);
+  keeps.let_go(*other);
+  for (int i = 0; i < 256; ++i) keeps.let_go(*queued());  // Under one owner id.
+  keeps.on_stray_hint(server.now, other->owner.hex(), server.clock);
+  EXPECT_FALSE(keeps.is_idle());
+}
+
 // The message of its own grant, which a look had found before it: its release is under way on another connection by
 // now, and would be told "already lost" behind a leave that is faster.
 TEST_F(keeper_ghost_test, does_not_leave_for_a_message_that_is_only_late_P5) {

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -121,6 +122,12 @@ TEST_F(keeper_set_test, one_cut_is_one_failure) {
   EXPECT_LE(keeps.wake_at(), server.now + 50ms);
 }
 
+TEST_F(keeper_set_test, each_of_them_is_told_that_it_is_at_risk_C4) {
+  drive_until(ends_at(server.now - 2 * apart) - ttl / 6, false, [](const request&) { return std::string{}; });
+  const auto told = listens.take();
+  EXPECT_EQ(std::count(told.begin(), told.end(), "at_risk"), 3);
+}
+
 TEST_F(keeper_set_test, nothing_is_renewed_after_it_was_let_go_C6) {
   connect_and_renew();
   EXPECT_TRUE(keeps.let_go(*set.front()));
@@ -169,6 +176,23 @@ TEST_F(keeper_fellow_test, what_was_under_way_meanwhile_moves_no_deadline) {
   EXPECT_THAT(listens.take(), IsEmpty());
   EXPECT_FALSE(mine->deadline.is_ahead(server.now));
   EXPECT_TRUE(keeps.is_idle());
+}
+
+// A replica of its server that had not heard of its end is promoted, and its line calls it.
+TEST_F(keeper_fellow_test, a_line_that_came_back_with_it_is_left_H25) {
+  mine->was_in_line = true;
+  *fallen = errc::lease_broken;
+  server.say(done());
+  ASSERT_TRUE(keeps.is_idle());
+  keeps.on_stray_hint(server.now, mine->owner.hex(), server_time::max());
+  EXPECT_TRUE(keeps.has_background_releases());
+}
+
+TEST_F(keeper_fellow_test, all_are_told_when_one_was_held_for_as_long_as_it_may_be_R14) {
+  *fallen = errc::lease_held_too_long;
+  drive_until(server.now + ttl, true, [&](const request&) { return std::string{}; });
+  EXPECT_THAT(listens.lost, ElementsAre(mine.get()));
+  EXPECT_EQ(mine->lost_reason, errc::lease_held_too_long);
 }
 
 TEST_F(keeper_fellow_test, all_are_told_when_the_time_of_one_was_over) {

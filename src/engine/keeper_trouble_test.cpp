@@ -67,6 +67,32 @@ TEST_F(keeper_test, a_primary_that_became_a_replica_is_hung_up_on) {
   EXPECT_TRUE(lease->deadline.is_ahead(server.now));
 }
 
+// Else a process that only releases stays with a server where nothing can be released any more.
+TEST_F(keeper_test, a_primary_that_became_a_replica_is_hung_up_on_by_what_is_released_in_the_background) {
+  keeps.release_later(server.now, a_release());
+  wake();
+  server.connect();
+  ASSERT_THAT(server.take_names(), ElementsAre("release"));
+  server.say(refusal("READONLY You can't write against a read only replica."));
+  EXPECT_TRUE(keeps.wire().is_closed());
+  EXPECT_TRUE(keeps.has_background_releases());
+}
+
+// Else what a seed of the simulator plays would depend on where they lie in memory.
+TEST_F(keeper_test, what_waited_for_a_connection_is_sent_in_the_order_in_which_it_came) {
+  std::vector<std::shared_ptr<held_lease>> leases;
+  std::vector<std::string> came;
+  for (int i = 0; i < 30; ++i) {
+    leases.push_back(held(i));
+    came.push_back(keys_of(i).holder);
+  }
+  wake_after(3s);
+  server.connect();
+  std::vector<std::string> sent;
+  for (const auto& one : server.take()) sent.push_back(one.at(3));
+  EXPECT_EQ(sent, came);
+}
+
 class connecting_keeper : public keeper_test {
 protected:
   // Behind the time that a lease's first renewal takes.

@@ -71,6 +71,41 @@ TEST_F(keeper_wish_test, a_lease_without_renewal_is_renewed_once_for_each_wish) 
   EXPECT_THAT(listens.take(), ElementsAre("renewed", "at_risk", "lost lease_expired"));
 }
 
+// The machine stood still: neither was told in time.
+TEST_F(keeper_wish_test, a_wish_whose_time_was_over_with_that_of_its_lease_ends_as_a_loss_C4) {
+  const auto lease = connected();
+  const auto one = wish(*lease, 5s);
+  server.pass(ttl + 1s);
+  wake();
+  EXPECT_EQ(one->end, errc::lease_expired);
+}
+
+TEST_F(keeper_wish_test, an_answer_behind_the_deadline_meets_no_wish_C4) {
+  const auto lease = connected();
+  const auto one = wish(*lease, 1h);
+  server.pass(ttl + 1s);
+  server.say(done());
+  EXPECT_EQ(one->end, errc::lease_expired);
+}
+
+TEST_F(keeper_wish_test, what_is_said_of_one_request_is_not_told_of_another_under_way_C5) {
+  const auto lease = connected();
+  const auto one = wish(*lease);
+  const auto other = wish(*lease);
+  ASSERT_THAT(server.take_names(), ElementsAre("renew", "renew"));
+  server.say(refusal("LOADING Redis is loading the dataset in memory"));
+  EXPECT_EQ(one->words, "");
+  server.say(refusal("LOADING Redis is loading the dataset in memory"));
+  EXPECT_NE(one->words, "");
+}
+
+TEST_F(keeper_wish_test, a_single_server_that_sends_elsewhere_ends_a_wish_at_once) {
+  const auto lease = connected();
+  const auto one = wish(*lease);
+  server.say(refusal("MOVED 77 10.0.0.2:7000"));
+  EXPECT_EQ(one->end, errc::wrong_server);
+}
+
 TEST_F(keeper_wish_test, a_refusal_is_told_with_the_servers_words_H31) {
   const auto lease = connected();
   const auto one = wish(*lease);

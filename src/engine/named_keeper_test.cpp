@@ -232,5 +232,39 @@ TEST_F(a_named_keeper, extends_nothing_of_what_came_from_another_node_and_is_han
   EXPECT_GT(ends(*next), deadline);
 }
 
+// A slot that goes to another node and back: the other one's grants may count meanwhile.
+TEST_F(a_named_keeper, extends_nothing_of_what_comes_back_while_a_grant_of_the_other_may_count_P22) {
+  using keeper_testing::ttl;
+  const auto deadline = core::deadline_of(server.now, ttl, keeper_testing::drift);
+  const auto lease = std::make_shared<held_lease>(keeper_testing::keys_of(0), keeper_testing::somebody,
+                                                  keeper_testing::token, ttl, deadline);
+  keeper other{{}, keeper_testing::drift, rng, listens};
+  other.keep(lease, server.now, deadline, renewal::automatic);
+  const auto move = [&](keeper& from, keeper& to) {
+    for (auto& one : from.take_away(server.now, [](const auto&) { return true; })) to.adopt(server.now, std::move(one));
+  };
+  name(server);
+  move(other, keeps);
+  server.pass(1s);
+  move(keeps, other);
+  server.pass(1s);
+  name(server);
+  move(other, keeps);
+  const auto counts_from = server.now + primary->moving_takes();
+  keeps.on_wake(server.now);
+  server.connect();
+  while (ends(*lease) == deadline && server.now < deadline) {
+    name(server);
+    keeps.on_wake(server.now);
+    const auto sent_at = server.now;
+    if (!server.take_names().empty()) {
+      server.say(stamp(server.clock));
+      EXPECT_EQ(ends(*lease) > deadline, sent_at >= counts_from);
+    }
+    server.pass(std::max<duration>(keeps.wake_at() - server.now, 1ms));
+  }
+  EXPECT_GT(ends(*lease), deadline);
+}
+
 }  // namespace
 }  // namespace holdfast::engine

@@ -74,6 +74,15 @@ TEST(named_primary, grants_for_a_short_time_only_P22) {
   EXPECT_EQ(named_primary{100ms}.grants_for(), 50ms) << "never longer than half of its worth";
 }
 
+// Nobody knows whom a majority would have named in between: another, for whose leases this one does not wait.
+TEST(named_primary, grants_behind_a_gap_from_when_it_was_heard_P22) {
+  named_primary primary{6s};
+  primary.name("a", at(100s), at(100s));
+  primary.name("a", at(102s), at(102'500ms));
+  EXPECT_FALSE(primary.counts_grant(primary.term(), at(102'499ms), at(102'600ms)));
+  EXPECT_TRUE(primary.counts_grant(primary.term(), at(102'500ms), at(102'600ms)));
+}
+
 // One is too fast, the other one too slow.
 TEST(named_primary, waits_for_the_grants_of_the_one_before_by_clocks_as_far_apart_as_they_may_be_P22) {
   for (const std::int64_t ppm : {0, 1'000, 10'000, 50'000, 200'000}) {

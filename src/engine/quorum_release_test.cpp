@@ -179,6 +179,18 @@ TEST_F(quorum_release_of_five, as_many_as_a_semaphore_takes_must_have_had_it_C5_
   EXPECT_TRUE(is_over(release_outcome::released)) << "it was asked for its vote in the round, and gave it";
 }
 
+TEST_F(quorum_release_of_five, who_is_left_to_be_heard_may_say_yet_that_it_was_lost_C5) {
+  votes = {{token}, {token}, {token}, {token}, {token}};
+  start_connected();
+  for (const std::size_t i : {0u, 1u}) servers[i].cut();
+  for (const std::size_t i : {2u, 3u}) {
+    say(i, not_mine(servers[i]));
+    EXPECT_FALSE(release->is_over()) << i;
+  }
+  say(4, not_mine(servers[4]));
+  EXPECT_EQ(release->end(), release_outcome::already_lost);
+}
+
 // Whether the third had it decides, and it says nothing.
 TEST_F(quorum_release_test, one_that_had_it_and_one_that_had_not_is_unknown_when_it_gives_up_C5) {
   start_connected();

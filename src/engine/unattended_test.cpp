@@ -115,6 +115,22 @@ TEST_F(unattended_test, gives_back_who_goes_on_elsewhere_and_keeps_who_is_over) 
   EXPECT_THAT(crowd.take_over(), ElementsAre(&over));
 }
 
+// What is thrown at a start is told to its caller, who may end the call then: it must not be found here afterwards.
+TEST_F(unattended_test, has_nothing_of_what_was_taken_back_P32) {
+  auto& under_way = start(true);
+  auto& over = start(true);
+  connect();
+  over.cancel(server.now);
+  crowd.look_at(over);
+  for (auto* const one : {&under_way, &over}) crowd.take_back(*one);
+  EXPECT_EQ(crowd.wake_at(), never);
+  EXPECT_EQ(crowd.over(), 0u);
+  EXPECT_THAT(crowd.all(), IsEmpty());
+  EXPECT_THAT(crowd.take_over(), IsEmpty());
+  server.say(busy());
+  EXPECT_THAT(crowd.take_over(), IsEmpty()) << "nor is it heard of";
+}
+
 // Found out with ten thousand: those that were under way when the first was refused came behind the later ones.
 TEST_F(unattended_test, loads_the_scripts_of_the_line_ahead_on_each_connection) {
   start(true);
