@@ -65,6 +65,20 @@ TEST_F(callbacks, made_ahead_are_run_in_the_order_in_which_they_were_posted) {
   EXPECT_THAT(ran, ElementsAre(1, 2, 3));
 }
 
+// The last handle of a client, say, whose end has something to tell.
+TEST_F(callbacks, what_ends_with_one_may_post_another) {
+  std::promise<void> told;
+  struct last_words {
+    ~last_words() {
+      to->post([this_one = is_told] { this_one->set_value(); });
+    }
+    std::shared_ptr<callback_thread> to;
+    std::promise<void>* is_told;
+  };
+  thread->post([held = std::make_shared<last_words>(thread, &told)] {});
+  EXPECT_EQ(told.get_future().wait_for(deadline), std::future_status::ready);
+}
+
 // Who posts may have a mutex that the end of what it holds would need.
 TEST_F(callbacks, made_ahead_and_posted_after_a_close_are_dropped_and_stay_with_their_poster) {
   thread->close(true);

@@ -75,6 +75,11 @@ TEST(sentinel_report, names_who_names_another_than_most_P22) {
               ElementsAre("sentinel s1:26379 names 10.0.0.9:6379, most name 10.0.0.1:6379"));
 }
 
+TEST(sentinel_report, takes_those_that_say_nothing_for_no_majority_P22) {
+  const sentinel_view silent{.failure = "it does not answer"};
+  EXPECT_THAT(said_of({silent, silent, well}), ElementsAre(HasSubstr("s1:26379: it does"), HasSubstr("s2:26379: it")));
+}
+
 TEST(sentinel_report, names_who_takes_the_primary_for_dead) {
   EXPECT_THAT(said_of({well, with([](auto& v) { v.is_down = true; }), well}),
               ElementsAre(HasSubstr("s2:26379 takes the primary 10.0.0.1:6379 for dead")));
@@ -85,6 +90,13 @@ TEST(sentinel_report, counts_those_that_the_uri_does_not_name_P22) {
   const auto of_five = with([](auto& v) { v.others = 4; });
   EXPECT_THAT(said_of({of_five, of_five, of_five}),
               ElementsAre(HasSubstr("there are 5 sentinels, and the URI names 3")));
+}
+
+TEST(sentinel_report, goes_by_the_sentinel_that_knows_of_most_P22) {
+  const auto of_five = with([](auto& v) { v.others = 4; });
+  EXPECT_THAT(said_of({of_five, well, well}), ElementsAre(HasSubstr("there are 5 sentinels")));
+  const auto strict = with([](auto& v) { v.quorum = 4; });
+  EXPECT_THAT(said_of({strict, well, well}), ElementsAre(HasSubstr("4 sentinels must take the primary for dead")));
 }
 
 TEST(sentinel_report, is_content_with_a_uri_whose_majority_is_one_of_all) {

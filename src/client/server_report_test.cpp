@@ -76,6 +76,15 @@ TEST(server_report, counts_the_replicas_that_a_durable_client_needs) {
   EXPECT_THAT(said_of(one, {.replicas = 2}), ElementsAre(HasSubstr("1 of 2 replicas are connected")));
 }
 
+// It has none of what is written until it has all of what was there.
+TEST(server_report, counts_no_replica_that_is_not_in_sync_yet) {
+  const auto two = with(
+      "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n"
+      "slave1:ip=10.0.0.3,port=6379,state=send_bulk,offset=0,lag=0\r\nmin_slaves_good_slaves:1\r\n");
+  EXPECT_THAT(said_of(two, {.replicas = 2}),
+              ElementsAre(HasSubstr("not in sync: send_bulk"), HasSubstr("1 of 2 replicas are connected")));
+}
+
 TEST(server_report, names_a_primary_that_writes_for_itself_when_it_is_cut_off_P22) {
   const std::string replica = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
   EXPECT_THAT(said_of(with(replica)), ElementsAre(HasSubstr("goes on taking writes")));
@@ -113,12 +122,43 @@ TEST(server_report, has_nothing_to_say_of_a_lag_that_it_may_not_see_or_that_does
 
 TEST(server_report, names_a_primary_that_nobody_can_replace) {
   EXPECT_THAT(said_of(good, {.is_replaced = true}), ElementsAre(HasSubstr("nobody to promote")));
+  const auto one = with("slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\nmin_slaves_good_slaves:1\r\n");
+  EXPECT_THAT(said_of(one, {.is_replaced = true}), IsEmpty());
 }
 
 TEST(server_report, names_files_that_cannot_be_written) {
   EXPECT_THAT(said_of("aof_enabled:1\r\naof_last_write_status:err\r\n"), ElementsAre(HasSubstr("append-only file")));
   EXPECT_THAT(said_of("aof_enabled:1\r\naof_last_write_status:ok\r\n"), IsEmpty());
+  EXPECT_THAT(said_of("aof_enabled:0\r\naof_last_write_status:err\r\n"), IsEmpty()) << "it has none";
   EXPECT_THAT(said_of(with("rdb_last_bgsave_status:err\r\n")), ElementsAre(HasSubstr("snapshot failed")));
+}
+
+std::string refused_by(const std::string& info) {
+  std::string all;
+  for (const auto& one : judge_refusals(info)) {
+    EXPECT_EQ(one.level, finding::severity::error);
+    EXPECT_NE(one.fix, "");
+    all += one.what + "; ";
+  }
+  return all;
+}
+
+TEST(server_report, says_of_a_full_memory_that_no_lock_can_be_granted) {
+  const std::string full = "maxmemory:1000\r\nused_memory:1300\r\n";
+  const std::string stays = "maxmemory_policy:noeviction\r\n";
+  EXPECT_THAT(refused_by(full + stays), HasSubstr("1300 bytes of 1000 are used"));
+  EXPECT_EQ(refused_by(full + "maxmemory_policy:allkeys-lru\r\n"), "") << "it makes room";
+  EXPECT_EQ(refused_by("maxmemory:0\r\nused_memory:1300\r\n" + stays), "") << "it has no limit";
+  EXPECT_EQ(refused_by(full + stays + "mem_not_counted_for_evict:300\r\n"), "") << "not of its data";
+  EXPECT_EQ(refused_by(full + stays + "mem_not_counted_for_evict:2000\r\n"), "");
+}
+
+TEST(server_report, says_of_a_primary_without_the_replicas_that_it_must_have_that_it_takes_no_writes) {
+  const std::string none_is_good = "min_slaves_good_slaves:0\r\n";
+  EXPECT_THAT(refused_by(none_is_good), HasSubstr("takes no writes"));
+  EXPECT_EQ(refused_by(good), "") << "it need not have any";
+  EXPECT_EQ(refused_by(none_is_good + "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=9\r\n"), "")
+      << "how many it must have is another question";
 }
 
 TEST(server_report, names_a_trust_that_is_not_deserved) {

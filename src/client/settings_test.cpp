@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,7 +48,8 @@ private:
     const char* name;
     std::optional<std::string> before{};
   };
-  variable variables[2] = {{"HOLDFAST_URI"}, {"REDISCLI_AUTH"}};
+  variable variables[4] = {
+      {"HOLDFAST_URI"}, {"REDISCLI_AUTH"}, {"HOLDFAST_SENTINEL_USER"}, {"HOLDFAST_SENTINEL_PASSWORD"}};
 };
 
 void set(const char* name, const char* text) { setenv(name, text, 1); }
@@ -243,6 +245,10 @@ const option_case bad_options[] = {
     {"clock_drift", [](auto& o) { o.clock_drift = std::nan(""); }},
     {"clock_drift", [](auto& o) { o.clock_drift = std::numeric_limits<double>::infinity(); }},
     {"owner", [](auto& o) { o.owner = std::string(257, 'o'); }},
+    {"hand_overs", [](auto& o) { o.hand_overs = -1; }},
+    {"hand_overs", [](auto& o) { o.hand_overs = 1001; }},
+    {"hand_over_span", [](auto& o) { o.hand_over_span = -1ms; }},
+    {"hand_over_span", [](auto& o) { o.hand_over_span = 1s + 1ms; }},
     {"durability.replicas", [](auto& o) { o.durability.replicas = -1; }},
     {"durability.replicas", [](auto& o) { o.durability.replicas = 101; }},
     {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 0ms}; }},
@@ -261,6 +267,10 @@ const option_case good_options[] = {
     {"clock_drift", [](auto& o) { o.clock_drift = 0.001; }},
     {"clock_drift", [](auto& o) { o.clock_drift = 0.2; }},
     {"owner", [](auto& o) { o.owner = std::string(256, 'o'); }},
+    {"hand_overs", [](auto& o) { o.hand_overs = 0; }},
+    {"hand_overs", [](auto& o) { o.hand_overs = 1000; }},
+    {"hand_over_span", [](auto& o) { o.hand_over_span = 0ms; }},
+    {"hand_over_span", [](auto& o) { o.hand_over_span = 1s; }},
     {"durability.replicas", [](auto& o) { o.durability.replicas = 100; }},
     {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 1ms}; }},
     {"durability.timeout", [](auto& o) { o.durability = {.replicas = 1, .timeout = 2500ms}; }},
@@ -364,6 +374,70 @@ TEST(acquire_options_check, wants_a_ttl_of_four_times_the_wait_for_replicas) {
   EXPECT_THAT(seen.detail.why, HasSubstr("2000 ms"));
   within.durability.replicas = 0;
   EXPECT_NO_THROW(check(options, within));
+}
+
+// By a server's clock that is as fast as it may be; what forgot its locks grants nothing for so long.
+TEST(hold_of, is_longer_than_a_lease_lives_by_any_clock_C1) {
+  EXPECT_EQ(hold_of({.max_ttl = 60s}), 60'602ms);
+  EXPECT_EQ(hold_of({.max_ttl = 100ms, .clock_drift = 0.001}), 103ms);
+  EXPECT_EQ(hold_of({.max_ttl = 24h, .clock_drift = 0.2}), 103'680'002ms);
+}
+
+TEST(check_no_permits, refuses_what_counts_nothing) {
+  EXPECT_NO_THROW(check_no_permits({}));
+  for (const int permits : {0, 2}) {
+    const auto seen = refusal_of([&] { check_no_permits({.permits = permits}); });
+    EXPECT_EQ(seen.code, errc::invalid_option);
+    EXPECT_EQ(seen.detail.subject, "permits = " + std::to_string(permits));
+  }
+}
+
+// A password, and files, that are given as options are those of each of its servers.
+TEST_F(settings_of, a_cluster_are_those_of_its_nodes) {
+  client_options options;
+  options.user = "app";
+  options.password = "secret";
+  options.cacert = "/dev/null";
+  const auto found = resolve("rediss+cluster://a,b,c", options).server.cluster;
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->who.user, "app");
+  EXPECT_EQ(found->who.password, "secret");
+  EXPECT_EQ(found->tls.cacert, "/dev/null");
+}
+
+TEST_F(settings_of, a_quorum_are_those_of_its_servers) {
+  client_options options;
+  options.cacert = "/dev/null";
+  const auto all = resolve("rediss+quorum://a,b,c", options).server.quorum;
+  ASSERT_EQ(all.size(), 3u);
+  for (const auto& one : all) EXPECT_EQ(one.tls.cacert, "/dev/null");
+}
+
+TEST_F(settings_of, sentinels_have_a_user_of_their_own_and_prefer_option_to_environment) {
+  const auto who = [](const client_options& options) {
+    const auto set = resolve("redis+sentinel://app:secret@s/main", options).server.sentinels;
+    return set ? set->who.user + ":" + set->who.password : "none";
+  };
+  EXPECT_EQ(who({}), ":") << "not the primary's";
+  set("HOLDFAST_SENTINEL_USER", "env");
+  set("HOLDFAST_SENTINEL_PASSWORD", "of-env");
+  EXPECT_EQ(who({}), "env:of-env");
+  client_options options;
+  options.sentinel_user = "option";
+  options.sentinel_password = "of-option";
+  EXPECT_EQ(who(options), "option:of-option");
+}
+
+// Whoever takes it for a mistake of his own does not try again.
+TEST_F(settings_of, tls_files_for_which_there_is_no_descriptor_now_are_waited_for) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{0, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto seen = refusal_of([] { resolve("rediss://db1?cacert=/dev/null", {}); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(seen.code, errc::cannot_connect);
+  EXPECT_THAT(seen.detail.server_text, HasSubstr("'/dev/null': Too many open files"));
 }
 
 // Each of these would let two clients have a majority, or one that nobody else knows of.

@@ -235,6 +235,8 @@ constexpr const char* bad_ones[] = {
     "redis://:hunter2@db1/0#part",
     "redis://:hunter2@db1?db=1",
     "redis://:hunter2@db1?cacert=/etc/ca.pem",
+    "redis://:hunter2@db1?cert=/etc/me.pem",
+    "redis://:hunter2@db1?key=/etc/me.key",
     "rediss://:hunter2@db1?verify=no",
     "redis://:hunter2@db1 ",
     "redis+unix:",
@@ -244,6 +246,8 @@ constexpr const char* bad_ones[] = {
     "redis+unix://run/redis.sock",
     ("redis+unix:///a/path/that/has/more/bytes/than/a/socket/can/have/so/that/no/server/can/be/there/whatever/its/"
      "configuration"),
+    "redis+unix:///run/a%0Ab",
+    "redis+unix:///run/a%7Fb",
     "redis+unix://:hunter2@/run/redis.sock?db=abc",
     "redis+unix://:hunter2@/run/redis.sock?cacert=/etc/ca.pem",
     "redis+sentinel:",
@@ -293,6 +297,7 @@ constexpr const char* bad_ones[] = {
     "http://:hunter2@db1",
     "local:locks",
     "local://:hunter2@db1/locks",
+    "local:/lo%0Acks",
     "local:/locks?db=1",
     "redis://:hunter2%zz@db1",
 };
@@ -358,6 +363,7 @@ TEST(parse_uri, never_repeats_a_password_that_was_not_encoded) {
            "redis://app:hunter2@pass:6379@db1",
            "redis://app:x:hunter2:1/@db1",
            "redis://:hunter2/pass@db1",
+           "redis://app/hunter2@db1",
            "redis+unix://app:hunter2#x@/run/redis.sock",
            "redis+unix://app:1?hunter2@/run/redis.sock",
        }) {
@@ -379,6 +385,8 @@ TEST(parse_uri, never_repeats_what_stands_where_a_port_belongs) {
            "redis+cluster://default:%2Fhunter2",
            "redis://:hunter2",
            "redis://default:hunter2/0",
+           "redis+cluster://default:12/hunter2",
+           "redis+quorum://default:12/hunter2",
            "redis://default:12#hunter2",
            "redis://default:hunter2#hunter2",
            "redis://default%3Ahunter2",

@@ -132,6 +132,43 @@ TEST_F(a_host, has_not_refused_where_this_machine_could_not_ask_for_now) {
   ::close(listener);
 }
 
+// A call that has never had contact ends with the third refusal, and one that waits for what passes does not.
+TEST_F(a_host, has_refused_where_somebody_has_said_so_and_not_where_that_passes) {
+  there_is("a");
+  const auto is_refused_by = [&](int error) {
+    attempts_.begin(with({"a"}));
+    EXPECT_EQ(next(), "a");
+    attempts_.on_error(error);
+    return attempts_.is_refusal();
+  };
+  for (const int definite : {ECONNREFUSED, ENOENT, EACCES, EHOSTUNREACH, ENETUNREACH})
+    EXPECT_TRUE(is_refused_by(definite)) << std::strerror(definite);
+  for (const int passing : {EAGAIN, ETIMEDOUT, ECONNRESET})
+    EXPECT_FALSE(is_refused_by(passing)) << std::strerror(passing);
+}
+
+TEST_F(a_host, says_what_came_last_of_addresses_that_say_as_much) {
+  there_is("a");
+  attempts_.begin(with({"a"}));
+  ASSERT_EQ(next(), "a");
+  for (const int one : {EACCES, ETIMEDOUT}) attempts_.on_error(one);
+  EXPECT_EQ(attempts_.error(), ETIMEDOUT);
+  EXPECT_FALSE(attempts_.is_refusal());
+}
+
+// It is tried again and again until the server is there, or the process has no descriptors any more (H15).
+TEST_F(a_host, costs_no_descriptor_where_nobody_listens) {
+  const auto free = [] {
+    const int fd = ::dup(0);
+    ::close(fd);
+    return fd;
+  };
+  const int before = free();
+  attempts_.begin(with({"a"}));
+  EXPECT_EQ(attempts_.connect_next(), -1);
+  EXPECT_EQ(free(), before);
+}
+
 TEST_F(a_host, is_tried_last_where_it_was_silent) {
   for (const auto* one : {"a", "b", "c"}) there_is(one);
   for (const auto* expected : {"a", "b", "c", "a"}) {
@@ -151,6 +188,32 @@ TEST_F(a_host, is_tried_where_it_answered_the_last_time) {
     EXPECT_EQ(next(), "b");
     attempts_.on_spoken();
   }
+}
+
+// Somebody else may have that address by now.
+TEST_F(a_host, is_not_tried_where_it_is_no_more) {
+  there_is("a");
+  there_is("b");
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "a");
+  attempts_.on_silence();
+  attempts_.begin(with({"b"}));
+  EXPECT_EQ(next(), "b");
+  EXPECT_EQ(next(), "");
+}
+
+TEST_F(a_host, is_tried_once_where_it_was_silent_twice) {
+  there_is("a");
+  there_is("b");
+  for (int i = 0; i < 2; ++i) {
+    attempts_.begin(with({"a"}));
+    EXPECT_EQ(next(), "a");
+    attempts_.on_silence();
+  }
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "b");
+  EXPECT_EQ(next(), "a");
+  EXPECT_EQ(next(), "");
 }
 
 TEST_F(a_host, is_forgiven_a_silence_when_it_answers) {

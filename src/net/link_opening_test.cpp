@@ -263,6 +263,28 @@ TEST_F(opening_link, tries_another_address_after_one_that_accepted_and_said_noth
   }
 }
 
+// What it said on another connection is long ago.
+TEST_F(opening_link, tries_another_address_after_one_that_speaks_no_more) {
+  made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  const accepting_address first{"127.0.0.2", test::port_of(listener_)};
+  link one{at("two.test")};
+  for (const bool speaks : {true, false}) {
+    ASSERT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+    const int peer = test::accept_from(first.get());
+    ASSERT_GE(peer, 0);
+    std::string heard;
+    EXPECT_EQ(::send(peer, "x", speaks ? 1 : 0, 0), speaks ? 1 : 0);
+    while (speaks && heard.empty()) ASSERT_TRUE(one.read_waiting(heard));
+    one.close();
+    ::close(peer);
+  }
+  ASSERT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+  const int peer = test::accept_from(listener_);
+  EXPECT_GE(peer, 0) << "the other one";
+  ::close(peer);
+}
+
 // Nobody may come back for as long as one of them takes.
 TEST_F(opening_link, counts_each_address_that_it_tries_as_a_step) {
   made_up_name two{"two.test"};

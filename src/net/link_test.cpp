@@ -72,6 +72,24 @@ TEST_F(open_link, reads_nothing_where_nothing_was_said) {
   EXPECT_EQ(heard, "");
 }
 
+// The rest is the caller's to write again: without a byte of it the server would take what follows for something else.
+TEST_F(open_link, keeps_what_the_peer_has_no_room_for) {
+  std::string said;
+  while (said.size() < 1'000'000) said += std::to_string(said.size()) + ' ';
+  std::string left = said;
+  std::string heard;
+  std::string piece(64 * 1024, '\0');
+  EXPECT_EQ(link_.write(left), link::written::some) << "or this tests nothing";
+  while (heard.size() < said.size()) {
+    const auto n = ::recv(peer_, piece.data(), piece.size(), MSG_DONTWAIT);
+    if (n > 0) heard.append(piece, 0, static_cast<std::size_t>(n));
+    const auto before = left.size();
+    ASSERT_NE(link_.write(left), link::written::failed);
+    ASSERT_TRUE(n > 0 || left.size() < before) << "the rest is lost";
+  }
+  EXPECT_EQ(heard, said);
+}
+
 class link_shaking_hands : public testing::Test {
 protected:
   link_shaking_hands() {

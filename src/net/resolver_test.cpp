@@ -70,6 +70,11 @@ TEST(resolver, takes_localhost_for_this_machine_without_a_look_up) {
   EXPECT_THAT(shown(at_once(tcp("localhost"))), ElementsAre("127.0.0.1:6380", "[::1]:6380"));
 }
 
+// Whose certificate is expected: the name's, not that of an address.
+TEST(resolver, takes_localhost_for_the_name_that_was_asked_for) {
+  EXPECT_EQ(at_once(tcp("localhost")).host, "localhost");
+}
+
 TEST(resolver, answers_a_socket_path_at_once) {
   const auto answer = at_once(path_of("/run/redis/redis.sock"));
   ASSERT_THAT(shown(answer), ElementsAre("/run/redis/redis.sock"));

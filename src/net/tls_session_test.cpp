@@ -66,6 +66,18 @@ TEST(tls_session, asks_nobody_for_a_pass_phrase) {
   }
 }
 
+TEST(tls_session, finds_the_key_in_the_certificate_s_file_where_none_is_named) {
+  const auto& material = test::tls_material(test::certificate::good);
+  const test::scratch_directory place;
+  const auto both = place / "both.pem";
+  const auto make = "cat '" + material + "/client.pem' '" + material + "/client.key' >'" + both + "'";
+  ASSERT_EQ(std::system(make.c_str()), 0) << make;
+  std::string why;
+  bool passes = false;
+  EXPECT_NE(tls_session::make({.cacert = material + "/ca.pem", .cert = both, .key = ""}, "db1", why, passes), nullptr)
+      << why;
+}
+
 // OpenSSL takes no note of such names, and a certificate of anybody would do.
 TEST(tls_session, is_not_made_for_a_host_whose_certificate_could_not_be_checked) {
   for (const auto& host : {std::string{"db1\0.evil.test", 14}, std::string(300, 'h'), std::string{}}) {
