@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <new>
 
 namespace holdfast::engine {
@@ -55,6 +56,35 @@ TEST_F(scarce_keeper, finds_a_step_again_that_it_had_no_memory_to_act_upon_H3) {
   const auto second = held(1);
   step_is_seen_elsewhere(1);
   next_answer_puts_all_leases_to_the_test();
+}
+
+struct a_wish final : renewal_wish {
+  void on_end(errc) noexcept override {}
+};
+
+// Who is thrown something does not wait, and may have ended when it would be told.
+TEST_F(scarce_keeper, has_nothing_of_a_wish_that_it_had_no_memory_to_note) {
+  const auto lease = renewing();
+  server.say(done());
+  listens.take();
+  int failures = 0;
+  for (bool is_enough = false; !is_enough; ++failures) {
+    ASSERT_LT(failures, 100) << "it never has enough";
+    const auto wish = std::make_shared<a_wish>();
+    is_enough = true;
+    allocations_left = failures;
+    try {
+      keeps.renew_now(server.now, *lease, server.now + 1s, wish);
+    } catch (const std::bad_alloc&) {
+      is_enough = false;
+    }
+    allocations_left = all;
+    EXPECT_EQ(wish.use_count() > 1, is_enough) << failures;
+    if (is_enough) break;
+    wake();
+    EXPECT_THAT(server.take_names(), ElementsAre()) << failures;
+  }
+  EXPECT_GT(failures, 0) << "or this tests nothing";
 }
 
 }  // namespace
