@@ -72,8 +72,18 @@ private:
     }
   }
 
+  static constexpr double none = std::numeric_limits<double>::infinity();
+
+  // Whoever missed its turn comes back with its ticket, and may be granted what it stands first for. Not with another.
+  double ticket_brought(const script_run& run) const {
+    if (run.which != script::id::wait && run.which != script::id::wait_counted) return none;
+    const double ticket = std::strtod(run.args[10].c_str(), nullptr);
+    const auto known = entries_.find(run.args[4]);
+    return ticket > 0 && known != entries_.end() && known->second.ticket == ticket ? ticket : none;
+  }
+
   void judge(const script_run& run, const std::string& granted) {
-    double ticket = std::numeric_limits<double>::infinity();
+    double ticket = run.owner() == granted ? ticket_brought(run) : none;
     for (const auto& place : run.line_before) {
       if (place.owner == granted) ticket = place.ticket;
     }

@@ -151,6 +151,7 @@ if told == 't' then
 end
 
 told = heard_by(process, told)
+local has_come_back = false
 local before = call('HGET', KEYS[4], owner)
 if before and call('ZSCORE', KEYS[3], owner) then
   hear(owner, before, process, told)
@@ -159,9 +160,17 @@ else
   if ticket == '0' or ticket > stamp then
     ticket = stamp
   end
+  has_come_back = ticket ~= stamp and (wait_until == '0' or now <= wait_until)
   call('ZADD', KEYS[3], ticket, owner)
   local entry = {'v1', process, ear_of(told), ttl, window, wait_until, min_fence, now, mode .. permits, label}
   call('HSET', KEYS[4], owner, table.concat(entry, '|'))
   mark_line(stamp)
+end
+-- It may stand before whoever was in its way, where there is room for it: nobody would tell it so (C7).
+if has_come_back and is_free() and not is_quarantine then
+  token, more = advance(owner)
+  if token then
+    return {0, now, token, more and 1 or nil}
+  end
 end
 return place(owner, process, told, max_ttl, more)

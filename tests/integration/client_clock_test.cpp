@@ -7,6 +7,7 @@
 
 #include <ctime>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -106,6 +107,7 @@ TEST_F(stepping_client, gives_up_soon_behind_a_suspend_that_was_longer_than_its_
   auto waiter = start({"queue", "x", "30000"});
   waiter.write_line("go 60000");
   ASSERT_TRUE(eventually([&] { return in_line() == 1; }, 20s));
+  std::this_thread::sleep_for(300ms);  // Until it knows: what is unanswered when it is suspended ends as unknown.
   const auto began = boottime();
   clock_.suspend(90s);
   EXPECT_TRUE(waiter.read_line().value_or("(nothing)").starts_with("timed_out "));

@@ -18,14 +18,16 @@ struct entry {
   std::string process = ear;
   std::string ttl = "10000";
   std::string window = "1000";
+  std::string ticket = "0";
 };
 const entry reader{.mode = "r", .permits = "1", .kind = "w1000000"};
 const entry writer{.mode = "w", .permits = "1000000", .kind = "w1000000"};
 
 step wait(const std::string& who, shape expected, const entry& e = {}) {
-  return run(id::wait_counted, keys,
-             {who, e.ttl, "0", "60000", "ann", "0", e.process, e.told, e.window, "0", "0", e.mode, e.permits, e.kind},
-             std::move(expected));
+  return run(
+      id::wait_counted, keys,
+      {who, e.ttl, "0", "60000", "ann", "0", e.process, e.told, e.window, "0", e.ticket, e.mode, e.permits, e.kind},
+      std::move(expected));
 }
 entry as_try(entry e) {
   e.told = "t";
@@ -265,6 +267,11 @@ std::vector<script_case> semaphore_cases() {
         release_part("<A>", "<ta>"), holding(1),
         send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-500000>|<B>", other_ear, "<now-2000000>"}, number(0)),
         look("<B>", claimed()), wait("<E>", busy, as_try({})), holding(1), waiting(2)}},
+      // B, which needs more room than there is, was in its way until then, and calls nobody.
+      {"who_comes_back_with_its_ticket_has_the_room_that_there_is_C7_P4_seed_50114471",
+       {listen(ear), wait("<A>", granted("ta")), wait("<B>", queued(0), {.permits = "3"}),
+        wait("<C>", list({number(0), now(), {shape::kind::token}}), {.ticket = "<ta>"}),
+        wait("<D>", queued(0), {.permits = "2", .ticket = "<ta>"}), wait("<E>", queued(2)), holding(2), waiting(3)}},
       {"an_unclaimed_grant_ends_with_its_window",
        {listen(ear), wait("<A>", granted("ta"), {.permits = "3"}), wait("<B>", queued(0), {.window = "100"}),
         send({"SET", "hf:{t}", "1", "PX", "150"}), release_part("<A>", "<ta>"), hears({shape::kind::anything}),
