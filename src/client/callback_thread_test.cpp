@@ -75,7 +75,7 @@ TEST_F(callbacks, what_ends_with_one_may_post_another) {
     std::shared_ptr<callback_thread> to;
     std::promise<void>* is_told;
   };
-  thread->post([held = std::make_shared<last_words>(thread, &told)] {});
+  thread->post([held = std::shared_ptr<last_words>{new last_words{thread, &told}}] {});
   EXPECT_EQ(told.get_future().wait_for(deadline), std::future_status::ready);
 }
 
