@@ -280,8 +280,8 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_queued& wh
     return beat_at(now, std::max(now, next_beat(sent_at, heartbeat)));
   }
   if (was_quarantine_) return schedule_ask(now, now);  // Over since it was asked.
-  // A hint sticks until an answer that is newer than it (P6).
-  if (std::exchange(hinted_at_, {}) > what.at) return schedule_ask(now, now);
+  // A hint sticks until an answer that is newer than it (P6); of the same microsecond nobody knows which came first.
+  if (std::exchange(hinted_at_, {}) >= what.at) return schedule_ask(now, now);
   // From one look's send instant to the next one's: with the way back on top, whoever is far away counted as silent.
   const duration look_in = has_alternative_ ? std::min<duration>(what.look_in, quick_heartbeat) : what.look_in;
   if (what.look_in >= heartbeat) return beat_at(now, std::max(now, next_beat(sent_at, look_in)));

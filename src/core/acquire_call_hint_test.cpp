@@ -38,6 +38,16 @@ TEST(acquire_call_line, a_hint_that_comes_before_the_answer_is_kept_for_it_P6) {
   c.looks();
 }
 
+TEST(acquire_call_line, a_hint_of_the_same_microsecond_as_the_answer_is_kept_for_it_P6_seed_50359011) {
+  course c{waits_for_ever()};
+  c.asks();
+  c.hears(was_busy{});
+  c.stands();
+  c.call.on_hint(c.now, c.server_now() + 2ms, 1200ms);
+  c.hears(was_queued{c.server_now() + 2ms, 42, 5s});
+  c.looks();
+}
+
 TEST(acquire_call_line, a_hint_that_is_older_than_the_answer_is_not_followed_P6) {
   course c{waits_for_ever()};
   c.asks();
