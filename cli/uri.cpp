@@ -158,7 +158,7 @@ bool has_stray_at(std::string_view uri) {
   const auto found = find_credentials(uri);
   if (!found) return false;
   const auto end = uri.find_first_of("/?#", found->begin);
-  return !uri.substr(0, found->begin).ends_with("+sentinel://") || uri[end] != '/' ||
+  return end == uri.npos || !uri.substr(0, found->begin).ends_with("+sentinel://") || uri[end] != '/' ||
          found->end > uri.find_first_of("?#", end);
 }
 

@@ -54,8 +54,8 @@ public:
   // redis+quorum://a[:port],b,c or rediss+quorum:// (servers that know nothing of each other; a majority of them
   // decides), local: or local:/directory. Throws errc::invalid_uri or errc::invalid_option, or errc::cannot_connect
   // where this process has no descriptors left; connects to nothing yet, except that local: finds or starts its server
-  // here, which takes some 10 ms and is given up after client_options::timeout, but a start not within a second, and
-  // nothing after 15 s (errc::local_server).
+  // here, which takes some 10 ms and is given up after client_options::timeout (errc::local_server); a start has a
+  // second at least, and all of it 15 s at most.
   explicit client(std::string_view uri, client_options options = {});
 
   // No other thread may be inside a call of it. With leases out, or asynchronous calls under way, it returns at once,

@@ -27,7 +27,7 @@ namespace holdfast::engine {
 //  --------+-------------+------------------------+------------------+------------+----------+--------
 //  pending | -> yes      | -> no                  | pending          | -          | connects | hint
 //  yes     | -           | -                      | -> pending       | -> pending | -        | hint
-//  no      | -> yes      | no                     | no               | -          | -        | -
+//  no      | -> yes      | no                     | no               | -          | asks     | -
 //
 // Refused is only what there is nothing left to try for. Where the server is busy for now, the connection ends and the
 // next one subscribes.
