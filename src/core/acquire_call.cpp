@@ -90,6 +90,8 @@ acquire_action acquire_call::on_wake(time_point now, bool can_send, hearing told
     return rest(std::min(hearing_ends, at_last));
   }
   is_asked_ = true;
+  is_called_ = false;
+  if (now >= stands_by_until_) stands_by_until_ = {};
   was_quarantine_ = now < quarantined_until_;
   ++attempts_;
   return request(now);
@@ -148,6 +150,7 @@ void acquire_call::forget_owner() {
   if (may_have_copies || place_ == place::in_line)
     clean_ups_.push_back({owner_, may_have_copies, place_ != place::outside, went_by});
   is_asked_ = is_unanswered_ = has_copies_ = false;
+  stands_by_until_ = {};
   owner_ = owner_id{rng_->bytes16()};
 }
 
@@ -274,14 +277,12 @@ void acquire_call::hear(time_point now, time_point sent_at, const was_queued& wh
   is_unanswered_ = false;  // Whatever became of earlier copies: this is where we stand.
   last_news_ = errc::timed_out;
   ticket_ = what.ticket;
-  if (now < quarantined_until_) {
+  if (now < quarantined_until_) {  // Nobody's turn can have come, whoever calls.
     last_news_ = errc::quarantined;
-    hinted_at_ = {};  // Nobody's turn can have come.
     return beat_at(now, std::max(now, next_beat(sent_at, heartbeat)));
   }
   if (was_quarantine_) return schedule_ask(now, now);  // Over since it was asked.
-  // A hint sticks until an answer that is newer than it (P6); of the same microsecond nobody knows which came first.
-  if (std::exchange(hinted_at_, {}) >= what.at) return schedule_ask(now, now);
+  if (is_called_) return schedule_ask(now, now);  // What was said after it was sent may be newer than the answer (P6).
   // From one look's send instant to the next one's: with the way back on top, whoever is far away counted as silent.
   const duration look_in = has_alternative_ ? std::min<duration>(what.look_in, quick_heartbeat) : what.look_in;
   if (what.look_in >= heartbeat) return beat_at(now, std::max(now, next_beat(sent_at, look_in)));
@@ -297,7 +298,7 @@ time_point acquire_call::next_beat(time_point now, duration look_in) {
 
 void acquire_call::beat_at(time_point now, time_point at) {
   schedule_ask(now, at);
-  is_heartbeat_ = true;
+  is_heartbeat_ = ask_at_ >= at;
 }
 
 bool acquire_call::can_be_looked_for(time_point now) const {
@@ -396,7 +397,8 @@ time_point acquire_call::last_ask(duration round_trip) const {
 // A request that is sent a moment before the deadline is answered after it, and a wait that ends as `unknown` helps
 // nobody. So the last one goes out a few round trips before, and after that we only wait.
 void acquire_call::schedule_ask(time_point now, time_point at) {
-  ask_at_ = at;
+  const bool stands_by = place_ == place::in_line && stands_by_until_ != time_point{};
+  ask_at_ = at = stands_by ? std::min(at, stands_by_until_) : at;
   is_heartbeat_ = is_taken_along_ = false;
   // In line nothing is gained by a last look: we would have been told.
   if (at > last_ask()) ask_at_ = now < last_ask() && place_ != place::in_line ? last_ask() : never;
@@ -413,18 +415,21 @@ void acquire_call::on_cut(time_point now) {
   ask_at_ = now;  // The same owner id: if the lost request was granted, the answer will be "mine" (H11).
 }
 
-void acquire_call::on_hint(time_point now, server_time said_at, duration look_in) {
+void acquire_call::on_hint(time_point now, duration look_in) {
   if (end_ || place_ == place::outside) return;
-  hinted_at_ = std::max(hinted_at_, said_at);
   // It is meant for the server: to be there then, the look leaves as much earlier as hint and look are on their way.
   const duration way = std::min(round_trip_, most_lead);
   const time_point at = now + std::max(look_in - way, duration{0});
+  if (at > now) {
+    stands_by_until_ = at;  // Only the last grant has anybody stand by (advance.lua).
+  } else {
+    is_called_ = is_asked_;
+  }
   if (place_ == place::in_line && at <= last_ask()) ask_sooner(at);
 }
 
 void acquire_call::on_hearing_changed(time_point now) {
-  // The request that is under way may be answered as of before the change.
-  if (is_asked_ && place_ != place::outside) hinted_at_ = server_time::max();
+  is_called_ = is_asked_;  // What is under way may be answered as of before the change.
   look_now(now);
 }
 

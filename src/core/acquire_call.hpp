@@ -43,7 +43,6 @@ struct was_busy {};
 struct was_lined {};   // Free, but somebody may be in line to take it.
 struct was_unseen {};  // A try saw nobody live in line, and not all of it.
 struct was_queued {
-  server_time at;  // The server's, at the answer.
   std::uint64_t ticket;
   std::chrono::milliseconds look_in;
 };
@@ -151,8 +150,9 @@ public:
 
   acquire_action on_wake(time_point now, bool can_send, hearing told = hearing::no);
 
-  // Somebody says that we should look after so long; said by the server at `said_at`. Only ever a hint (H20, B31).
-  void on_hint(time_point now, server_time said_at, duration look_in);
+  // Somebody says that we should look after so long. Only ever a hint (H20, B31). It sticks until a look that is sent
+  // then, or later: an answer to what is under way by now may be older than it (P6).
+  void on_hint(time_point now, duration look_in);
   // The subscription came up or went down: what was said meanwhile is lost, so look (H18).
   void on_hearing_changed(time_point now);
   // Nothing is granted before `until`: the server may have forgotten who holds what. To be said before each event.
@@ -276,6 +276,7 @@ private:
   bool had_contact_ : 1;
   bool has_alternative_ : 1;
   bool is_asked_ : 1 = false;
+  bool is_called_ : 1 = false;     // Since it asked: to look now.
   bool is_heartbeat_ : 1 = false;  // The next look: it has no other reason.
   bool is_taken_along_ : 1 = false;
   bool is_unanswered_ : 1 = false;   // A copy with this owner id was cut off, and what became of it is not known.
@@ -298,7 +299,7 @@ private:
   time_point wait_for_hearing_until_{};
   time_point quarantined_until_{};
   std::uint64_t ticket_ = 0;
-  server_time hinted_at_{};
+  time_point stands_by_until_{};  // Told to look then; the epoch: nothing, or it has looked.
   duration round_trip_{0};
   std::vector<unfinished> clean_ups_;
   std::optional<acquire_end> end_;

@@ -30,7 +30,7 @@ TEST(acquire_call_line, who_was_stopped_for_a_minute_without_a_connection_looks_
   ASSERT_FALSE(c.call.is_over());
   c.now += 1s;
   c.looks();
-  c.hears(was_queued{c.server_now(), 42, 0ms});
+  c.hears(was_queued{42, 0ms});
   EXPECT_FALSE(c.call.is_over());
 }
 
@@ -58,7 +58,7 @@ TEST(acquire_call_line, the_end_of_the_wait_is_timed_out_and_it_leaves_B27) {
     const auto action = c.call.on_wake(c.now, true, hearing::yes);
     if (std::holds_alternative<look>(action)) {
       c.sent_at = c.now;
-      c.hears(was_queued{c.server_now(), 42, 5s});
+      c.hears(was_queued{42, 5s});
     } else if (const auto* s = std::get_if<sleep_until>(&action)) {
       c.now = s->at;
     }
@@ -97,7 +97,7 @@ TEST(acquire_call_line, an_answer_in_line_makes_the_fate_of_earlier_copies_known
   c.looks();
   c.is_cut();
   c.looks();
-  c.hears(was_queued{c.server_now(), 42, 5s});
+  c.hears(was_queued{42, 5s});
   c.now = t0 + 2s;
   c.call.on_wake(c.now, true, hearing::yes);
   EXPECT_EQ(c.failure(), errc::timed_out);
@@ -113,7 +113,7 @@ TEST(acquire_call_line, a_lease_behind_a_copy_that_was_cut_off_in_line_says_so_P
   c.stands();
   c.is_cut();
   c.stands();
-  c.hears(was_queued{c.server_now(), 42, 0ms});
+  c.hears(was_queued{42, 0ms});
   c.looks();
   c.hears(was_mine{course_testing::token, course_testing::ttl});
   ASSERT_TRUE(c.lease());
@@ -257,7 +257,7 @@ TEST(acquire_call_line, who_was_stopped_for_a_minute_looks_and_does_not_call_the
   c.queues();
   c.now += 60s;
   c.looks();
-  c.hears(was_queued{c.server_now(), 42, 5s});
+  c.hears(was_queued{42, 5s});
   EXPECT_FALSE(c.call.is_over());
 }
 

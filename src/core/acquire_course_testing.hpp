@@ -82,10 +82,9 @@ struct course {
     asks();
     hears(was_busy{});
     const auto me = stands();
-    hears(was_queued{server_now(), ticket, look_in});
+    hears(was_queued{ticket, look_in});
     return me;
   }
-  server_time server_now() const { return server_time{std::chrono::duration_cast<server_time::duration>(now - t0)}; }
   // Whoever must be let go in the background.
   owners left_behind() {
     owners all;

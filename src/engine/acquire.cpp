@@ -282,7 +282,7 @@ core::acquire_answer acquire::judge(time_point now, time_point sent_at, const re
                         [](const script::unseen&) -> core::acquire_answer { return core::was_unseen{}; },
                         [&](const script::queued& q) -> core::acquire_answer {
                           missing = q.missing;
-                          return core::was_queued{parsed->now, q.ticket, q.look_in};
+                          return core::was_queued{q.ticket, q.look_in};
                         },
                         [](const script::not_in_line&) -> core::acquire_answer { return core::was_not_in_line{}; },
                         [](const script::late&) -> core::acquire_answer { return core::was_late{}; },
@@ -343,10 +343,10 @@ void acquire::on_connected(time_point now) {
   step(now);
 }
 
-void acquire::on_hint(time_point now, std::string_view owner, server_time said_at, duration look_in) {
+void acquire::on_hint(time_point now, std::string_view owner, server_time /*said_at*/, duration look_in) {
   if (owner != flow_.owner().hex()) return;
   is_called_ = true;
-  flow_.on_hint(now, said_at, look_in);
+  flow_.on_hint(now, look_in);
   step(now);
 }
 

@@ -323,17 +323,6 @@ TEST_F(waiting_test, a_hint_that_overtakes_the_answer_is_kept_for_it_P6) {
   EXPECT_THAT(server.take_names(), ElementsAre("look"));
 }
 
-TEST_F(waiting_test, a_hint_that_is_older_than_the_answer_is_not_followed_P6) {
-  listen();
-  start(false);
-  server.say(busy());
-  const auto owner = call_owner(server.take().at(0));
-  calls.on_hint(server.now, owner, server.clock - 1ms, 0s);
-  server.say(queued());
-  EXPECT_THAT(server.take(), IsEmpty());
-  EXPECT_GE(call->wake_at(), server.now + 5s);
-}
-
 TEST_F(waiting_test, a_new_connection_is_looked_on_at_once_H19) {
   start(false);
   const auto owner = queue();
