@@ -4,8 +4,8 @@
 # Gives <target> a generated header "holdfast_scripts.hpp" with two constants for each file:
 #   release.lua -> holdfast::script::release_lua       its text, with its includes in their places
 #                  holdfast::script::release_lua_sha1  that text's digest, as SCRIPT LOAD will answer it
-# Each connection carries the texts to its server: lines of comment, empty lines and indentation stay here, and what
-# remains is less than half. A line that a server names in an error is one of that.
+# Each connection carries the texts to its server: comments, empty lines and indentation stay here, and what remains
+# is less than half. A line that a server names in an error is one of that.
 # A line `-- include: advance.lua`, or ballot.lua, is replaced by that file: routines that several scripts share.
 # `kind.lua` stands for exclusive.lua, or for what a file is built for: wait.lua:counted includes counted.lua and
 # becomes wait_counted_lua; likewise `kind_view.lua`: exclusive_view.lua, or counted_view.lua.
@@ -36,6 +36,7 @@ function(holdfast_embed_lua target)
     endforeach()
     string(REGEX REPLACE "(^|\n)([ ]*(--[^\n]*)?\n)+" "\\1" text "${text}")
     string(REGEX REPLACE "\n +" "\n" text "${text}")
+    string(REGEX REPLACE " +-- [^\n]*\n" "\n" text "${text}")
     # SCRIPT LOAD and source_test compare text and digest with each other, so that a byte that CMake changed on the way
     # cannot go unseen.
     string(SHA1 digest "${text}")

@@ -72,16 +72,22 @@ private:
   }
 
   // Others of the process that was granted something last are not told to stand by: it would not come for them either.
+  // Nor is whoever gives up before that.
   void note_line(const script_run& run, seen& of) {
     std::size_t told = 0;
     for (std::size_t rank = 0; rank < run.line_before.size(); ++rank) {
       const auto& place = run.line_before[rank];
       stands_since_.emplace(place.owner, in().now());
       if (rank < are_told && of.asked == place.owner) of.watches.insert(place.owner);
-      if (!of.has_granted || told == are_told || of.granted_to == place.channel) continue;
+      if (!of.has_granted || told == are_told || of.granted_to == place.channel || gives_up_before(place, of)) continue;
       of.watches.insert(place.owner);
       ++told;
     }
+  }
+
+  // Who gives up a little later is not told either. It counts as one who is; soon it waits no more.
+  static bool gives_up_before(const line_place& place, const seen& of) {
+    return place.wait_until_us != 0 && server_time{std::chrono::microseconds{place.wait_until_us}} <= of.offered_until;
   }
 
   void note_room(const script_run& run, seen& of) {

@@ -26,6 +26,7 @@ local dead_us = 16500000  -- Three looks missed: out of the line (P1).
 local most_grants = 16
 local most_seen = 256
 local most_behind = 32
+local most_others = 8
 local most_passed = 64
 local is_unseen = false -- There may be room for somebody whom advance did not see.
 
@@ -117,11 +118,12 @@ grant = function(entry, lives_ms, is_all)
   return stamp
 end
 
--- `text`: what the waiters key has of it. Nil for an entry that is dead: half lost, or its own wait is over.
-local function entry_of(id, text)
+-- `text`: what the waiters key has of it. Nil for an entry that is dead: half lost, or its own wait is over, at `at` if
+-- that is given.
+local function entry_of(id, text, at)
   local process, told, looked, ttl, window, wait_until, min_fence, _, mode, permits, label = string.match(text or '',
     '^v1|([^|]+)|([s-])(%d*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%a)(%d*)|([^|]*)$')
-  if not process or wait_until ~= '0' and now > wait_until then
+  if not process or wait_until ~= '0' and (at or now) > wait_until then
     return nil
   end
   return {id = id, process = process, told = told, looked = looked, ttl = ttl, window = window, min_fence = min_fence,
@@ -173,19 +175,23 @@ local function offer(entry, is_all)
 end
 
 -- Should it not come, the first two of other processes behind it look without being asked again: nobody else would
--- notice (P3). They stand at `rank` or a little behind: a crowd of its own process is not searched for ever.
+-- notice (P3). They stand at `rank` or a little behind: a crowd of its own process is not searched for ever, nor one of
+-- those who give up before that.
 local function stand_by(offered, rank)
   local same = 'v1|' .. offered.process .. '|'
-  local standby, told = now, 0
+  local standby, told, others = now, 0, 0
   for _, id in ipairs(call('ZRANGE', KEYS[3], rank, rank + most_behind - 1)) do
     local text = call('HGET', KEYS[4], id)
-    local entry = text and sub(text, 1, #same) ~= same and entry_of(id, text)
-    if entry and entry.told == 's' and silence_of(entry, '') <= dead_us then
-      told = told + 1
-      local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * told)
-      tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at)
-      standby = standby .. '|' .. id .. '|' .. at
-      if told == 2 then
+    if text and sub(text, 1, #same) ~= same then
+      others = others + 1
+      local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * (told + 1))
+      local entry = entry_of(id, text, at)
+      if entry and entry.told == 's' and silence_of(entry, '') <= dead_us then
+        told = told + 1
+        tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at)
+        standby = standby .. '|' .. id .. '|' .. at
+      end
+      if told == 2 or others == most_others then
         break
       end
     end

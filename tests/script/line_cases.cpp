@@ -112,6 +112,11 @@ entry until_time(std::string at) {
   e.wait_until = std::move(at);
   return e;
 }
+entry gives_up_at(std::string at, std::string process) {
+  entry e = until_time(std::move(at));
+  e.process = std::move(process);
+  return e;
+}
 entry not_after(std::string at) {
   entry e;
   e.not_after = std::move(at);
@@ -479,6 +484,16 @@ std::vector<script_case> leave_and_look_cases() {
         hears_something(), hears_something(), hears(none()),
         send({"EVAL", "return string.sub(redis.call('HGET', KEYS[1], 'standby'), 17, 49)", "1", waiters},
              text("|<C>"))}},
+      {"stand_by_passes_over_who_gives_up_before_it_P3_C7",
+       {acquire("<A>", now("t")), listen(ear), listen(other_ear), wait("<B>", queued("b", 0)),
+        wait("<D>", queued("d", 1), gives_up_at("<now+1100000>", other_ear)),
+        wait("<C>", queued("c", 2), from(other_ear)),
+        wait("<E>", queued("e", 3), gives_up_at("<now+9000000>", other_ear)), release_with_line("<A>", "<t>"),
+        send({"EVAL",
+              "local s, sub = redis.call('HGET', KEYS[1], 'standby'), string.sub "
+              "return sub(s, 17, 49) .. sub(s, 67, 99) .. sub(s, 117)",
+              "1", waiters},
+             text("|<C>|<E>|<B>"))}},
       {"who_is_granted_leaves_nothing_among_those_who_wait",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         release_with_line("<A>", "<t>"), held_by("<B>"), send({"HEXISTS", waiters, "<B>"}, number(0)),
