@@ -88,8 +88,10 @@ int busy_exit(const settings& s) {
 int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   if (s.quiet || s.quiet_busy) return busy_exit(s);
   std::error_code ec;
-  const auto info = at.locks.inspect(s.name, courtesy, ec);
-  std::string text = "is held by somebody else";
+  auto info = at.locks.inspect(s.name, courtesy, ec);
+  // Since it was asked last, and nobody holds anything there: that is thrown.
+  if (ec == errc::not_a_primary) info = at.locks.inspect(s.name);
+  std::string text = "was held by somebody else when the server last said so";
   if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info, s);
   say(fmt::format("'{}' {}{}", visible_word(s.name), text, gave_up));
   if (stderr_is_terminal())

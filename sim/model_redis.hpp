@@ -10,6 +10,7 @@
 #include "base/time.hpp"
 #include "resp/value.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -77,6 +78,12 @@ public:
   enum class reach { everywhere, shard };
   void subscribe(const std::string& channel, reach how = reach::everywhere) { ++subscribers_[how][channel]; }
   void unsubscribe(const std::string& channel, reach how = reach::everywhere) { --subscribers_[how][channel]; }
+  bool is_heard(const std::string& channel) const {
+    return std::any_of(subscribers_.begin(), subscribers_.end(), [&](const auto& kind) {
+      const auto found = kind.second.find(channel);
+      return found != kind.second.end() && found->second > 0;
+    });
+  }
   struct message {
     std::string channel;
     std::string text;

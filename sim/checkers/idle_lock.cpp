@@ -6,6 +6,7 @@
 // stands behind somebody whom nothing can call, or was befallen while it stood there, may have to wait for a heartbeat
 // (docs/protocol.md).
 #include "checkers/checker.hpp"
+#include "checkers/one_script.hpp"
 
 #include <fmt/format.h>
 
@@ -60,6 +61,7 @@ private:
     server_time offered_until{};      // When whoever was told to stand by is to look.
     std::string asked{};              // Who asked for its place.
     std::set<std::string> watches{};  // Who was told when a lease ends.
+    std::set<std::string> unheard{};  // The channels on which nobody was.
     std::string first{};
     std::optional<server_time> free_since{};
     std::optional<server_time> room_since{};  // For the first in line.
@@ -72,14 +74,14 @@ private:
   }
 
   // Others of the process that was granted something last are not told to stand by: it would not come for them either.
-  // Nor is whoever gives up before that.
+  // Nor is whoever gives up before that, or is gone.
   void note_line(const script_run& run, seen& of) {
     std::size_t told = 0;
     for (std::size_t rank = 0; rank < run.line_before.size(); ++rank) {
       const auto& place = run.line_before[rank];
-      stands_since_.emplace(place.owner, in().now());
       if (rank < are_told && of.asked == place.owner) of.watches.insert(place.owner);
-      if (!of.has_granted || told == are_told || of.granted_to == place.channel || gives_up_before(place, of)) continue;
+      if (!of.has_granted || told == are_told || of.granted_to == place.channel) continue;
+      if (gives_up_before(place, of) || of.unheard.contains(place.channel)) continue;
       of.watches.insert(place.owner);
       ++told;
     }
@@ -137,7 +139,13 @@ private:
       if (place.owner != run.owner()) of.offered_until = end_of(*granted);
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};
-    if (of.has_granted) of.watches.clear();
+    if (is_place(run.which) && ticket_given(run)) stands_since_.emplace(run.owner(), in().now());
+    if (!of.has_granted) return;
+    of.watches.clear();
+    of.unheard.clear();
+    for (const auto& place : run.line_before) {
+      if (!in().redis(run.lock).is_heard(place.channel)) of.unheard.insert(place.channel);
+    }
   }
   static bool is_place(script::id which) {
     return which == script::id::wait || which == script::id::wait_counted || which == script::id::look ||

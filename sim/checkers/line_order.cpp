@@ -43,11 +43,10 @@ private:
     bool knows_its_ticket = false;  // Only who has heard of its place looks. A reply that was lost told it nothing.
   };
 
-  // {7, now, ticket, ...}
   void note_entry(const script_run& run) {
-    const auto* parts = run.reply->as_array();
-    if (!parts || parts->size() < 3 || !(*parts)[0].as_integer() || *(*parts)[0].as_integer() != 7) return;
-    const double ticket = std::strtod((*parts)[2].as_bulk()->c_str(), nullptr);
+    const auto given = ticket_given(run);
+    if (!given) return;
+    const double ticket = *given;
     auto& known = entries_[run.args[4]];
     // What was sent before the entry that it has says nothing of a place it lost: a connection that it gave up had it.
     if (run.sent_at < known.sent_at) return;
@@ -110,6 +109,13 @@ private:
 };
 
 }  // namespace
+
+// {7, now, ticket, ...}
+std::optional<double> ticket_given(const script_run& run) {
+  const auto* parts = run.reply->as_array();
+  if (!parts || parts->size() < 3 || !(*parts)[0].as_integer() || *(*parts)[0].as_integer() != 7) return std::nullopt;
+  return std::strtod((*parts)[2].as_bulk()->c_str(), nullptr);
+}
 
 std::unique_ptr<checker> make_line_order(surroundings& in) { return std::make_unique<line_order>(in); }
 

@@ -5,6 +5,7 @@
 #include "facts.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace holdfast::sim {
@@ -14,6 +15,8 @@ using complaint = std::function<void(std::string)>;
 bool is_break(script::id which);
 // Whose hold this run of a break has ended, now or at its expiry; null: it is no break, or nothing has come of it.
 const holder* broken_by(const script_run& run);
+// The ticket of whoever it has put into the line, or found there.
+std::optional<double> ticket_given(const script_run& run);
 // C9: the owner's own scripts and a break by an operator who saw it end a lease, and only the owner's renew one.
 void check_only_the_owner(const script_run& run, const complaint& complain);
 // H29: what gives back, renews or looks is not refused because the memory is full.

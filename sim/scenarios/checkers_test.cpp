@@ -269,7 +269,7 @@ public:
     run.before = has_it_ && !is_over ? a : std::vector<holder>{};
     run.after = is_over ? std::vector<holder>{} : a;
     run.line_before = line_;
-    run.reply = &done_;
+    run.reply = whose == 0 ? &done_ : &queued_;
     return world_.at(when, [&](checker& c) { c.on_script(run); });
   }
 
@@ -279,6 +279,7 @@ private:
   static std::string label_of(int i) { return fmt::format("p{}.c1", i); }
 
   const resp::value done_{std::string{"1795212800000000"}};
+  const resp::value queued_{resp::value::array{resp::value{std::int64_t{7}}, done_, done_}};
   bool has_it_ = false;
   std::vector<line_place> line_{};
   made_up world_{};
@@ -292,6 +293,7 @@ TEST(checkers, see_a_wake_up_that_is_lost_C7) {
 
 TEST(checkers, let_a_lock_be_free_until_a_heartbeat_for_who_was_not_told_when_its_lease_ends) {
   whose_holder_died it;
+  it.run_at(1400ms, 2);
   it.line().erase(it.line().begin(), it.line().begin() + 2);  // B and C have left.
   EXPECT_EQ(it.run_at(9s, 3), complaints{});
   EXPECT_EQ(it.run_at(10s, 3), complaints{"C7"});

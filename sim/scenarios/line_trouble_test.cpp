@@ -17,10 +17,10 @@ const std::vector<id> with_line{id::wait, id::look, id::release, id::leave};
 }  // namespace
 
 TEST(the_line, P3_two_silent_waiters_cost_one_window_and_a_little) {
-  const rule about{.opposite = "nobody stands by behind a grant",
-                   .broken = "expected",
-                   .texts = {{with_line, "if entry and entry.told == 's' and silence_of(entry, '') <= dead_us then",
-                              "if false then"}}};
+  const rule about{
+      .opposite = "nobody stands by behind a grant",
+      .broken = "expected",
+      .texts = {{with_line, "elseif entry.told == 's' and silence_of(entry, '') <= dead_us and", "elseif false and"}}};
   play(about, [](story& s) {
     a_holds(s);
     for (actor* who : {&s.b, &s.c, &s.d}) waits(s, *who);

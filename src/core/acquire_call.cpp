@@ -372,6 +372,7 @@ void acquire_call::hear(time_point now, time_point /*sent_at*/, const was_refuse
     const int unwritten_for = (second_of(now) - unwritten_since_ + seconds_told_apart) % seconds_told_apart;
     if (deadline_ != never || unwritten_for < unwritten_before_giving_up) {
       last_news_ = what.code;
+      if (is_called_) return schedule_ask(now, now);
       return beat_at(now, next_beat(now, heartbeat));
     }
   }

@@ -51,6 +51,19 @@ TEST(acquire_call_line, a_hint_while_a_look_is_under_way_is_kept_for_its_answer_
   EXPECT_GE(c.sleeps(), c.now + 5s) << "and for one only";
 }
 
+// A server that took no writes, and granted it to us since.
+TEST(acquire_call_line, a_hint_while_a_look_is_under_way_is_kept_for_its_refusal_P6) {
+  const was_refused no_writes{errc::server_refused, false, true};
+  course c{waits_for_ever()};
+  const auto me = c.queues(0ms);
+  c.looks();
+  c.call.on_hint(c.now, 0ms);
+  c.hears(no_writes);
+  EXPECT_EQ(c.looks(), me);
+  c.hears(no_writes);
+  EXPECT_GE(c.sleeps(), c.now + 5s) << "and for one only";
+}
+
 TEST(acquire_call_line, hints_while_nothing_is_under_way_are_followed_once_H20) {
   course c{waits_for_ever()};
   c.queues();

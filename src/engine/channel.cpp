@@ -340,7 +340,22 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
   const auto* error = reply.as_error();
   if (error && script::classify(error->text).what == script::reaction::try_again) return;
   if (epoch_.may_be_unknown()) return;  // What is held is renewed, whatever the server says of that.
-  fail(now, no_epoch(reply, run_id(), is_in_cluster()));
+  const auto why = no_epoch(reply, run_id(), is_in_cluster());
+  if (why.code == errc::not_a_primary && !settings_.primary && !is_in_cluster()) refuse_next(now, reply);
+  fail(now, why);
+}
+
+// What was asked behind the question did nothing, if its answer has come along and is that it did not: a definite no
+// (C5), for the same reason. Nothing else that a replica says counts.
+void channel::refuse_next(time_point now, const resp::value& why) {
+  if (open_.empty() || open_.front().is == slot::sort::wait) return;
+  const auto reply = reader_.next();
+  const auto* error = reply ? reply->as_error() : nullptr;
+  if (!error) return;
+  const bool is_unknown_script = error->text.starts_with("NOSCRIPT");
+  if (!is_unknown_script && script::classify(error->text).code != errc::not_a_primary) return;
+  const slot refused = pop();
+  if (refused.from) refused.from->on_reply(now, refused.sent_at, why);
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {

@@ -234,6 +234,36 @@ TEST_F(epoch_test, permission_that_is_taken_away_ends_the_connection) {
   EXPECT_THAT(who.own, ElementsAre("cut"));
 }
 
+// Else who waits hears that nobody knows what became of his request, which was refused.
+TEST_F(epoch_test, a_replica_that_refuses_the_question_refuses_what_came_along_C5) {
+  const std::string readonly = "READONLY You can't write against a read only replica.";
+  for (const auto& said : {refusal(readonly), refusal("NOSCRIPT No matching script.")}) {
+    who.own.clear();
+    greet(nothing());
+    server.pass(2s);
+    look();
+    look();
+    server.say(refusal(readonly) + said + said);
+    EXPECT_TRUE(wire.is_closed());
+    EXPECT_THAT(who.own, ElementsAre("error " + readonly, "cut"));
+    server.pass(2s);
+  }
+}
+
+// It answers what only reads, and may be a primary by then.
+TEST_F(epoch_test, a_replica_that_refuses_the_question_answers_nothing_else_H37) {
+  for (const auto& said : {stamp(server.clock), refusal("LOADING Redis is loading"), std::string{}}) {
+    who.own.clear();
+    greet(nothing());
+    server.pass(2s);
+    look();
+    server.say(refusal("READONLY You can't write against a read only replica.") + said);
+    EXPECT_TRUE(wire.is_closed());
+    EXPECT_THAT(who.own, ElementsAre("cut")) << said;
+    server.pass(2s);
+  }
+}
+
 TEST_F(epoch_test, a_new_connection_knows_nothing) {
   greet(quarantined_for(50'000));
   server.cut();

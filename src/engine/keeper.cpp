@@ -146,16 +146,25 @@ void keeper::on_ready(time_point now) {
   listener_->on_up();
   // A task may end itself while it runs, and no other one: listeners and wishes must not call back, and no answer comes
   // before all of them have run. So the pointers to those that are still to run stay good.
-  std::vector<task*> waiting;
-  for (auto& [key, kept] : leases_) waiting.push_back(kept.get());
-  for (auto& [key, background] : releases_) waiting.push_back(background.get());
-  std::sort(waiting.begin(), waiting.end(), [](const task* a, const task* b) { return a->number < b->number; });
-  for (task* t : waiting) t->on_ready(now);
+  for (task* t : all_tasks()) t->on_ready(now);
   update_demand();
+}
+
+std::vector<keeper::task*> keeper::all_tasks() const {
+  std::vector<task*> all;
+  for (const auto& [key, kept] : leases_) all.push_back(kept.get());
+  for (const auto& [key, background] : releases_) all.push_back(background.get());
+  std::sort(all.begin(), all.end(), [](const task* a, const task* b) { return a->number < b->number; });
+  return all;
 }
 
 void keeper::on_down(time_point /*now*/, const connection_failure& failure, bool was_ready) {
   if (was_ready) listener_->on_down(failure);
+  const bool has_said_why = failure.is_final || failure.code == errc::server_refused ||
+                            failure.code == errc::server_loading || failure.code == errc::server_busy;
+  if (!was_ready && has_said_why) {
+    for (task* t : all_tasks()) t->on_unsent(failure.code);
+  }
   update_demand();
 }
 

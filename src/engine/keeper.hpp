@@ -210,6 +210,7 @@ private:
   class renewing;
   class releasing;
 
+  std::vector<task*> all_tasks() const;  // In the order in which they came.
   // No renewal of it that was sent before moves a deadline (engine/named_primary.hpp).
   time_point renewals_from(const held_lease& lease, time_point now) const;
   void schedule(task& what, time_point at);

@@ -16,6 +16,8 @@ public:
 
   virtual void run(time_point now) = 0;
   virtual void on_ready(time_point now) = 0;
+  // A connection for it could not be made, and the server has said why.
+  virtual void on_unsent(errc /*why*/) {}
 
   const std::uint64_t number;
   agenda<task>::place place;

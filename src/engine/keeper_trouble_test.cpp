@@ -67,6 +67,41 @@ TEST_F(keeper_test, a_primary_that_became_a_replica_is_hung_up_on) {
   EXPECT_TRUE(lease->deadline.is_ahead(server.now));
 }
 
+// Else whoever loses it hears that the server stopped answering, which has said why with each connection.
+TEST_F(keeper_test, a_renewal_that_no_connection_is_granted_for_has_failed_once_for_each_reason) {
+  const connection_failure is_replica{errc::not_a_primary, "the server is a read-only replica", true, false};
+  const auto lease = held();
+  wake_after(3s);
+  server.refuse(is_replica);
+  EXPECT_THAT(listens.take(), ElementsAre("renew_failed not_a_primary"));
+  const auto refused_again = [&](const connection_failure& why) {
+    wake_after(keeps.wake_at() - server.now);
+    server.refuse(why);
+    return listens.take();
+  };
+  EXPECT_THAT(refused_again(is_replica), IsEmpty());
+  EXPECT_THAT(refused_again({errc::cannot_connect, "Connection refused", false, true}), IsEmpty()) << "nobody said it";
+  EXPECT_THAT(refused_again({errc::wrong_password, "WRONGPASS", true, false}),
+              ElementsAre("renew_failed wrong_password"));
+  EXPECT_THAT(refused_again({errc::server_refused, "ERR max number of clients reached", false, false}),
+              ElementsAre("renew_failed server_refused"));
+  drive_until(server.now + 2s, true, [&](const request&) { return done(); });
+  EXPECT_THAT(listens.take(), ElementsAre("up", "renewed"));
+  server.cut();
+  listens.take();
+  wake_after(3s);
+  server.refuse(is_replica);
+  EXPECT_THAT(listens.take(), ElementsAre("renew_failed not_a_primary")) << "of the next one";
+}
+
+TEST_F(keeper_test, what_need_not_be_sent_has_not_failed) {
+  const auto lease = held(0, renewal::none);
+  keeps.release_later(server.now, a_release());
+  wake();
+  server.refuse({errc::not_a_primary, "the server is a read-only replica", true, false});
+  EXPECT_THAT(listens.take(), IsEmpty());
+}
+
 // Else a process that only releases stays with a server where nothing can be released any more.
 TEST_F(keeper_test, a_primary_that_became_a_replica_is_hung_up_on_by_what_is_released_in_the_background) {
   keeps.release_later(server.now, a_release());

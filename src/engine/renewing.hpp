@@ -58,6 +58,12 @@ public:
     run(now);
   }
 
+  // Once for each reason, because a hundred thousand may wait.
+  void on_unsent(errc why) override {
+    if (!plan_.waits_for_connection() || std::exchange(unsent_for_, why) == why) return;
+    for (const auto& p : parts_) of().listener_->on_renew_failed(p.lease, why);
+  }
+
   void add(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
     of().schedule(*this, now);  // First: without memory nothing is left of the wish.
     wishes_.push_back({std::move(whose), now, give_up_at});
@@ -145,6 +151,7 @@ private:
                                        [](const part& p) { return channel::open_requests(p) >= most_in_flight; });
     if (is_enough) return;
     has_failed_ = false;
+    unsent_for_ = {};
     for (auto& one : wishes_) {
       one.is_sent = true;
       if (std::exchange(one.refusal, std::nullopt)) one.whose->on_refusal({});
@@ -305,6 +312,7 @@ private:
   core::lease_keeper plan_;
   const part* refused_ = nullptr;
   bool has_failed_ = false;     // Since the last renewal was sent.
+  errc unsent_for_{};           // The next one; told.
   std::vector<wish> wishes_{};  // In the order in which they came.
 };
 

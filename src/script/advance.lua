@@ -26,7 +26,7 @@ local dead_us = 16500000  -- Three looks missed: out of the line (P1).
 local most_grants = 16
 local most_seen = 256
 local most_behind = 32
-local most_others = 8
+local most_gone = 8
 local most_passed = 64
 local is_unseen = false -- There may be room for somebody whom advance did not see.
 
@@ -34,7 +34,8 @@ is_sharded = function(channel)
   return sub(channel, -1) == '}'
 end
 
--- False when nobody may be told anything here, by anybody with the caller's permissions.
+-- How many heard it, also by a pattern; false when nobody may be told anything here, by anybody with the caller's
+-- permissions.
 tell = function(channel, message)
   local told
   if is_sharded(channel) then
@@ -42,7 +43,7 @@ tell = function(channel, message)
   else
     told = pcall('PUBLISH', channel, message)
   end
-  return type(told) == 'number'
+  return type(told) == 'number' and told
 end
 
 -- max(last + 1, now, floor + 1), 16 digits.
@@ -176,22 +177,23 @@ end
 
 -- Should it not come, the first two of other processes behind it look without being asked again: nobody else would
 -- notice (P3). They stand at `rank` or a little behind: a crowd of its own process is not searched for ever, nor one of
--- those who give up before that.
+-- those who give up before that. Who does not hear it is not there.
 local function stand_by(offered, rank)
   local same = 'v1|' .. offered.process .. '|'
-  local standby, told, others = now, 0, 0
+  local standby, told, gone = now, 0, 0
   for _, id in ipairs(call('ZRANGE', KEYS[3], rank, rank + most_behind - 1)) do
     local text = call('HGET', KEYS[4], id)
     if text and sub(text, 1, #same) ~= same then
-      others = others + 1
       local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * (told + 1))
       local entry = entry_of(id, text, at)
-      if entry and entry.told == 's' and silence_of(entry, '') <= dead_us then
+      if not entry then
+        gone = gone + 1
+      elseif entry.told == 's' and silence_of(entry, '') <= dead_us and
+        (tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at) or 0) > 0 then
         told = told + 1
-        tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at)
         standby = standby .. '|' .. id .. '|' .. at
       end
-      if told == 2 or others == most_others then
+      if told == 2 or gone == most_gone then
         break
       end
     end
@@ -247,8 +249,9 @@ advance = function(me)
   end
 
   while seen < most_seen and grants < most_grants and not head do
-    -- It runs behind a release that is done already: nothing in here may fail, also if a key has another type.
-    local ids = pcall('ZRANGE', KEYS[3], rank, rank + asked - 1)
+    -- Behind a release that is done already nothing in here may fail, also if a key has another type. Who asks for
+    -- itself is told, or it would stand in line beside a free lock, and for each newcomer nobody would.
+    local ids = (me and call or pcall)('ZRANGE', KEYS[3], rank, rank + asked - 1)
     if ids.err then
       return nil, false
     end
@@ -256,7 +259,7 @@ advance = function(me)
     if #ids == 0 then
       break
     end
-    local first = pcall('HGET', KEYS[4], ids[1])
+    local first = (me and call or pcall)('HGET', KEYS[4], ids[1])
     if type(first) == 'table' then
       return nil, false
     end

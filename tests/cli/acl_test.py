@@ -59,6 +59,21 @@ class Rule(CommandTest):
         holder = self.hold()
         self.succeeds("break", "--token", str(holder.token), self.lock)
 
+    def test_without_any_word_of_it_nobody_waits_for_a_free_lock(self):
+        """A missing one is said to be denied, or costs time: never as if somebody held the lock (docs/acl.md)."""
+        words = [word for word in self.rule if word.startswith("+")]
+        self.assertGreater(len(words), 20)
+        waiters = {}
+        for number, word in enumerate(words):
+            user = f"without-{number}"
+            self.server.ask("ACL", "SETUSER", user, *self.rule[3:], "-" + word[1:])
+            self.addCleanup(self.server.ask, "ACL", "DELUSER", user)
+            self.server.ask("SET", "hf:{%s-%d}" % (self.lock, number), "theirs", "PX", "1500")
+            uri = self.environment["HOLDFAST_URI"].replace("app-lock:", user + ":")
+            waiters[word] = self.start("run", "-w", "10s", f"{self.lock}-{number}", "--", "true", HOLDFAST_URI=uri)
+        ended = {word: waiter.wait() for word, waiter in waiters.items()}
+        self.assertEqual({word: status for word, status in ended.items() if status not in (0, 77)}, {})
+
     def test_names_what_a_listing_and_replicas_need_besides(self):
         denied = self.finish("ls")  # Not of the rule, on purpose; so it is no way out.
         self.assertEqual(denied.status, 77, denied.err)
