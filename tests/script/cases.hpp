@@ -82,6 +82,7 @@ std::vector<script_case> data_cases();
 std::vector<script_case> epoch_cases();
 std::vector<script_case> quarantine_cases();
 std::vector<script_case> line_cases();
+std::vector<script_case> line_absent_cases();
 std::vector<script_case> renew_release_cases();
 std::vector<script_case> inspect_break_cases();
 std::vector<script_case> quorum_cases();
