@@ -97,7 +97,7 @@ std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom
   }
   result.eviction_policy = resp::info_field(*info, "maxmemory_policy");
   const relied_on what{.replicas = state.options().durability.replicas,
-                       .is_replaced = state.has_sentinels() || state.cluster(),
+                       .is_replaced = state.has_sentinels(),
                        .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};
   for (auto& one : judge_info(where, *info, what)) result.findings.push_back(std::move(one));
   return *info;

@@ -12,6 +12,7 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -91,10 +92,6 @@ bool says_that_all_is_down(const looked_at& one) {
 void say_trouble(looked_at& one) {
   const auto& e = *one.trouble;
   auto [code, fix] = way_out_of(e);
-  if (says_that_all_is_down(one)) {
-    code = "E25";
-    fix = "redis-cli --cluster check ANY says what is wrong";
-  }
   if (one.is_there) {
     one.alone.findings.push_back(
         {severity::error, code, "locks cannot be tried: " + std::string{e.what()}, std::move(fix)});
@@ -108,18 +105,26 @@ void say_trouble(looked_at& one) {
       {severity::error, *code ? code : "E01", words.empty() ? e.code().message() : words, std::move(fix)});
 }
 
+void judge_replicas_of(looked_at& one, std::string_view info) {
+  // CLUSTER SLOTS does not name a replica before something was written, and goes on naming one that died until the
+  // nodes take it for dead.
+  const auto connected = resp::info_field(info, "connected_slaves");
+  const bool is_alone = connected.empty() ? one.who.replicas == 0 : connected == "0";
+  if (!is_alone) return;
+  const bool has_some = one.who.replicas > 0;
+  one.alone.findings.push_back({severity::warning, "",
+                                fmt::format("{} has no replica{}: its {} slots stop with it", one.where,
+                                            has_some ? " that is connected" : "", one.who.slots),
+                                has_some ? "start its replicas, or look into their logs"
+                                         : "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
+}
+
 void judge_one(client_state& state, looked_at& one) {
   auto& result = one.alone;
   measure_round_trip(state, one.who.at, result);
   const auto info = judge_info_of(state, one.who.at, one.where, result);
   judge_settings(state, one.who.at, info, result);
-  // CLUSTER SLOTS does not name a replica before something was written.
-  const auto connected = resp::info_field(info, "connected_slaves");
-  if (one.who.replicas == 0 && (connected.empty() || connected == "0")) {
-    result.findings.push_back({severity::warning, "",
-                               fmt::format("{} has no replica: its {} slots stop with it", one.where, one.who.slots),
-                               "give it one: redis-cli --cluster add-node NEW ANY --cluster-slave"});
-  }
+  judge_replicas_of(one, info);
   if (one.trouble) return;
   if (!one.probe.empty()) return try_a_lock(state, one.probe, result);
   result.findings.push_back({severity::warning, "", "no lock was tried: no name was found whose slot it serves",
@@ -154,6 +159,19 @@ bool judge_coverage(const std::vector<looked_at>& all, diagnosis& result) {
   return false;
 }
 
+// Of all of them, for what one says. `--cluster fix` gives slots to somebody, and does nothing while a primary is away.
+void say_that_all_is_down(const std::vector<looked_at>& all, const looked_at& one, bool is_whole, diagnosis& result) {
+  const bool is_one_away = std::any_of(all.begin(), all.end(), [](const looked_at& each) {
+    return each.trouble && each.trouble->code() == outcome::unreachable;
+  });
+  const auto* const first = is_whole || is_one_away ? "redis-cli --cluster check ANY names who is missing: start it"
+                                                    : "redis-cli --cluster fix ANY";
+  result.findings.push_back(
+      {severity::error, "E25", "locks cannot be tried: " + std::string{one.trouble->what()},
+       fmt::format("{}; CONFIG SET cluster-require-full-coverage no on each node lets the other slots be served",
+                   first)});
+}
+
 }  // namespace
 
 void diagnose_cluster(client_state& state, diagnosis& result) {
@@ -161,15 +179,16 @@ void diagnose_cluster(client_state& state, diagnosis& result) {
   const bool is_whole = judge_coverage(all, result);
   call_all(state, all);
   const auto down = std::find_if(all.begin(), all.end(), says_that_all_is_down);
-  if (!is_whole && down != all.end()) {
-    result.findings.push_back({severity::error, "E25", "locks cannot be tried: " + std::string{down->trouble->what()},
-                               "redis-cli --cluster fix ANY; CONFIG SET cluster-require-full-coverage no on each node "
-                               "lets the other slots be served"});
+  // A primary that is dead keeps its slots, and each of the others says what that means.
+  const bool none_serves = std::all_of(all.begin(), all.end(), [](const looked_at& one) { return !!one.trouble; });
+  const bool is_down = down != all.end() && (!is_whole || none_serves);
+  if (is_down) {
+    say_that_all_is_down(all, *down, is_whole, result);
   } else if (is_whole && std::all_of(all.begin(), all.end(), [](const looked_at& one) { return one.is_hopeless(); })) {
     throw error{*all.front().trouble};
   }
   for (auto& one : all) {
-    if (one.trouble && (is_whole || !says_that_all_is_down(one))) say_trouble(one);
+    if (one.trouble && !(is_down && says_that_all_is_down(one))) say_trouble(one);
     if (!one.is_hopeless()) {
       try {
         judge_one(state, one);

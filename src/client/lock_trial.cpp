@@ -40,6 +40,7 @@ way_out way_out_of(const error& e) {
       return {"E24", "look into the replicas' logs; or a longer durability.timeout, or fewer durability.replicas"};
     case errc::out_of_memory: return {"E15", "raise maxmemory, or give locks a server of their own"};
     case errc::server_refused:
+      if (has("CLUSTERDOWN")) return {"E25", "redis-cli --cluster check ANY says what is wrong"};
       if (has("NOREPLICAS")) return {"E15", "start its replicas; or CONFIG SET min-replicas-to-write 0"};
       return {"E15", has("MISCONF") ? "look into its log: is the disk full?" : "do what the server says"};
     case errc::server_busy: return {"E15", "redis-cli SCRIPT KILL"};
@@ -47,6 +48,7 @@ way_out way_out_of(const error& e) {
     case errc::wrong_server: return {"E15", "a cluster is redis+cluster://A,B,C, and one Redis is redis://"};
     case errc::wrong_kind: return {"E14", "delete that key, or another prefix"};
     case errc::clock_stepped: return {"E09", "run ntpd or chrony there, slewing and not stepping"};
+    case errc::invalid_uri: return {"E17", "name each server once, under one address"};  // Of a quorum.
     case errc::no_quorum: return {"E10", "look why they do not vote: no lock is granted while a majority does not"};
     case errc::other_quorum:
       return {"E10", e.detail().why.empty() ? "the same servers and the same generation in every client's URI"

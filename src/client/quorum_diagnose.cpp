@@ -133,6 +133,8 @@ finding one_is_silent(const roll_call& of, const std::string& name, std::size_t 
     case errc::wrong_password: return missing("user and password are those of all of them");
     case errc::not_a_primary: return missing("REPLICAOF NO ONE, or another server in its place");
     case errc::server_loading: return missing("wait for it");
+    case errc::cannot_resolve:
+      return missing("name it as it resolves here; if it has another address now: holdfast quorum replace");
     case errc::cannot_connect:
     case errc::server_silent:
     case errc::connection_lost: return missing("start it", "is down");

@@ -90,7 +90,8 @@ void judge_identities(const std::vector<seen_by_sentinel>& all, const std::vecto
 }
 
 // The URI's majority must be one of all sentinels, or the rest can promote somebody whom nobody here hears of.
-void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
+// Sentinels count those that died, too, until they are told to forget them.
+void judge_number(const std::string& primary, const std::vector<seen_by_sentinel>& all, findings& out) {
   int most = 0;
   int quorum = 0;
   for (const auto& one : all) {
@@ -104,7 +105,8 @@ void judge_number(const std::vector<seen_by_sentinel>& all, findings& out) {
     out.push_back(
         {severity::warning, "E25",
          fmt::format("there are {} sentinels, and the URI names {}: a majority of those is none of all", most, listed),
-         "name all of them in the URI"});
+         "name all of them in the URI; if some are gone for good: SENTINEL RESET " + primary +
+             " on each that is left, one after the other, half a minute apart"});
   }
   if (most < 3) {
     out.push_back(
@@ -133,7 +135,7 @@ findings judge_sentinels(const std::string& primary, const std::vector<seen_by_s
   findings out;
   for (const auto& one : all) judge_view(primary, one, named, out);
   judge_identities(all, voices, out);
-  judge_number(all, out);
+  judge_number(primary, all, out);
   return out;
 }
 

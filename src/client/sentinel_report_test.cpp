@@ -13,6 +13,7 @@ namespace detail {
 namespace {
 
 using engine::sentinel_view;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -90,6 +91,16 @@ TEST(sentinel_report, counts_those_that_the_uri_does_not_name_P22) {
   const auto of_five = with([](auto& v) { v.others = 4; });
   EXPECT_THAT(said_of({of_five, of_five, of_five}),
               ElementsAre(HasSubstr("there are 5 sentinels, and the URI names 3")));
+}
+
+// Those that they count may have died long ago, and nobody can name them.
+TEST(sentinel_report, says_how_sentinels_that_are_gone_are_forgotten) {
+  auto of_five = well;
+  of_five.others = 4;
+  const auto said = judge_sentinels("mymaster", {{"s1:26379", of_five}});
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0].fix,
+              AllOf(HasSubstr("name all of them"), HasSubstr("gone for good: SENTINEL RESET mymaster on each")));
 }
 
 TEST(sentinel_report, goes_by_the_sentinel_that_knows_of_most_P22) {

@@ -93,9 +93,12 @@ void judge_replicas(std::string_view info, const relied_on& what, findings& out)
                    "start one: replicaof HOST PORT in its configuration"});
   }
   if (!all.empty() && !stops_when_cut_off(info)) {
+    const auto settings = fmt::format("CONFIG SET min-replicas-to-write 1, and CONFIG SET min-replicas-max-lag {}",
+                                      longest_lag().count());
     out.push_back({severity::warning, "", "cut off from its replicas it goes on taking writes, which nobody will have",
-                   fmt::format("CONFIG SET min-replicas-to-write 1, and CONFIG SET min-replicas-max-lag {}",
-                               longest_lag().count())});
+                   all.size() > 1 ? settings
+                                  : "a second replica, and then " + settings +
+                                        "; with one alone no lock is granted or renewed while it is away"});
   }
 }
 

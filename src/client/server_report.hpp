@@ -18,7 +18,7 @@ namespace detail {
 // What the client relies on.
 struct relied_on {
   int replicas = 0;          // That must have each grant.
-  bool is_replaced = false;  // By a replica, when it fails: there are sentinels.
+  bool is_replaced = false;  // By a replica, when it fails: there are sentinels. (Of a cluster: diagnose_cluster.cpp.)
   bool syncs_all = false;    // Every write, so that a restart forgets none.
 };
 

@@ -19,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr auto good =
     "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:0\r\nrole:master\r\n";
@@ -85,11 +86,22 @@ TEST(server_report, counts_no_replica_that_is_not_in_sync_yet) {
               ElementsAre(HasSubstr("not in sync: send_bulk"), HasSubstr("1 of 2 replicas are connected")));
 }
 
+std::string fix_of(const std::string& info) { return judge_info("redis://db1:6379", info, {}).at(0).fix; }
+
 TEST(server_report, names_a_primary_that_writes_for_itself_when_it_is_cut_off_P22) {
   const std::string replica = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
   EXPECT_THAT(said_of(with(replica)), ElementsAre(HasSubstr("goes on taking writes")));
-  EXPECT_THAT(judge_info("redis://db1:6379", with(replica), {})[0].fix, HasSubstr("max-lag 3"));
+  EXPECT_THAT(fix_of(with(replica)), HasSubstr("max-lag 3"));
   EXPECT_THAT(said_of(with(replica + "min_slaves_good_slaves:1\r\n")), IsEmpty());
+}
+
+// Or the death of that one stops all locks.
+TEST(server_report, wants_a_second_replica_before_a_primary_stops_without_one_P22) {
+  const std::string one = "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n";
+  const std::string other = "slave1:ip=10.0.0.3,port=6379,state=online,offset=42,lag=0\r\n";
+  EXPECT_THAT(fix_of(with(one)), StartsWith("a second replica, and then CONFIG SET min-replicas-to-write 1,"));
+  EXPECT_THAT(fix_of(with(one)), HasSubstr("no lock is granted or renewed while it is away"));
+  EXPECT_THAT(fix_of(with(one + other)), StartsWith("CONFIG SET min-replicas-to-write 1,"));
 }
 
 TEST(server_report, wants_a_primary_that_is_cut_off_to_stop_within_a_third_of_a_ttl_H26) {

@@ -253,6 +253,21 @@ TEST_F(diagnosis_of_quorum, of_which_one_is_down_and_one_in_quarantine_grants_no
                              Contains(Field("code", &finding::code, "E23"))));
 }
 
+TEST_F(diagnosis_of_quorum, of_which_one_is_named_twice_says_so) {
+  const auto again = "localhost:" + std::to_string(port_of(node(0)));
+  const auto uri = "redis+quorum://" + node(0).address + "," + again + "," + node(1).address;
+  EXPECT_THAT(found_by(client{uri, options(2s)}),
+              Contains(is(severity::error, "E17", again + "; they are one server", "name each server once")));
+}
+
+// It may well run, somewhere else.
+TEST_F(diagnosis_of_quorum, of_which_one_has_a_name_without_an_address_says_what_to_name) {
+  const auto uri = "redis+quorum://" + node(0).address + "," + node(1).address + ",no-such-host.invalid:6379";
+  EXPECT_THAT(found_by(client{uri, options(2s)}),
+              ElementsAre(is(severity::warning, "E10", "no-such-host.invalid:6379: ",
+                             "name it as it resolves here; if it has another address now: holdfast quorum replace")));
+}
+
 // Its first connection takes as long as several answers, and more than one would be waited for otherwise.
 TEST_F(diagnosis_of_quorum, of_which_one_is_far_away_does_not_call_it_down) {
   EXPECT_THAT(found_with_late(make(10s)), Not(Contains(Field("code", &finding::code, "E10"))));
@@ -387,6 +402,65 @@ TEST_F(diagnosis_of_cluster, of_which_one_primary_wants_a_password_or_denies_a_c
 TEST_F(diagnosis_of_cluster, of_which_no_primary_lets_us_in_is_an_error) {
   for (const auto& one : primaries()) ask(one, {"ACL", "SETUSER", "default", "-ping"});
   EXPECT_EQ(code_of([&] { (void)make(2s).diagnose(); }), errc::no_permission);
+}
+
+TEST_F(diagnosis_of_cluster, of_which_all_primaries_died_is_an_error) {
+  auto locks = make(2s);
+  (void)locks.diagnose();  // It knows them.
+  for (const auto& one : primaries()) lab_.kill(one);
+  EXPECT_TRUE(error_of([&] { (void)locks.diagnose(); }));
+}
+
+// Nobody takes its slots, and the others refuse to serve theirs. `CLUSTER SLOTS` goes on naming it, so that nothing
+// seems to be missing, and each that answers says the same.
+TEST_F(diagnosis_of_cluster, of_which_one_primary_died_with_its_replicas_names_it_and_a_way_out) {
+  const auto all = primaries();
+  lab_.kill(replica_of(all[0]));
+  lab_.kill(all[0]);
+  patience_of_nodes("2000");
+  for (int i = 1; i < 3; ++i) {
+    const auto is_down = [&] { return ask(all[i], {"TYPE", "x"}).starts_with("CLUSTERDOWN"); };
+    ASSERT_TRUE(eventually(is_down, long_enough));
+  }
+  const auto the_dead = of(all[0], severity::error, "E01", "refused", "start it");
+  const auto found = found_by(make(3s));
+  EXPECT_THAT(found, Contains(the_dead));
+  EXPECT_THAT(found, Contains(is(severity::error, "E25", "locks cannot be tried: ",
+                                 "--cluster check ANY names who is missing: start it; CONFIG SET cluster-require-")));
+  EXPECT_THAT(found, Contains(Field("level", &finding::level, severity::error)).Times(2));
+  for (int i = 1; i < 3; ++i) ask(all[i], {"CONFIG", "SET", "cluster-require-full-coverage", "no"});
+  const auto then = [&] { return found_by(make(3s)); };
+  const auto are_served =
+      AllOf(Contains(the_dead), Not(Contains(error_of_node(all[1]))), Not(Contains(error_of_node(all[2]))),
+            Not(Contains(Field("code", &finding::code, "E25"))));
+  EXPECT_TRUE(eventually([&] { return testing::Value(then(), are_served); }, long_enough));
+}
+
+// A node of a cluster refuses REPLICAOF, and ends where its configuration has it.
+TEST_F(diagnosis_of_cluster, of_which_one_primary_lost_its_replica_advises_what_a_cluster_can_do) {
+  const auto one = primaries()[0];
+  const auto with_replica =
+      "local n = 0 for _, range in ipairs(redis.call('CLUSTER', 'SLOTS')) do n = n + (#range > 3 and 1 or 0) end "
+      "return n";
+  const auto all_are_named = [&] { return ask_number(one, {"EVAL", with_replica, "0"}) == "3"; };
+  ASSERT_TRUE(eventually(all_are_named, long_enough)) << "a replica is, once something was written";
+  lab_.kill(replica_of(one));
+  std::vector<finding> found;
+  const auto is_found = [&](const std::string& what, const std::string& fix) {
+    return eventually(
+        [&] {
+          found = found_by(make());
+          return testing::Value(found,
+                                Contains(is(severity::warning, "", one.address + " has no replica" + what, fix)));
+        },
+        long_enough);
+  };
+  const auto of_a_server = Contains(Field("fix", &finding::fix, HasSubstr("replicaof")));
+  EXPECT_TRUE(is_found(" that is connected: ", "start its replicas"));
+  EXPECT_THAT(found, Not(of_a_server));
+  patience_of_nodes("2000");
+  EXPECT_TRUE(is_found(": its ", "--cluster add-node"));
+  EXPECT_THAT(found, Not(of_a_server));
 }
 
 // Of these, too, one may be the only one that is meant.
