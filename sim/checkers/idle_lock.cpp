@@ -139,7 +139,10 @@ private:
       if (place.owner != run.owner()) of.offered_until = end_of(*granted);
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};
-    if (is_place(run.which) && ticket_given(run)) stands_since_.emplace(run.owner(), in().now());
+    if (is_place(run.which) && ticket_given(run)) {
+      stands_since_.emplace(run.owner(), in().now());
+      of.watches.erase(run.owner());  // What it was told by then: that of a grant which was claimed it has looked for.
+    }
     if (!of.has_granted) return;
     of.watches.clear();
     of.unheard.clear();

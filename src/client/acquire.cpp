@@ -194,6 +194,8 @@ void client_state::fail(errc code, const engine::acquire& call, const std::strin
     detail.why = fmt::format("it has {} permit{} on the server, and you say {}", call.found_size(),
                              call.found_size() == 1 ? "" : "s", call.wanted().part.size);
   }
+  // Who looks who has it wants to know of which.
+  if (detail.subject.empty() && std::error_code{code} == outcome::unknown) detail.subject = "'" + name + "'";
   fail(code, std::move(detail));
 }
 

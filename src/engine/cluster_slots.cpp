@@ -198,7 +198,7 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const electorate&
   if (counted.size() * 2 <= electors.size) return std::nullopt;
 
   slot_map out;
-  out.owner.fill(slot_map::nobody);
+  out.owner.assign(slot_count, slot_map::nobody);
   out.asked_at = never;
   std::unordered_map<std::string_view, std::uint16_t> known;
   whereabouts addresses{before.primaries};

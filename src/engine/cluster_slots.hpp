@@ -72,7 +72,8 @@ struct slot_map {
   static constexpr std::uint16_t nobody = 0xffff;
 
   std::vector<cluster_primary> primaries{};
-  std::array<std::uint16_t, slot_count> owner{};  // Index of a primary, or nobody.
+  // Index of a primary, or nobody. Not in the map itself: several of these are more than a small stack has.
+  std::vector<std::uint16_t> owner = std::vector<std::uint16_t>(slot_count);
   std::bitset<slot_count> is_unserved{};          // A majority says that nobody serves it.
   // Which of them a majority has named for each slot that is its own, in the last round,
   std::vector<bool> is_named{};

@@ -331,7 +331,7 @@ TEST_F(a_cluster, takes_over_nobody_for_whom_there_is_no_number) {
   const auto known = named_by_majority(std::vector{vote(1, before), vote(2, before), vote(3, before)});
   ASSERT_TRUE(known);
   slot_map round;
-  round.owner.fill(slot_map::nobody);
+  round.owner.assign(slot_count, slot_map::nobody);
   for (int i = 0; i < slot_map::nobody; ++i) round.primaries.push_back({std::to_string(i), at(1), 0});
   round.is_named.assign(round.primaries.size(), true);
   EXPECT_EQ(merged(*known, round).covered(), 0U);
@@ -339,6 +339,9 @@ TEST_F(a_cluster, takes_over_nobody_for_whom_there_is_no_number) {
   round.is_named.pop_back();
   EXPECT_EQ(owner_of(merged(*known, round), 0), "a");
 }
+
+// Several stand on the stack of a thread of ours, which `ulimit -s` may have made small.
+TEST(a_slot_map, is_small_in_itself) { EXPECT_LT(sizeof(slot_map), 4096U); }
 
 // As large as clusters get. Who compares each vote with each other, slot by slot, needs seconds for it.
 TEST_F(a_cluster, of_two_hundred_is_what_all_say) {

@@ -27,7 +27,7 @@ engine::cluster_address address_of(const tcp_address& where) { return {where.hos
 
 cluster_watch::cluster_watch(cluster_seeds whom, duration worth)
     : seeds_{std::move(whom)}, period_{engine::named_primary{worth}.grants_for() / 4} {
-  map_.owner.fill(engine::slot_map::nobody);
+  map_.owner.assign(engine::slot_count, engine::slot_map::nobody);
 }
 
 cluster_watch::~cluster_watch() = default;
