@@ -98,6 +98,7 @@ bool child::signal(int number) {
   if (failure_ != 0) return true;
   if (number == SIGCONT) is_stopped_ = suspended_ = false;
   if (!own_group_ && has_ended()) return true;
+  if (own_group_ && !has_ended() && ::getpgid(pid_) != pid_) ::kill(pid_, number);  // It has gone to another one.
   return ::kill(own_group_ ? -pid_ : pid_, number) == 0 || errno != EPERM;
 }
 

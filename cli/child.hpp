@@ -70,6 +70,11 @@ public:
 
   // The kernel stopped the command because it used a terminal that was not given to it. Until give_terminal() succeeds.
   bool wants_terminal() const noexcept { return wants_terminal_; }
+  // It goes on without it, and may want it again.
+  void deny_terminal() {
+    wants_terminal_ = false;
+    signal(SIGCONT);
+  }
 
   // The command's status as a shell gives it: 0..255, or 128+N. Only after has_ended().
   int exit_status() const;

@@ -128,6 +128,16 @@ TEST(process_group, has_not_ended_where_it_cannot_be_seen) {
   EXPECT_EQ(status, 0);
 }
 
+// Nobody else can be sure of its number; we are its parent.
+TEST(child, that_has_gone_to_another_group_is_signalled) {
+  start_descriptors given{true};
+  child command{plan_for({"python3", "-c", "import os, time; os.setpgid(0, os.getpgid(os.getppid())); time.sleep(60)"}),
+                given};
+  ASSERT_TRUE(comes_true([&] { return ::getpgid(command.pid()) == ::getpgrp(); }));
+  EXPECT_TRUE(command.signal(SIGTERM));
+  EXPECT_EQ(status_of(command), 128 + SIGTERM);
+}
+
 // In a group of its own, which `begin` makes what it is to be.
 class forked {
 public:
@@ -184,6 +194,37 @@ TEST(process_group, has_not_ended_while_somebody_with_a_line_break_in_its_name_l
     return found.size() == 1 && found[0].starts_with("a");
   }));
   EXPECT_FALSE(has_group_ended(pid));
+}
+
+// As of a script that calls sudo: nobody else may stop it, and so nobody waits until it stands.
+TEST(process_group, names_who_is_out_of_reach) {
+  if (::geteuid() != 0) GTEST_SKIP() << "NOT TESTED: only root has somebody whom others may not signal";
+  const forked ours{[] {
+    if (::setuid(65'534) != 0) ::_exit(1);
+    for (;;) ::raise(SIGSTOP);
+  }};
+  const pid_t group = ours.pid();
+  ASSERT_TRUE(comes_true([&] { return is_group_stopped(group); }));
+  const pid_t roots = ::fork();
+  if (roots == 0) {
+    ::setpgid(0, group);
+    for (;;) ::pause();
+  }
+  ::setpgid(roots, group);
+  EXPECT_TRUE(processes_out_of_reach(group).empty());
+  EXPECT_FALSE(is_group_stopped(group));
+  const pid_t other = ::fork();
+  if (other == 0) {
+    if (::setuid(65'534) != 0) ::_exit(2);
+    const auto found = processes_out_of_reach(group);
+    const bool is_it = found.size() == 1 && found[0].ends_with("(" + std::to_string(roots) + ")");
+    ::_exit(is_it && comes_true([&] { return is_group_stopped(group); }) ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  ::kill(roots, SIGKILL);
+  ::waitpid(roots, nullptr, 0);
 }
 
 void write_number(const char* file, int number) { std::ofstream{file} << number << std::flush; }

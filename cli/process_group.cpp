@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -109,16 +111,28 @@ std::optional<pid_t> last_number() {
 // More come only where a look takes very long; then we look again another time.
 constexpr pid_t most_meanwhile = 2000;
 
-}  // namespace
+bool is_out_of_reach(std::string_view pid) {
+  return ::kill(std::atoi(std::string{pid}.c_str()), 0) != 0 && errno == EPERM;
+}
 
-std::vector<std::string> processes_of_group(pid_t group) {
+// At most four of them.
+template <class Which>
+std::vector<std::string> names_of(pid_t group, Which which) {
   std::vector<std::string> out;
   look_at_group(group, [&](std::string_view pid, const process& one) {
-    out.push_back(fmt::format("{} ({})", visible(one.name), pid));
+    if (which(pid)) out.push_back(fmt::format("{} ({})", visible(one.name), pid));
     return out.size() < 4;
   });
   return out;
 }
+
+}  // namespace
+
+std::vector<std::string> processes_of_group(pid_t group) {
+  return names_of(group, [](std::string_view) { return true; });
+}
+
+std::vector<std::string> processes_out_of_reach(pid_t group) { return names_of(group, is_out_of_reach); }
 
 // A list is no instant: who has forked and ended before it was read has left somebody behind whose smaller number had
 // been passed already. So everybody who has come since we began is looked at by number, until nobody comes meanwhile:
@@ -140,8 +154,8 @@ bool has_group_ended(pid_t group) {
 
 bool is_group_stopped(pid_t group) {
   bool is_stopped = true;
-  look_at_group(group, [&](std::string_view, const process& one) {
-    is_stopped = one.state == 'T' || one.state == 't';
+  look_at_group(group, [&](std::string_view pid, const process& one) {
+    is_stopped = one.state == 'T' || one.state == 't' || is_out_of_reach(pid);
     return is_stopped;
   });
   return is_stopped;

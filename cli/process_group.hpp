@@ -11,10 +11,13 @@ namespace holdfast::cli {
 // Names and pids of the processes of a group, "sleep (4711)"; at most four.
 std::vector<std::string> processes_of_group(pid_t group);
 
+// Of those that we may not signal: another user's, as by sudo.
+std::vector<std::string> processes_out_of_reach(pid_t group);
+
 // It has no process but zombies without threads, and all could be seen: who cannot be seen has not ended.
 bool has_group_ended(pid_t group);
 
-// None of its processes runs, as far as they can be seen.
+// None of its processes runs, as far as they can be seen, and could be stopped.
 bool is_group_stopped(pid_t group);
 
 // Somebody could wake us if we stopped: a parent of our group that is not of it, in our session (a shell with job

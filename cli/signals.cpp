@@ -36,6 +36,7 @@ signal_inbox::signal_inbox() {
     if (!is_ignored(number)) sigaddset(&read, number);
   sigset_t blocked = read;
   sigaddset(&blocked, SIGPIPE);  // A reader of our messages that went away must not end the lease's only keeper.
+  sigaddset(&blocked, SIGXFSZ);  // Nor a log that is as large as it may be (ulimit -f).
   sigaddset(&blocked, SIGTTOU);  // Giving and taking the terminal is done from the background.
   sigaddset(&blocked, SIGTTIN);  // A neighbour of our group that reads it then stops all of us: we go on renewing.
   if (::pthread_sigmask(SIG_BLOCK, &blocked, &mask_of_parent_) != 0)

@@ -13,6 +13,7 @@
 #include "watchdog.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -117,15 +118,15 @@ private:
         watchdog_.set_stopping(now + step.look_again_in + policy_.margin());
         const bool is_heard = command_.signal(settings_.stop_signal);
         command_.signal(SIGCONT);  // A suspended command hears nothing else.
-        tell_loss(now, remaining, reason,
-                  is_heard ? fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
-                                         signal_name(settings_.stop_signal), to_text(step.look_again_in))
-                           : out_of_reach());
+        const auto stopping = fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
+                                          signal_name(settings_.stop_signal), to_text(step.look_again_in));
+        tell_loss(now, remaining, reason, is_heard ? stopping + those_out_of_reach() : out_of_reach());
         break;
       }
       case loss_policy::act::kill: {
         const bool is_heard = command_.signal(SIGKILL);
-        tell_loss(now, remaining, reason, is_heard ? fmt::format("killing pid {}", command_.pid()) : out_of_reach());
+        tell_loss(now, remaining, reason,
+                  is_heard ? fmt::format("killing pid {}", command_.pid()) + those_out_of_reach() : out_of_reach());
         break;
       }
       case loss_policy::act::warn:
@@ -157,6 +158,14 @@ private:
   std::string out_of_reach() const {
     return fmt::format("pid {} cannot be stopped: it runs as another user; put holdfast inside, sudo holdfast run ..",
                        command_.pid());
+  }
+
+  // Others of its group have: the rest of a script that calls sudo.
+  std::string those_out_of_reach() const {
+    const auto all = settings_.foreground ? std::vector<std::string>{} : processes_out_of_reach(command_.pid());
+    if (all.empty()) return {};
+    return fmt::format("; {} cannot be stopped: another user's; put holdfast inside, sudo holdfast run ..",
+                       fmt::join(all, ", "));
   }
 
   static std::string signal_name(int number) {
@@ -280,11 +289,20 @@ private:
   }
 
   // The command stands still until it has the terminal; we go on renewing. What was stopped stays so until it is told.
-  // With --quiet too: the lock is kept until somebody does something.
+  // With --quiet too: the lock is kept until somebody does something. If nobody can (the shell has ended: `fg` is
+  // over), it ends as if it had been started by that shell: the kernel hangs up on what stands in a group like ours.
+  // Behind nohup, which is deaf to that, it is asked to end when it wants the terminal once more.
   void lend_terminal() {
     if (command_.has_ended()) return;
     if (command_.give_terminal()) {
       command_.signal(SIGCONT);
+    } else if (!can_be_woken()) {
+      const bool is_first = !std::exchange(is_hung_up_on_, true);
+      if (is_first)
+        try_say(fmt::format("the command under '{}' wants the terminal, and nobody is there to give it one: hung up",
+                            visible_word(held_.name())));
+      command_.signal(is_first ? SIGHUP : settings_.stop_signal);
+      command_.deny_terminal();
     } else if (!std::exchange(is_terminal_told_, true)) {
       try_say(
           fmt::format("the command under '{}' waits for the terminal: bring it to the foreground (fg), or give it "
@@ -310,6 +328,7 @@ private:
   bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;
+  bool is_hung_up_on_ = false;
   bool is_out_of_reach_told_ = false;
 };
 

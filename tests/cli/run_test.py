@@ -628,6 +628,12 @@ class Waiting(CommandTest):
         waiter.signal(signal.SIGTERM)
         self.assertEqual(waiter.wait(30), 128 + signal.SIGTERM)
 
+    # XFSZ would end the lease's only keeper.
+    def test_outlives_a_log_that_is_as_large_as_it_may_be(self):
+        done = self.finish("run", "--verbose", self.lock, "--", "true", prefix=("prlimit", "--fsize=0"))
+        self.assertEqual(done.status, 0)
+        self.assertTrue(self.is_free())
+
     def test_q_leaves_out_the_warning_of_a_request_that_a_signal_left_unanswered(self):
         for quiet, said in (((), "warning[E20]: stopped while a request for "), (("-q",), "")):
             waiter = self.start("run", *quiet, "--replicas", "1", "--replicas-timeout", "2s", self.lock, "--", "true")

@@ -105,6 +105,22 @@ class Job(CommandTest):
         shell.type("echo status $?.\n")
         shell.shows(r"^status 7\.")
 
+    # A script has left it behind, or the shell has ended: no fg can give it the terminal any more.
+    def test_a_command_that_nobody_can_give_the_terminal_ends(self):
+        shell = self.shell()
+        shell.type(f"( {COMMAND} run --ttl 4s {self.lock} -- sh -c 'read line </dev/tty' & )\n")
+        shell.shows(f"the command under '{self.lock}' wants the terminal, and nobody is there to give it one: hung up")
+        until(self.is_free, "it has ended")
+
+    def test_a_command_behind_nohup_that_nobody_can_give_the_terminal_ends(self):
+        shell = self.shell()
+        log = self.path("log")
+        open(log, "w", encoding="utf-8").close()
+        shell.type(f"( nohup {COMMAND} run --ttl 4s {self.lock} -- sh -c 'read line </dev/tty; read line </dev/tty' "
+                   f">{log} 2>&1 & )\n")
+        until(lambda: "hung up" in content(log), "it is told")
+        until(self.is_free, "it has ended")
+
     # Whoever stops us with STOP takes us by surprise; the shell takes the terminal, and with bg it keeps it.
     def test_of_which_only_holdfast_was_stopped_leaves_the_shell_its_terminal(self):
         shell = self.shell()
