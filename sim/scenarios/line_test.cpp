@@ -112,7 +112,7 @@ TEST(the_line, P2_the_first_in_line_looks_when_the_holder_expires) {
   const rule about{.opposite = "the server does not say when the lease ends that is in the way",
                    .broken = "expected",
                    .texts = {{{id::wait, id::look},
-                              "local room_at = live < 4 and room_at_us(pttl, first or owner)",
+                              "local room_at = live < 8 and staying < 4 and room_at_us(pttl)",
                               "local room_at = nil"}}};
   play(about, [](story& s) {
     a_holds(s, {.ttl = 3s});

@@ -16,22 +16,26 @@ mine = function(owner, token)
   return {1, now, token, tonumber(claim(owner))}
 end
 
--- Who of those ahead is there to be granted: how many, 4 at most, and the first of them. A hundred killed ones in front
--- must not keep those behind them from looking when the holder's lease ends (B28).
-local function live_ahead(ahead)
-  local live, first = 0, nil
+-- Who of those ahead is there to be granted: how many, 8 at most, how many of them still wait in `pttl`, 4 at most, and
+-- the first. A hundred killed ones in front must not keep those behind them from looking when the holder's lease ends
+-- (B28), nor a few who have given up by then.
+local function live_ahead(ahead, pttl)
+  local live, staying, first = 0, 0, nil
+  local at = pttl > 0 and string.format('%.0f', tonumber(now) + pttl * 1000) or now
   if ahead > 0 then
     for _, id in ipairs(call('ZRANGE', KEYS[3], 0, math.min(ahead, 128) - 1)) do
-      local entry = entry_of(id, call('HGET', KEYS[4], id))
+      local text = call('HGET', KEYS[4], id)
+      local entry = entry_of(id, text)
       if entry and (entry.told ~= 's' or listens(entry)) then
         live, first = live + 1, first or entry
-        if live == 4 then
+        staying = staying + (entry_of(id, text, at) and 1 or 0)
+        if live == 8 or staying == 4 then
           break
         end
       end
     end
   end
-  return live, first
+  return live, staying, first
 end
 
 -- It says that it has subscribed, but nobody has: only its server side is gone, as behind a proxy. It looks and lives;
@@ -83,14 +87,14 @@ mark_line = function(stamp)
 end
 
 -- Touches everything of the line and answers {7, now, ticket, ahead, look_ms, value, pttl}. When to look again is the
--- server's to say, because it knows which expiry matters (P2): the first four who are there look when the next lease
--- ends, one after another, since nobody tells them of it. Where nobody can be told of a release either (a foreign
--- holder, PUBLISH denied in the last ten minutes, no channel), the first in line looks every half second and each
--- behind it a little more seldom, since nobody tells it that it has become the first. Who would have room, but for one
--- that stands before it and needs more, looks every second: nobody tells it when that one dies. And it has the first
--- look: that may be nobody's, left behind by a process that lives, and nothing else calls it while there is no room for
--- it. Its process lets it leave (P5). All others look every 5 s, which is their heartbeat. `more` is advance's: then
--- this one goes on, now.
+-- server's to say, because it knows which expiry matters (P2): the first four who are there by then, of the first
+-- eight, look when the next lease ends, one after another, since nobody tells them of it. Where nobody can be told of a
+-- release either (a foreign holder, PUBLISH denied in the last ten minutes, no channel), the first in line looks every
+-- half second and each behind it a little more seldom, since nobody tells it that it has become the first. Who would
+-- have room, but for one that stands before it and needs more, looks every second: nobody tells it when that one dies.
+-- And it has the first look: that may be nobody's, left behind by a process that lives, and nothing else calls it while
+-- there is no room for it. Its process lets it leave (P5). All others look every 5 s, which is their heartbeat. `more`
+-- is advance's: then this one goes on, now.
 place = function(owner, process, told, max_ttl, more)
   -- PEXPIRE is the first write, so a full memory cannot stop a heartbeat (HSET is refused, but not behind a write).
   call('PEXPIRE', KEYS[3], 60000)
@@ -116,10 +120,10 @@ place = function(owner, process, told, max_ttl, more)
   local ahead = call('ZRANK', KEYS[3], owner)
   local value, pttl = shown(max_ttl)
   local look_ms = 5000
-  local live, first = live_ahead(ahead)
-  local room_at = live < 4 and room_at_us(pttl, first or owner)
+  local live, staying, first = live_ahead(ahead, pttl)
+  local room_at = live < 8 and staying < 4 and room_at_us(pttl)
   if room_at then
-    look_ms = math.min(look_ms, math.max(0, math.ceil((room_at - tonumber(now)) / 1000)) + 2 + 50 * live)
+    look_ms = math.min(look_ms, math.max(0, math.ceil((room_at - tonumber(now)) / 1000)) + 2 + 50 * staying)
   end
   local is_foreign = value ~= '' and sub(value, 1, 3) ~= 'v1|'
   local deaf = call('HGET', KEYS[4], 'deaf')

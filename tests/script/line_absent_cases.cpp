@@ -109,6 +109,12 @@ std::vector<script_case> line_absent_cases() {
       {"half_an_entry_is_dead_P8",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         send({"HDEL", waiters, "<B>"}, number(1)), release_with_line("<A>", "<t>"), held_by("<C>")}},
+      // Who comes fifth looks with its heartbeat, or when the lease ends if one of those has given up by then.
+      {"who_gives_up_before_the_lease_ends_is_nobody_who_looks_then_P2_C7",
+       {listen(ear), run(id::acquire, {holder, fence}, {"<A>", "3000", "0", "60000", "ann"}, now("t")),
+        wait_behind_short("<B>"), wait_behind_short("<C>"), wait_behind_short("<D>"),
+        wait("<E>", queued_behind_short(), until_time("<now+1000000>")), wait("<F>", queued_behind_short("", 1, 3152)),
+        leave("<E>", now()), wait("<E>", queued_behind_short("", 5000))}},
       // Its window is not so short that a busy machine sees nothing of it.
       {"a_claim_that_was_missed_frees_the_lock_for_the_next_look_P2",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0), from(ear, "500")),

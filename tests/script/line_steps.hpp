@@ -80,9 +80,12 @@ inline shape goes_on(const std::string& ticket, std::int64_t ahead) {
   return list({number(7), now(), ticket.empty() ? now() : text("<" + ticket + ">"), number(ahead), number(0), text(""),
                number(-2)});
 }
+inline shape queued_behind_short(const std::string& ticket = {}, std::int64_t least = 0, std::int64_t most = 5000) {
+  return list({number(7), now(), now(ticket), number(0, 9), number(least, most), text("v1|<A>|<t>|3000|<t>|ann"),
+               number(1, 3000)});
+}
 inline step wait_behind_short(const std::string& who, const std::string& ticket = {}) {
-  return wait(who, list({number(7), now(), now(ticket), number(0, 9), number(0, 5000), text("v1|<A>|<t>|3000|<t>|ann"),
-                         number(1, 3000)}));
+  return wait(who, queued_behind_short(ticket));
 }
 inline shape claimed() { return list({number(1), now(), {shape::kind::token}, number(10000)}); }
 inline shape granted(const std::string& name = {}) { return list({number(0), now(), now(name)}); }
