@@ -3,6 +3,7 @@
 // befallen since it was queued; and who had to enter again gets its place back the first time. Who has less than two
 // round trips left to wait does not come for its turn any more, and may be passed over.
 #include "checkers/checker.hpp"
+#include "checkers/one_script.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace holdfast::sim {

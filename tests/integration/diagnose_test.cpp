@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -418,7 +419,7 @@ TEST_F(diagnosis_of_cluster, of_which_one_primary_died_with_its_replicas_names_i
   lab_.kill(replica_of(all[0]));
   lab_.kill(all[0]);
   patience_of_nodes("2000");
-  for (int i = 1; i < 3; ++i) {
+  for (std::size_t i = 1; i < 3; ++i) {
     const auto is_down = [&] { return ask(all[i], {"TYPE", "x"}).starts_with("CLUSTERDOWN"); };
     ASSERT_TRUE(eventually(is_down, long_enough));
   }
@@ -428,7 +429,7 @@ TEST_F(diagnosis_of_cluster, of_which_one_primary_died_with_its_replicas_names_i
   EXPECT_THAT(found, Contains(is(severity::error, "E25", "locks cannot be tried: ",
                                  "--cluster check ANY names who is missing: start it; CONFIG SET cluster-require-")));
   EXPECT_THAT(found, Contains(Field("level", &finding::level, severity::error)).Times(2));
-  for (int i = 1; i < 3; ++i) ask(all[i], {"CONFIG", "SET", "cluster-require-full-coverage", "no"});
+  for (std::size_t i = 1; i < 3; ++i) ask(all[i], {"CONFIG", "SET", "cluster-require-full-coverage", "no"});
   const auto then = [&] { return found_by(make(3s)); };
   const auto are_served =
       AllOf(Contains(the_dead), Not(Contains(error_of_node(all[1]))), Not(Contains(error_of_node(all[2]))),
