@@ -141,7 +141,8 @@ private:
     of.asked = is_place(run.which) ? run.owner() : std::string{};
     if (is_place(run.which) && ticket_given(run)) {
       stands_since_.emplace(run.owner(), in().now());
-      of.watches.erase(run.owner());  // What it was told by then: that of a grant which was claimed it has looked for.
+      // It has looked for what it was told to: a grant, which was claimed.
+      if (of.offered_until <= run.at) of.watches.erase(run.owner());
     }
     if (!of.has_granted) return;
     of.watches.clear();

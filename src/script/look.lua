@@ -104,6 +104,7 @@ local token, more
 if is_free() and not is_quarantine then
   token, more = advance(owner)
   if token then
+    stand_in(owner)
     return {0, now, token, more and 1 or nil}
   end
 end
@@ -117,7 +118,7 @@ if #ARGV < 7 then
 end
 
 -- The heartbeat above is that of the whole process. Whoever is still in line as it was needs nothing else; but the
--- first four of the line look at an expiry that is near, and have to be told when.
+-- first of the line look at an expiry that is near, and have to be told when (place.lua).
 local as_they_are = 'v1|' .. process .. '|' .. told .. (told == 's' and '|' or '')
 local is_near = answer[5] < 5000 and not is_quarantine
 local missing = {}
@@ -126,7 +127,7 @@ for i = 7, math.min(#ARGV, 262) do
   local other = call('HGET', KEYS[4], id)
   if not other or sub(other, 1, #as_they_are) ~= as_they_are or not call('ZSCORE', KEYS[3], id) or
     asked and tonumber(string.match(other, '|%a(%d+)|[^|]*$')) > size or
-    is_near and call('ZRANK', KEYS[3], id) < 4 then
+    is_near and call('ZRANK', KEYS[3], id) < (told == 's' and 8 or 4) then
     missing[#missing + 1] = i - 6
   elseif told ~= 's' then
     hear(id, other, process, told)

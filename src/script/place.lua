@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- place: what wait and look share (`-- include: place.lua`, behind advance.lua): the claim, and what a waiter is told
 -- about its place in line. `try` is Lua's pcall: acl_check_cmd raises an error where a command was renamed.
-local mine, heard_by, ear_of, hear, mark_line, place
+local mine, stand_in, heard_by, ear_of, hear, mark_line, place
 
 local deaf_us = 600000000 -- So long after a message was refused nobody counts on one.
 local fence_ms = 604800000
@@ -14,6 +14,18 @@ mine = function(owner, token)
     call('HDEL', KEYS[4], 'standby')
   end
   return {1, now, token, tonumber(claim(owner))}
+end
+
+-- Who was told to stand by for a grant, and has got in without that, does not look any more: the next two do (P3).
+stand_in = function(owner)
+  local standby = call('HGET', KEYS[4], 'standby')
+  local at = standby and string.match(standby, owner .. '|(%d+)')
+  for _, id in ipairs(at and at > now and call('ZRANGE', KEYS[3], 0, 1) or {}) do
+    local entry = entry_of(id, call('HGET', KEYS[4], id))
+    if entry and entry.told == 's' then
+      tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at)
+    end
+  end
 end
 
 -- Who of those ahead is there to be granted: how many, 8 at most, how many of them still wait in `pttl`, 4 at most, and

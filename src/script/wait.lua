@@ -135,6 +135,7 @@ if is_free() and not is_quarantine then
     end
   end
   if token then
+    stand_in(owner)
     return {0, now, token, more and 1 or nil}
   end
 end

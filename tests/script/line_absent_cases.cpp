@@ -109,6 +109,11 @@ std::vector<script_case> line_absent_cases() {
       {"half_an_entry_is_dead_P8",
        {acquire("<A>", now("t")), listen(ear), wait("<B>", queued("b", 0)), wait("<C>", queued("c", 1)),
         send({"HDEL", waiters, "<B>"}, number(1)), release_with_line("<A>", "<t>"), held_by("<C>")}},
+      {"who_stood_by_and_got_in_leaves_that_to_the_next_P3_C7",
+       {acquire("<A>", now("t")), listen(ear), listen(other_ear), wait("<B>", queued("b", 0)),
+        wait("<C>", queued("c", 1), from(other_ear)),
+        send({"HSET", waiters, "standby", "<now>|<B>|<now+5000000>|<A>"}, number(1)), send({"DEL", holder}, number(1)),
+        look("<B>", granted()), hears_something(), hears(none())}},
       // Who comes fifth looks with its heartbeat, or when the lease ends if one of those has given up by then.
       {"who_gives_up_before_the_lease_ends_is_nobody_who_looks_then_P2_C7",
        {listen(ear), run(id::acquire, {holder, fence}, {"<A>", "3000", "0", "60000", "ann"}, now("t")),
