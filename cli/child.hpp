@@ -2,9 +2,10 @@
 // The command that runs under the lock: started in a process group of its own, signalled as a group, reaped.
 //
 // A group and not a process, because `sh -c` does not end its children. What leaves the group (setsid, daemons) is
-// beyond our reach, and docs/errors.md says so. If we are killed, the kernel sends the direct child TERM
-// (PR_SET_PDEATHSIG; it fires when the thread that started it ends, so that belongs in the main thread), from its first
-// instant on. The rest of its group is then for the watchdog (watchdog.hpp), which is there a little later.
+// beyond our reach, but for the command itself, and docs/errors.md says so. If we are killed, the kernel sends the
+// direct child TERM (PR_SET_PDEATHSIG; it fires when the thread that started it ends, so that belongs in the main
+// thread), from its first instant on. The rest of its group is then for the watchdog (watchdog.hpp), which is there a
+// little later.
 #pragma once
 
 #include <sys/types.h>
@@ -53,8 +54,8 @@ public:
   pid_t pid() const noexcept { return pid_; }
   int signal_when_we_die() const noexcept { return signal_when_we_die_; }
 
-  // To the group, or with own_group off to the process. Harmless when it is gone. False: nobody of it may be signalled,
-  // because all of it runs as somebody else (sudo).
+  // To the group, and to the command where it has left that; with own_group off to the process. Harmless when it is
+  // gone. False: nobody of it may be signalled, because all of it runs as somebody else (sudo).
   bool signal(int number);
 
   // Collects what ended, as PID 1 also orphans. True as soon as the command itself has ended.

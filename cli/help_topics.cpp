@@ -89,10 +89,10 @@ INT, QUIT, TERM and HUP also wake a command that is stopped.
 The command has a process group of its own and, if we are alone in ours, the terminal's foreground from the start.
 Inside a script, `make` or a pipeline the foreground is the script's, and the command gets it when it first uses the
 terminal, until it ends. Where nobody can bring us to the foreground any more (the script or shell has ended) it gets
-HUP then, and --signal when it uses the terminal again. Ctrl-C ends the script too, as with flock: until then it goes
-to all, and a command that dies of it afterwards makes us pass it on; not one that exits with 130 by itself. After
-Ctrl-C or Ctrl-\ we end by that signal ourselves (status 128+N all the same), so that shells end their loops; not at
-the head of a session.
+HUP then, --signal when it uses the terminal again, and then KILL. Ctrl-C ends the script too, as with flock: until
+then it goes to all, and a command that dies of it afterwards makes us pass it on; not one that exits with 130 by
+itself. After Ctrl-C or Ctrl-\ we end by that signal ourselves (status 128+N all the same), so that shells end their
+loops; not at the head of a session.
 If HUP, INT, QUIT or TERM came and the command has ended of it, nothing is kept for --at-least. When the command has
 ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
 Ctrl-\ it is 128+N.

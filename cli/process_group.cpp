@@ -177,4 +177,7 @@ bool can_be_woken() {
   return found;
 }
 
+// Where the head is in another namespace of processes its number is 0, and that is ourselves.
+bool is_left_behind() { return !can_be_woken() && ::getpgid(::getsid(0)) != ::getpgrp(); }
+
 }  // namespace holdfast::cli

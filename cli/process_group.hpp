@@ -24,4 +24,8 @@ bool is_group_stopped(pid_t group);
 // control). Nobody could as PID 1 of a container, or under `ssh -t HOST`; there the kernel ignores TSTP, too.
 bool can_be_woken();
 
+// Nobody could, and the head of our session is not of our group: what started us has ended, and nobody of us had the
+// terminal or will have it. Where it is one of us, whoever of us has lent the terminal gives it back to us.
+bool is_left_behind();
+
 }  // namespace holdfast::cli

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -289,19 +290,19 @@ private:
   }
 
   // The command stands still until it has the terminal; we go on renewing. What was stopped stays so until it is told.
-  // With --quiet too: the lock is kept until somebody does something. If nobody can (the shell has ended: `fg` is
-  // over), it ends as if it had been started by that shell: the kernel hangs up on what stands in a group like ours.
-  // Behind nohup, which is deaf to that, it is asked to end when it wants the terminal once more.
+  // With --quiet too: the lock is kept until somebody does something. If nobody can (what started us has ended), it is
+  // hung up on, as a job that stands when its shell ends; and it has to end if it wants the terminal all the same: with
+  // nohup it is deaf to that, and it may be so to the next.
   void lend_terminal() {
     if (command_.has_ended()) return;
     if (command_.give_terminal()) {
       command_.signal(SIGCONT);
-    } else if (!can_be_woken()) {
-      const bool is_first = !std::exchange(is_hung_up_on_, true);
-      if (is_first)
+    } else if (is_left_behind()) {
+      const std::array ends{SIGHUP, settings_.stop_signal, SIGKILL};
+      if (denied_ == 0)
         try_say(fmt::format("the command under '{}' wants the terminal, and nobody is there to give it one: hung up",
                             visible_word(held_.name())));
-      command_.signal(is_first ? SIGHUP : settings_.stop_signal);
+      command_.signal(ends[std::min(denied_++, ends.size() - 1)]);
       command_.deny_terminal();
     } else if (!std::exchange(is_terminal_told_, true)) {
       try_say(
@@ -328,7 +329,7 @@ private:
   bool is_over_ = false;
   bool is_told_ = false;
   bool is_terminal_told_ = false;
-  bool is_hung_up_on_ = false;
+  std::size_t denied_ = 0;  // How often the terminal was.
   bool is_out_of_reach_told_ = false;
 };
 

@@ -86,11 +86,13 @@ int busy_exit(const settings& s) {
 
 // Somebody else has it. Who, costs a second look at the server; by then it may be free.
 int answer_busy(server& at, const settings& s, std::string_view gave_up) {
-  if (s.quiet || s.quiet_busy) return busy_exit(s);
+  const bool is_quiet = s.quiet || s.quiet_busy;
+  if (is_quiet && gave_up.empty()) return busy_exit(s);
   std::error_code ec;
   auto info = at.locks.inspect(s.name, courtesy, ec);
-  // Since it was asked last, and nobody holds anything there: that is thrown.
+  // It has become one since its last answer: that is the outcome, which is thrown, and not that somebody holds it.
   if (ec == errc::not_a_primary) info = at.locks.inspect(s.name);
+  if (is_quiet) return busy_exit(s);
   std::string text = "was held by somebody else when the server last said so";
   if (info) text = is_free(*info) ? "was held a moment ago and is free now" : holder_text(*info, s);
   say(fmt::format("'{}' {}{}", visible_word(s.name), text, gave_up));

@@ -75,7 +75,7 @@ public:
   void run() {
     timer_ = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK);
     while (timer_ >= 0) {
-      if (!owner_lives_ && ::kill(whom_, 0) != 0 && errno == ESRCH) return;
+      if (!owner_lives_ && ::kill(whom_, 0) != 0 && errno == ESRCH && !has_left_its_group()) return;
       const auto now = lease_watch::now();
       const auto step = policy_.look(now, see());
       if (!act(step.what) || step.look_again_in == milliseconds::max()) return;
@@ -97,9 +97,9 @@ private:
     if (what == watchdog_policy::act::none) return true;
     if (what == watchdog_policy::act::stand) return stand();
     page_.has_acted = true;
-    const bool is_heard = ::kill(whom_, what == watchdog_policy::act::stop ? stop_signal_ : SIGKILL) == 0;
+    const bool is_heard = signal(what == watchdog_policy::act::stop ? stop_signal_ : SIGKILL);
     if (is_heard)
-      ::kill(whom_, SIGCONT);  // A suspended command hears nothing else.
+      signal(SIGCONT);  // A suspended command hears nothing else.
     else
       page_.has_acted = false;
     return is_heard;
@@ -107,9 +107,20 @@ private:
 
   // Its owner says that it goes on before it has it go on. If that was in between, our STOP may have come last.
   bool stand() {
-    ::kill(whom_, SIGSTOP);
-    if (!page_.stands) ::kill(whom_, SIGCONT);
+    signal(SIGSTOP);
+    if (!page_.stands) signal(SIGCONT);
     return true;
+  }
+
+  // The command itself, which lives: its number is its own.
+  bool has_left_its_group() const {
+    return whom_ < 0 && command_ >= 0 && !is_readable(command_) && ::getpgid(-whom_) != -whom_;
+  }
+
+  bool signal(int number) {
+    const bool is_heard = ::kill(whom_, number) == 0;
+    if (!has_left_its_group()) return is_heard;
+    return ::syscall(SYS_pidfd_send_signal, command_, number, nullptr, 0) == 0 || is_heard;
   }
 
   void sleep_until(milliseconds when) {

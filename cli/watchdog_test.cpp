@@ -106,6 +106,21 @@ TEST(watchdog, kills_what_ignores_that) {
   EXPECT_EQ(stubborn.status(), 128 + SIGKILL);
 }
 
+TEST(watchdog, ends_a_command_that_has_left_its_group) {
+  child_plan plan{
+      .words = {"python3", "-c", "import os, time; os.setpgid(0, os.getpgid(os.getppid())); time.sleep(60)"},
+      .environment = {"PATH=/usr/local/bin:/usr/bin:/bin"}};
+  sigemptyset(&plan.mask);
+  start_descriptors given{false};
+  child left{plan, given};
+  ASSERT_TRUE(comes_true([&] { return ::getpgid(left.pid()) == ::getpgrp(); }));
+  watchdog dog{{.pid = left.pid(), .limits = {.grace = grace, .margin = 40ms}}};
+  ASSERT_TRUE(dog.watch(now() + grace + 100ms));
+  EXPECT_TRUE(comes_true([&] { return left.reap(); }));
+  EXPECT_EQ(left.exit_status(), 128 + SIGTERM);
+  EXPECT_TRUE(dog.has_acted());
+}
+
 TEST(watchdog, does_nothing_while_the_deadline_moves) {
   command one;
   watchdog dog{one.watched()};

@@ -52,7 +52,8 @@ public:
   // A renewal was confirmed `margin` before the lease would have ended.
   virtual void on_renewed(const std::string& /*name*/, std::chrono::microseconds /*margin*/) {}
 
-  // A renewal failed; the lease goes on until its deadline.
+  // A renewal failed, or the server refuses each connection for one (told again when the reason is another); the lease
+  // goes on until its deadline.
   virtual void on_renew_failed(const std::string& /*name*/, std::error_code) {}
 
   // The lease ended without our release. The code is one of the lease_* values.

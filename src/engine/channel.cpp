@@ -345,8 +345,8 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
   fail(now, why);
 }
 
-// What was asked behind the question did nothing, if its answer has come along and is that it did not: a definite no
-// (C5), for the same reason. Nothing else that a replica says counts.
+// What was asked right behind the question did nothing, if its answer has come along and is that it did not: a definite
+// no (C5), for the same reason. Nothing else that a replica says counts.
 void channel::refuse_next(time_point now, const resp::value& why) {
   if (open_.empty() || open_.front().is == slot::sort::wait) return;
   const auto reply = reader_.next();

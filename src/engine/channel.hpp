@@ -265,7 +265,7 @@ private:
   void on_greeting_reply(time_point now, const resp::value& reply);
   void on_request_reply(time_point now, const resp::value& reply);
   void on_epoch(time_point now, time_point sent_at, const resp::value& reply);
-  void refuse_next(time_point now, const resp::value& why);
+  void refuse_next(time_point now, const resp::value& why);  // What was asked right behind a question about the epoch.
   void ask_epoch(time_point now);
   void mind_quarantine(time_point now, script::command& what, hope what_for);
   void send_again(slot& refused);

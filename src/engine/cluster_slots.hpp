@@ -10,7 +10,6 @@
 #include "base/time.hpp"
 #include "resp/value.hpp"
 
-#include <array>
 #include <bitset>
 #include <compare>
 #include <cstddef>
@@ -74,7 +73,7 @@ struct slot_map {
   std::vector<cluster_primary> primaries{};
   // Index of a primary, or nobody. Not in the map itself: several of these are more than a small stack has.
   std::vector<std::uint16_t> owner = std::vector<std::uint16_t>(slot_count);
-  std::bitset<slot_count> is_unserved{};          // A majority says that nobody serves it.
+  std::bitset<slot_count> is_unserved{};  // A majority says that nobody serves it.
   // Which of them a majority has named for each slot that is its own, in the last round,
   std::vector<bool> is_named{};
   time_point asked_at{};  // the first question of which was put then.

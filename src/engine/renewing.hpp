@@ -58,7 +58,7 @@ public:
     run(now);
   }
 
-  // Once for each reason, because a hundred thousand may wait.
+  // When the reason is another one, because a hundred thousand may wait.
   void on_unsent(errc why) override {
     if (!plan_.waits_for_connection() || std::exchange(unsent_for_, why) == why) return;
     for (const auto& p : parts_) of().listener_->on_renew_failed(p.lease, why);

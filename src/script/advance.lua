@@ -250,7 +250,7 @@ advance = function(me)
 
   while seen < most_seen and grants < most_grants and not head do
     -- Behind a release that is done already nothing in here may fail, also if a key has another type. Who asks for
-    -- itself is told, or it would stand in line beside a free lock, and for each newcomer nobody would.
+    -- itself is told: else it would wait beside a free lock, and each newcomer would see nobody in line.
     local ids = (me and call or pcall)('ZRANGE', KEYS[3], rank, rank + asked - 1)
     if ids.err then
       return nil, false

@@ -5,7 +5,7 @@ import json
 import re
 import unittest
 
-from fixture import CommandTest, Connection
+from fixture import IS_SANITIZED, CommandTest, Connection
 
 WELL = "taken, renewed, waited for and released"
 
@@ -63,6 +63,8 @@ class Rule(CommandTest):
         """A missing one is said to be denied, or costs time: never as if somebody held the lock (docs/acl.md)."""
         words = [word for word in self.rule if word.startswith("+")]
         self.assertGreater(len(words), 20)
+        if IS_SANITIZED:  # Each is a process.
+            words = words[::6] + ["+zrange"]
         waiters = {}
         for number, word in enumerate(words):
             user = f"without-{number}"

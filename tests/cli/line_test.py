@@ -80,13 +80,15 @@ class Demoted(Line):
     def test_is_no_lock_that_somebody_holds(self):
         """Its wait is shorter than until its next look, and it looks who holds it when that is over."""
         self.hold()
-        waiter = self.start("run", "-w", "2s", self.lock, "--", "true")
-        self.wait_for_a_waiter()
+        quiet = ((), ("-q",), ("--quiet-busy",))
+        waiters = [self.start("run", *options, "-w", "2s", self.lock, "--", "true") for options in quiet]
+        self.wait_for_a_waiter(len(waiters))
         self.addCleanup(self.server.declare_nothing_forgotten)
         self.addCleanup(self.server.ask, "REPLICAOF", "NO", "ONE")
         self.server.ask("REPLICAOF", "127.0.0.1", "1")
-        self.assertEqual(waiter.wait(), 78)
-        self.assertIn("error[E06]", waiter.err)
+        for waiter in waiters:
+            self.assertEqual(waiter.wait(), 78)
+            self.assertIn("error[E06]", waiter.err)
 
 
 class Ahead(Line):

@@ -116,8 +116,8 @@ class Job(CommandTest):
         shell = self.shell()
         log = self.path("log")
         open(log, "w", encoding="utf-8").close()
-        shell.type(f"( nohup {COMMAND} run --ttl 4s {self.lock} -- sh -c 'read line </dev/tty; read line </dev/tty' "
-                   f">{log} 2>&1 & )\n")
+        code = "trap '' HUP TERM; read line </dev/tty; read line </dev/tty"
+        shell.type(f"( nohup {COMMAND} run --ttl 4s {self.lock} -- sh -c \"{code}\" >{log} 2>&1 & )\n")
         until(lambda: "hung up" in content(log), "it is told")
         until(self.is_free, "it has ended")
 
@@ -241,6 +241,20 @@ class Terminal(CommandTest):
                 self.wait_for_text(terminal, b"up")
                 os.close(terminal)
                 self.assertEqual(self.status_of(pid), 128 + signal.SIGHUP)
+
+    # The head is of their group, as under `ssh -t HOST script`: who has the terminal gives it back to all of them.
+    def test_two_commands_of_a_script_at_the_head_have_it_one_after_the_other(self):
+        def line(lock, word):
+            return f"{COMMAND} run {lock} -- sh -c 'echo up {word}.; read line </dev/tty; test $line = {word}'"
+        script = f"{line(self.lock, 'one')} & sleep 0.5; {line(self.lock + '-2', 'two')} & wait -n && wait -n"
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe("bash", ["bash", "-c", script], self.environment)
+        self.addCleanup(os.close, terminal)
+        self.wait_for_text(terminal, b"up two.")
+        self.wait_for_text(terminal, b"waits for the terminal")
+        os.write(terminal, b"one\ntwo\n")
+        self.assertEqual(self.status_of(pid), 0)
 
     def test_foreground_is_ours_again_afterwards(self):
         script = f"{COMMAND} run -q {self.lock} true; read line; exit ${{#line}}"
