@@ -154,10 +154,13 @@ void channel::send_again(slot& refused) {
 }
 
 // At once, because nobody else may be there to do it before a heartbeat. Each time others are seen, and somebody who
-// has it or will take it ends it; `most_times` are ten thousands.
+// has it or will take it ends it; `most_times` are ten thousands. And behind what was given back when nobody knew of a
+// quarantine, and there is none: the question went ahead of it (C7).
 void channel::let_line_go_on(time_point now, const slot& answered, const resp::value& reply) {
   constexpr unsigned char most_times = 255;
-  if (!answered.what || answered.times == most_times || !script::goes_on(*answered.what, reply)) return;
+  if (!answered.what || answered.times == most_times) return;
+  const bool was_kept = script::has_kept_the_line(*answered.what) && !reply.as_error() && !epoch_.is_quarantine(now);
+  if (!was_kept && !script::goes_on(*answered.what, reply)) return;
   try {
     if (auto next = script::go_on(*answered.what)) {
       send_unasked(now, *std::move(next), static_cast<unsigned char>(answered.times + 1));

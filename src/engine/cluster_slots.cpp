@@ -2,6 +2,7 @@
 #include "engine/cluster_slots.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <iterator>
 #include <map>

@@ -314,6 +314,14 @@ TEST_F(keepers_epoch, is_asked_again_once_a_second_while_it_is_unknown_so_that_l
   EXPECT_EQ(named(said[0]), "epoch by text");
   EXPECT_EQ(said[1].back(), "q");
   server.say(nothing());
+  // Those two have not moved theirs (seed 113628).
+  for (int i = 0; i < 2; ++i) {
+    server.say(stamp(server.clock));
+    const auto behind = server.take();
+    ASSERT_EQ(behind.size(), 1u);
+    EXPECT_EQ(named(behind[0]), "go_on");
+    EXPECT_NE(behind[0].back(), "q");
+  }
   for (int i = 0; i < 2; ++i) server.say(stamp(server.clock));
   release();
   EXPECT_NE(server.take().at(0).back(), "q");

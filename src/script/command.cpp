@@ -250,6 +250,12 @@ bool may_grant(const command& what) {
 
 bool only_reads(const command& what) { return what.script == id::inspect; }
 
+bool has_kept_the_line(const command& what) {
+  const bool gives_back = what.script == id::release || what.script == id::release_counted ||
+                          what.script == id::leave || what.script == id::leave_counted;
+  return gives_back && !what.args.empty() && what.args.back() == "q";
+}
+
 void keep_quarantine(command& what) {
   constexpr std::size_t told_of_wait = 7;  // Counted from 0.
   constexpr std::size_t told_of_look = 4;

@@ -116,5 +116,7 @@ bool only_reads(const command& what);
 // While the server is in quarantine: the same, but nothing is granted, nothing claimed, and no line moves (P21). Not
 // for acquire, which would grant.
 void keep_quarantine(command& what);
+// It gives something back, and was sent so: the line did not move behind it.
+bool has_kept_the_line(const command& what);
 
 }  // namespace holdfast::script
