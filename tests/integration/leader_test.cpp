@@ -377,11 +377,14 @@ TEST_F(leader, that_was_stopped_behind_a_start_looks_at_no_option_any_more) {
   std::jthread reads{[&] { EXPECT_THROW((void)locks.acquire("x", {.wait = 3s}), error); }};
   ASSERT_TRUE(eventually([&] { return exists("hf:{x}:line"); }));
   std::stop_source stop;
-  const auto to = std::make_shared<options_until_the_end>(acquire_options{.ttl = 2s, .cancel = stop.get_token()});
   stands_still_behind_a_send = true;
-  (void)detail::start_acquire({&locks, "y"}, to->options(), to);
-  EXPECT_FALSE(stands_still_behind_a_send);
-  EXPECT_TRUE(eventually([&] { return to->is_over(); }));
+  // Whoever leads may be sending at that moment, and sends ours as well: then it is tried once more.
+  for (int i = 0; stands_still_behind_a_send && i != 20; ++i) {
+    const auto to = std::make_shared<options_until_the_end>(acquire_options{.ttl = 2s, .cancel = stop.get_token()});
+    (void)detail::start_acquire({&locks, "y" + std::to_string(i)}, to->options(), to);
+    ASSERT_TRUE(eventually([&] { return to->is_over(); }));
+  }
+  EXPECT_FALSE(stands_still_behind_a_send) << "or this tests nothing";
 }
 
 TEST_F(leader, that_was_stopped_behind_its_release_returns) {
