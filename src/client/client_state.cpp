@@ -270,11 +270,13 @@ void client_state::run(engine::acquire& call, const std::stop_token& cancel) con
   } while (call.is_moved());
 }
 
-void client_state::run(engine::call& call, const script::lock_keys& keys) const {
+void client_state::run(engine::call& call, const script::lock_keys& keys,
+                       const std::function<void()>& when_asked) const {
+  bool is_asked = false;
   do {
     const auto& at = node_for(keys)->commands();
     if (cluster_) call.go_on(at->channel(), at->ear(), net::boottime_now());
-    at->run(call);
+    std::exchange(is_asked, true) ? at->run(call) : at->run(call, when_asked);
   } while (call.is_moved());
 }
 

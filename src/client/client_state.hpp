@@ -88,7 +88,8 @@ public:
   const std::shared_ptr<cluster_nodes>& cluster() const { return cluster_; }
   // Run a call to its end, wherever its keys go meanwhile.
   void run(engine::acquire& call, const std::stop_token& cancel) const;
-  void run(engine::call& call, const script::lock_keys& keys) const;
+  // `when_asked`: as command_connection's, of the first node that is asked.
+  void run(engine::call& call, const script::lock_keys& keys, const std::function<void()>& when_asked = {}) const;
   callback_thread& callbacks() { return *callbacks_; }
   unsigned long generation() const { return generation_; }
   core::clock_drift drift() const { return drift_; }

@@ -59,13 +59,15 @@ engine::caller::hooks command_connection::with_ear(engine::caller::hooks tell) {
   return tell;
 }
 
-void command_connection::run(engine::call& what) { run_all({&what}); }
-
-void command_connection::run(engine::acquire& what, const std::stop_token& cancel) {
-  run_together({&what}, &what, cancel);
+void command_connection::run(engine::call& what, const std::function<void()>& when_asked) {
+  run_together({&what}, nullptr, {}, when_asked);
 }
 
-void command_connection::run_all(const std::vector<engine::call*>& all) { run_together(all, nullptr, {}); }
+void command_connection::run(engine::acquire& what, const std::stop_token& cancel) {
+  run_together({&what}, &what, cancel, {});
+}
+
+void command_connection::run_all(const std::vector<engine::call*>& all) { run_together(all, nullptr, {}, {}); }
 
 namespace {
 
@@ -90,7 +92,7 @@ void step_if_due(const std::vector<engine::call*>& all, time_point now) {
 }  // namespace
 
 void command_connection::run_together(const std::vector<engine::call*>& all, engine::acquire* cancelled,
-                                      const std::stop_token& cancel) {
+                                      const std::stop_token& cancel, const std::function<void()>& when_asked) {
   const net::uncancelled while_we_may_lead;
   waiting_thread me{all, with_news_, cancel.stop_possible()};
   // On any thread, or here and now, and without a mutex (C4, P32; as stop_watch.hpp). Before the lock: its end waits
@@ -123,6 +125,12 @@ void command_connection::run_together(const std::vector<engine::call*>& all, eng
   for (auto* c : all) {
     c->set_listener(&me);
     caller_.start(*c, boottime_now());
+  }
+  if (when_asked) {
+    write(held, me);
+    held.unlock();
+    when_asked();
+    held.lock();
   }
   while (!are_over(all)) {
     if (me.take_interrupt()) {

@@ -52,8 +52,9 @@ public:
   command_connection(const net::endpoint& where, const engine::channel::settings& settings, base::random_source& rng,
                      engine::caller::hooks tell, std::string ear_name);
 
-  // Runs a call to its end on the calling thread. `cancel` ends an acquire early.
-  void run(engine::call& what);
+  // Runs a call to its end on the calling thread. `cancel` ends an acquire early. `when_asked`: called once, without
+  // our mutex, when whatever is started from then on comes behind its request.
+  void run(engine::call& what, const std::function<void()>& when_asked = {});
   void run(engine::acquire& what, const std::stop_token& cancel);
   // Runs several together, in one write as far as they are ready: for questions that belong together.
   void run_all(const std::vector<engine::call*>& all);
@@ -137,7 +138,8 @@ private:
   void take_back(async_call& what);
   void conclude_ended(connection::lock& held);
   ended_calls taken_ended(std::vector<engine::call*> (engine::unattended::*take)());
-  void run_together(const std::vector<engine::call*>& all, engine::acquire* cancelled, const std::stop_token& cancel);
+  void run_together(const std::vector<engine::call*>& all, engine::acquire* cancelled, const std::stop_token& cancel,
+                    const std::function<void()>& when_asked);
   void take_lead_if_free(waiting_thread& me);
   void lead_one_round(connection::lock& held, const waiting_thread& me, const std::vector<engine::call*>& all);
   void write(connection::lock& held, const waiting_thread& me);

@@ -109,11 +109,10 @@ release_outcome client_state::do_release(const std::shared_ptr<lease_record>& re
   if (pass_on(record)) return release_outcome::released;
   auto outcome = release_outcome::already_lost;
   if (const auto deadline = let_go(*record)) {
-    line_.ended(*record);  // Who asks now comes right behind our release.
     const auto& at = node_for(record->keys)->commands();
     engine::release call{at->channel(), record->keys, record->owner, record->grant, *deadline, give_up_at(*deadline)};
     call.set_slot(slot_of(record->keys));
-    run(call, record->keys);
+    run(call, record->keys, [&] { line_.ended(*record); });  // Who asks now comes right behind our release.
     outcome = call.end();
     why.server_text = call.server_text();
     if (outcome == release_outcome::unknown) {
