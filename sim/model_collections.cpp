@@ -249,7 +249,7 @@ resp::value model_redis::say(words_t words, reach how) {
   const auto found = channels.find(words[1]);
   const std::int64_t listening = found == channels.end() ? 0 : found->second;
   if (listening > 0 || (has_bus_ && how == reach::everywhere)) said_.push_back({words[1], words[2], how});
-  return listening;
+  return listening + (how == reach::everywhere ? subscribed_to_all_ : 0);
 }
 
 resp::value model_redis::pubsub(words_t words) {

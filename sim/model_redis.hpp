@@ -78,6 +78,9 @@ public:
   enum class reach { everywhere, shard };
   void subscribe(const std::string& channel, reach how = reach::everywhere) { ++subscribers_[how][channel]; }
   void unsubscribe(const std::string& channel, reach how = reach::everywhere) { --subscribers_[how][channel]; }
+  // Somebody with a pattern that fits every channel, whom PUBLISH counts and NUMSUB does not. He is not told anything.
+  void subscribe_to_all() { ++subscribed_to_all_; }
+  void unsubscribe_from_all() { --subscribed_to_all_; }
   bool is_heard(const std::string& channel) const {
     return std::any_of(subscribers_.begin(), subscribers_.end(), [&](const auto& kind) {
       const auto found = kind.second.find(channel);
@@ -209,6 +212,7 @@ private:
   std::set<std::string> denied_{};
   std::set<std::string> renamed_away_{};
   std::map<reach, std::map<std::string, int>> subscribers_{};
+  int subscribed_to_all_ = 0;
   std::function<bool(const std::string& channel)> serves_{};
   std::vector<message> said_{};
   std::uint64_t writes_ = 0;

@@ -34,8 +34,7 @@ is_sharded = function(channel)
   return sub(channel, -1) == '}'
 end
 
--- How many heard it, also by a pattern; false when nobody may be told anything here, by anybody with the caller's
--- permissions.
+-- False when nobody may be told anything here, by anybody with the caller's permissions.
 tell = function(channel, message)
   local told
   if is_sharded(channel) then
@@ -43,7 +42,7 @@ tell = function(channel, message)
   else
     told = pcall('PUBLISH', channel, message)
   end
-  return type(told) == 'number' and told
+  return type(told) == 'number'
 end
 
 -- max(last + 1, now, floor + 1), 16 digits.
@@ -177,7 +176,7 @@ end
 
 -- Should it not come, the first two of other processes behind it look without being asked again: nobody else would
 -- notice (P3). They stand at `rank` or a little behind: a crowd of its own process is not searched for ever, nor one of
--- those who give up before that. Who does not hear it is not there.
+-- those who give up before that. Who does not listen is not there.
 local function stand_by(offered, rank)
   local same = 'v1|' .. offered.process .. '|'
   local standby, told, gone = now, 0, 0
@@ -188,8 +187,8 @@ local function stand_by(offered, rank)
       local entry = entry_of(id, text, at)
       if not entry then
         gone = gone + 1
-      elseif entry.told == 's' and silence_of(entry, '') <= dead_us and
-        (tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at) or 0) > 0 then
+      elseif entry.told == 's' and silence_of(entry, '') <= dead_us and listens(entry) and
+        tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at) then
         told = told + 1
         standby = standby .. '|' .. id .. '|' .. at
       end

@@ -61,11 +61,12 @@ if not_after ~= '0' then
 end
 
 -- The claim of an exclusive lock, which a hand-off waits for: before the rest is made ready, and without a question
--- about keys that it does not touch. PEXPIRE is the only write, so a full memory cannot stop it.
+-- about keys that it does not touch. A full memory stops neither write. Nobody had to stand by for it (P3).
 local granted = not asked and not is_quarantine and call('MGET', KEYS[1])[1]
 if granted and sub(granted, 1, 36) == 'v1|' .. owner .. '|' then
   local its_ttl = string.match(granted, '^%d+', 54)
   call('PEXPIRE', KEYS[1], its_ttl)
+  pcall('HDEL', KEYS[4], 'standby')
   return {1, now, sub(granted, 37, 52), tonumber(its_ttl)}
 end
 

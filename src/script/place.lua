@@ -16,14 +16,20 @@ mine = function(owner, token)
   return {1, now, token, tonumber(claim(owner))}
 end
 
--- Who was told to stand by for a grant, and has got in without that, does not look any more: the next two do (P3).
+-- Who was told to stand by for a grant, and has got in without that, does not look any more: the next two who are
+-- there at that time do (P3).
 stand_in = function(owner)
   local standby = call('HGET', KEYS[4], 'standby')
   local at = standby and string.match(standby, owner .. '|(%d+)')
-  for _, id in ipairs(at and at > now and call('ZRANGE', KEYS[3], 0, 1) or {}) do
-    local entry = entry_of(id, call('HGET', KEYS[4], id))
-    if entry and entry.told == 's' then
-      tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at)
+  local told = 0
+  for _, id in ipairs(at and at > now and call('ZRANGE', KEYS[3], 0, most_behind - 1) or {}) do
+    local entry = entry_of(id, call('HGET', KEYS[4], id), at)
+    if entry and entry.told == 's' and listens(entry) and
+      tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at) then
+      told = told + 1
+    end
+    if told == 2 then
+      return
     end
   end
 end

@@ -46,6 +46,10 @@ inline step left_is(const std::string& key, std::int64_t low, std::int64_t high)
   return send({"PTTL", key}, number(low, high));
 }
 inline step is_absent(const std::string& key) { return send({"EXISTS", key}, number(0)); }
+// What was heard has that one look, now or later.
+inline step is_for(const std::string& who, const std::string& hint) {
+  return send({"EVAL", "return string.sub(ARGV[1], 1, 40)", "0", hint}, text("v1|look|" + who));
+}
 // So many of one process that nobody listens for any more, in line before everybody or behind that ticket; they are not
 // silent yet.
 inline step crowd(int count, const std::string& behind = "0") {

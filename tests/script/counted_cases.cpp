@@ -79,10 +79,6 @@ shape wrong(const std::string& what) { return list({number(9), now(), text(what)
 shape bad(const std::string& what) { return list({number(10), now(), text(what)}); }
 step taken(const std::string& permits) { return send({"HGET", holders, "used"}, text(permits)); }
 step holding(std::int64_t count) { return send({"ZCARD", holder}, number(count)); }
-// A hint that was heard: that one shall look.
-step is_for(const std::string& who, const std::string& hint) {
-  return send({"EVAL", "return string.sub(ARGV[1], 1, 40)", "0", hint}, text("v1|look|" + who));
-}
 // Somebody takes the expiry of what its holders are in, not of who has how much.
 const step persist = send({"PERSIST", holder}, number(1));
 step waiting(std::int64_t count) { return send({"ZCARD", line}, number(count)); }

@@ -114,6 +114,13 @@ std::vector<script_case> line_absent_cases() {
         wait("<C>", queued("c", 1), from(other_ear)),
         send({"HSET", waiters, "standby", "<now>|<B>|<now+5000000>|<A>"}, number(1)), send({"DEL", holder}, number(1)),
         look("<B>", granted()), hears_something(), hears(none())}},
+      {"who_stood_by_and_got_in_leaves_that_to_nobody_who_is_gone_or_gives_up_P3_C7",
+       {acquire("<A>", now("t")), listen(ear), listen(other_ear), wait("<B>", queued("b", 0)),
+        wait_silently("<C>", queued("c", 1)), has_had_an_ear("<C>"), wait_silently("<D>", queued("d", 2)),
+        has_had_an_ear("<D>"), wait("<E>", queued("e", 3), gives_up_at("<now+4000000>", other_ear)),
+        wait("<F>", queued("f", 4), from(other_ear)),
+        send({"HSET", waiters, "standby", "<now>|<B>|<now+5000000>|<A>"}, number(1)), send({"DEL", holder}, number(1)),
+        look("<B>", granted()), hears(saved("hint")), is_for("<F>", "<hint>"), hears(none())}},
       // Who comes fifth looks with its heartbeat, or when the lease ends if one of those has given up by then.
       {"who_gives_up_before_the_lease_ends_is_nobody_who_looks_then_P2_C7",
        {listen(ear), run(id::acquire, {holder, fence}, {"<A>", "3000", "0", "60000", "ann"}, now("t")),

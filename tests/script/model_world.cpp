@@ -33,7 +33,12 @@ public:
     channels_.push_back(channel);
     redis_.subscribe(channel, reach_of(channel));
   }
+  void listen_to_all() override {
+    ++monitors_;
+    redis_.subscribe_to_all();
+  }
   void end_listening() override {
+    for (; monitors_ > 0; --monitors_) redis_.unsubscribe_from_all();
     for (const auto& channel : channels_) redis_.unsubscribe(channel, reach_of(channel));
     channels_.clear();
     messages_.clear();
@@ -56,6 +61,7 @@ private:
   }
 
   // 2026-11-20 22:13:20 UTC; any date whose seconds have ten digits would do.
+  int monitors_ = 0;
   std::vector<std::string> channels_{};
   std::vector<std::string> messages_{};
   sim::model_redis redis_{server_time{1'795'212'800'000'042us}};

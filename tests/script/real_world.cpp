@@ -121,7 +121,15 @@ public:
     channel_ = channel;
     listener_->execute({is_sharded() ? "SSUBSCRIBE" : "SUBSCRIBE", channel});
   }
+  void listen_to_all() override {
+    monitor_ = std::make_unique<connection>(directory_ + "/s");
+    monitor_->execute({"PSUBSCRIBE", "*"});
+  }
   void end_listening() override {
+    if (monitor_) {
+      monitor_.reset();
+      eventually([&] { return execute({"PUBSUB", "NUMPAT"}) == resp::value{std::int64_t{0}}; });
+    }
     if (!listener_) return;
     listener_.reset();
     messages_.clear();
@@ -188,6 +196,7 @@ private:
   bool is_sharded() const { return channel_.ends_with('}'); }
 
   std::unique_ptr<connection> listener_{};
+  std::unique_ptr<connection> monitor_{};
   std::string channel_{};  // The last that it listens to.
   std::vector<resp::value> messages_{};
 };

@@ -43,7 +43,18 @@ inline shape saved(std::string name) { return {shape::kind::anything, 0, 0, std:
 inline shape now(std::string name = {}) { return {shape::kind::saved_now, 0, 0, std::move(name)}; }
 
 struct step {
-  enum class kind { command, script, listen, hears, until_gone, memory_full, memory_free, deny, allow_all };
+  enum class kind {
+    command,
+    script,
+    listen,
+    listen_to_all,
+    hears,
+    until_gone,
+    memory_full,
+    memory_free,
+    deny,
+    allow_all
+  };
   kind what;
   script::id which{};
   std::vector<std::string>
@@ -64,6 +75,8 @@ inline step run(script::id which, std::vector<std::string> keys, std::vector<std
 inline step until_gone(std::string key) { return {step::kind::until_gone, {}, {std::move(key)}}; }
 // Somebody subscribes to the channel; and the next thing that was said there, none() for nothing.
 inline step listen(std::string channel) { return {step::kind::listen, {}, {std::move(channel)}}; }
+// Somebody subscribes to a pattern.
+inline step listen_to_all() { return {step::kind::listen_to_all}; }
 inline step hears(shape expected) { return {step::kind::hears, {}, {}, 0, std::move(expected)}; }
 inline step memory_full() { return {step::kind::memory_full}; }
 inline step memory_free() { return {step::kind::memory_free}; }

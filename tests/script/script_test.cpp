@@ -53,6 +53,7 @@ public:
       case step::kind::command: return check(s.expected, world_.execute(filled(s.words)));
       case step::kind::script: return check(s.expected, world_.execute_as_user(script_call(s)));
       case step::kind::listen: return world_.listen(filled(s.words[0]));
+      case step::kind::listen_to_all: return world_.listen_to_all();
       case step::kind::hears: return check(s.expected, world_.next_message());
       case step::kind::until_gone:
         ASSERT_TRUE(world_.wait_until_gone(s.words[0])) << s.words[0] << " does not expire";

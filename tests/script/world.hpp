@@ -30,6 +30,7 @@ public:
   // Somebody listens to the channel, a sharded one when it ends with `}`, until end_listening; and the next thing that
   // was said there, nil for nothing.
   virtual void listen(const std::string& channel) = 0;
+  virtual void listen_to_all() = 0;  // With a pattern, and to nobody's knowledge: nothing of that is a next message.
   virtual void end_listening() = 0;
   virtual resp::value next_message() = 0;
   // For the user who locks.
