@@ -153,12 +153,13 @@ void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_addres
     // In this order: what is looked up of an address that is not its any more is known by its term.
     const auto term = node.named ? node.named->term() : 0;
     const auto where = node.where ? node.where->get() : tcp_address{};
-    if (!where.host.empty()) {
+    // Before anybody has named it nothing that it answers would count, nor later over that connection.
+    if (!where.host.empty() && term != 0) {
       node.watch->look();
       return look_up_into(into, where, term);
     }
     const auto* of_whom =
-        node.named ? "its cluster has lost its address" : "no majority of its primaries names one for this slot";
+        term != 0 ? "its cluster has lost its address" : "no majority of its primaries names one for this slot";
     node.watch->look([into, of_whom](const cluster_watch::trouble& why) {
       const std::string text = why.text.empty() ? of_whom : why.text;
       into->set(nobody(why.code, text, why.is_final, why.is_refusal));

@@ -137,6 +137,32 @@ TEST(resolver, says_of_a_slot_without_a_primary_that_nobody_is_named_for_it) {
   watch->close(true);
 }
 
+// A connection of no term would be asked again and again, and nothing that it grants would count.
+TEST(resolver, has_no_address_of_a_node_that_nobody_has_named_yet) {
+  const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
+  const auto there = std::make_shared<moving_address>(tcp_address{"127.0.0.1", "6380"});
+  const auto named = std::make_shared<engine::named_primary>(std::chrono::minutes{1});
+  const endpoint where{cluster_node_address{watch, there, named}};
+  {
+    resolver look_up{where};
+    ASSERT_TRUE(is_readable_within(look_up.wake_fd(), 10'000));
+    const auto answer = look_up.take();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->code, errc::no_primary);
+    EXPECT_TRUE(answer->addresses.empty());
+  }
+  named->name("one", boottime_now(), boottime_now());
+  {
+    resolver look_up{where};
+    ASSERT_TRUE(is_readable_within(look_up.wake_fd(), 10'000));
+    const auto answer = look_up.take();
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->term, 1U);
+    EXPECT_FALSE(answer->addresses.empty());
+  }
+  watch->close(true);
+}
+
 // Else whoever was named before, by a name that hangs, would stand in the way of who is named now.
 TEST(resolver, is_good_while_the_same_primary_is_named) {
   made_up_name hangs{"hangs.test"};
