@@ -66,6 +66,7 @@ mtype stray[WAITERS + 1] = nothing;  // That copy,
 byte stray_id[WAITERS + 1];        // and its owner id.
 mtype silence[WAITERS + 1] = fresh;
 bool hears[WAITERS + 1];           // Its subscription is open: PUBSUB NUMSUB.
+bool must_look[WAITERS + 1];       // So it was not when it asked last: the ear of its entry is `-`.
 byte arrived[WAITERS + 1];         // The ticket by which C7 is judged.
 byte crashes = CRASHES, misses = MISSES, cuts = CUTS, leaves = LEAVES;
 

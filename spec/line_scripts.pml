@@ -46,8 +46,9 @@ inline advance(me) {
      :: x != 0 && x != me && silence[w2] == forgotten -> ticket[x] = 0
      :: x != 0 && x != me && silence[w2] == silent && first_silent == 0 -> first_silent = x
      :: x != 0 && x != me && silence[w2] == silent && first_silent != 0
-     :: x != 0 && x != me && silence[w2] == fresh && !hears[w2]
-     :: x != 0 && x != me && silence[w2] == fresh && hears[w2] -> offer(x)
+     :: x != 0 && x != me && silence[w2] == fresh && must_look[w2] -> head = 1
+     :: x != 0 && x != me && silence[w2] == fresh && !must_look[w2] && !hears[w2]
+     :: x != 0 && x != me && silence[w2] == fresh && !must_look[w2] && hears[w2] -> offer(x)
 #endif
      fi;
      at++
@@ -55,7 +56,7 @@ inline advance(me) {
   od;
   w2 = waiter_of(first_silent);
   if
-  :: holder == 0 && head == 0 && first_silent != 0 && hears[w2] -> offer(first_silent)
+  :: holder == 0 && head == 0 && first_silent != 0 && hears[w2] && !must_look[w2] -> offer(first_silent)
   :: else
   fi;
   at = 0
@@ -71,6 +72,8 @@ inline enqueue(id, brought) {
   // Whoever missed a turn before it heard of its ticket has none to bring, and is new.
   arrived[w2] = (arrived[w2] == 0 || (brought == 0 && !came_back[w2] && id <= WAITERS) -> ticket[id] : arrived[w2])
 }
+
+inline heard_by(id) { must_look[waiter_of(id)] = !hears[waiter_of(id)] }
 
 inline run_wait(id, brought) {
   if
@@ -92,8 +95,15 @@ inline run_wait(id, brought) {
      fi;
      if
      :: holder == id -> said = mine
-     :: holder != id && ticket[id] != 0 -> said = queued
-     :: else -> enqueue(id, brought); said = queued
+     :: holder != id && ticket[id] != 0 -> heard_by(id); said = queued
+     :: holder != id && ticket[id] == 0 && brought == 0 -> enqueue(id, 0); heard_by(id); said = queued
+     :: else ->  // It comes back to its place, and what there is may be its.
+        enqueue(id, brought); heard_by(id);
+        if
+        :: holder == 0 -> advance(id)
+        :: else
+        fi;
+        said = (holder == id -> mine : queued)
      fi;
      silence[waiter_of(id)] = (place[waiter_of(id)] == dead -> silence[waiter_of(id)] : fresh)
   fi
@@ -108,6 +118,7 @@ inline run_look(id) {
   :: holder != id && ticket[id] == 0 -> said = not_in_line
 #endif
   :: else ->
+     heard_by(id);
 #ifndef ONLY_RELEASE_ADVANCES
      if
      :: holder == 0 -> advance(id)

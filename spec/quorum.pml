@@ -22,6 +22,7 @@
 //   bad   never_given_at_once    LOSSES=1,ALL_AT_ONCE,NEVER_GIVEN_AT_ONCE,ONE_RENEWS     told_in_time
 //   bad   first_renewal_counts   LOSSES=1,SILENT_LOSS,FIRST_RENEWAL_COUNTS,ONE_RENEWS    told_in_time
 //   bad   first_renewal_deleted  LOSSES=1,ALL_AT_ONCE,FIRST_RENEWAL_COUNTS,ONE_RENEWS    told_in_time
+//   bad   found_counts           LOSSES=1,SILENT_LOSS,FOUND_COUNTS,ONE_RENEWS            told_in_time
 //   bad   repair_counts          LOSSES=1,SILENT_LOSS,REPAIR_COUNTS,ONE_RENEWS           told_in_time
 //   bad   lost_revives           LOSSES=0,FIRST_RENEWAL_COUNTS,LOST_REVIVES              told_in_time
 //   bad   minority               LOSSES=0,MAJORITY=1,NO_RENEWAL                          exclusion
@@ -65,7 +66,9 @@
 
 // When does a vote count that comes later than the round? When it is renewed after a majority of the others was, behind
 // it. Planted, NEVER_GIVEN_AT_ONCE: one that its node never gave to this lease from its first renewal on;
-// FIRST_RENEWAL_COUNTS: each from then on; REPAIR_COUNTS: each at once.
+// FIRST_RENEWAL_COUNTS: each from then on; REPAIR_COUNTS: each at once. FOUND_COUNTS is the exception that is shipped, and
+// what it costs: one that the first question for it finds there counts from its first renewal on. (Its answers are the
+// question's own: a copy of the round's request comes before it.)
 #if !defined(FIRST_RENEWAL_COUNTS) && !defined(REPAIR_COUNTS)
 #define OTHERS_FIRST
 #endif
@@ -95,11 +98,16 @@ byte confirmed[CLIENTS + 1];  // these, have been renewed since.
 #ifdef NEVER_GIVEN_AT_ONCE
 byte dropped[CLIENTS + 1];    // Nodes that had its vote and lost it, once.
 #endif
+#ifdef FOUND_COUNTS
+byte asked[CLIENTS + 1];      // Nodes that were asked for a vote behind the round,
+byte not_first[CLIENTS + 1];  // and those where that says nothing of the round: asked twice, or had and lost.
+#endif
 #ifdef BROKEN
 byte broken[CLIENTS + 1];     // Nodes where its vote was broken. It has heard of it where it has no vote any more.
 #endif
 
 hidden byte had;
+hidden byte was_there;
 bool exclusion = true, no_leftover = true, told_in_time = true;
 
 #define ALL_NODES 7
@@ -162,6 +170,9 @@ inline forget_votes(me) {
 #endif
 #ifdef NEVER_GIVEN_AT_ONCE
   dropped[me] = 0;
+#endif
+#ifdef FOUND_COUNTS
+  asked[me] = 0; not_first[me] = 0;
 #endif
 #ifdef BROKEN
   broken[me] = 0
@@ -230,6 +241,9 @@ inline drop(me, n) {  // It has it no longer. Lost is final.
 #ifdef NEVER_GIVEN_AT_ONCE
   dropped[me] = dropped[me] | bit(n);
 #endif
+#ifdef FOUND_COUNTS
+  not_first[me] = not_first[me] | bit(n);
+#endif
   if
   :: is_lost(me) -> forget_votes(me)
   :: else
@@ -278,9 +292,24 @@ inline renew_unheard(me, n) { run_renew(me, n) }  // The answer is lost.
 #define may_mend(me, n) (keeps(me) && !is_in(yes[me], n) && !is_broken(me, n))
 
 // The vote is asked for again; a copy of an earlier request may still be under way.
-inline mend(me, n) { stray[me] = stray[me] | bit(n); may[me] = may[me] | bit(n) }
+inline mend(me, n) {
+  stray[me] = stray[me] | bit(n); may[me] = may[me] | bit(n);
+#ifdef FOUND_COUNTS
+  not_first[me] = not_first[me] | (asked[me] & bit(n)); asked[me] = asked[me] | bit(n)
+#endif
+}
 
-#ifdef NEVER_GIVEN_AT_ONCE
+#ifdef FOUND_COUNTS
+#define may_ask(me, n) (may_mend(me, n) && !is_in(stray[me], n))
+#define may_have_copies false
+#else
+#define may_ask(me, n) may_mend(me, n)
+#define may_have_copies true
+#endif
+
+#if defined(FOUND_COUNTS)
+#define must_wait(me, n) (!was_there || is_in(not_first[me], n))
+#elif defined(NEVER_GIVEN_AT_ONCE)
 #define must_wait(me, n) is_in(dropped[me], n)
 #else
 #define must_wait(me, n) true
@@ -311,6 +340,7 @@ inline on_mended(me, n, is_read) {
 
 // A request for a vote arrives which belongs to no round; another copy of it may still be under way.
 inline arrive(me, n, is_read, is_last) {
+  was_there = (holder[n] == me);
   run_vote(me, n);
   on_mended(me, n, is_read);
   stray[me] = (is_last -> stray[me] & ~bit(n) : stray[me]);
@@ -349,11 +379,11 @@ inline leave(me, n) {
   :: d_step { state[me] == asking && is_in(out[me] & ~may[me], n) -> ask_again(me, n) } \
   :: d_step { is_in(stray[me], n) -> arrive(me, n, true, true) } \
   :: d_step { is_in(stray[me], n) -> arrive(me, n, false, true) } \
-  :: d_step { is_in(stray[me], n) -> arrive(me, n, true, false) } \
+  :: d_step { may_have_copies && is_in(stray[me], n) -> arrive(me, n, true, false) } \
   :: d_step { keeps(me) && is_in(yes[me], n) -> renew(me, n) } \
   :: d_step { keeps(me) && is_in(yes[me], n) && holder[n] == me && !is_broken(me, n) -> renew_unheard(me, n) } \
   :: d_step { keeps(me) && is_in(yes[me], n) && vote(me, n) == 0 -> lapse(me, n) } \
-  :: d_step { may_mend(me, n) -> mend(me, n) } \
+  :: d_step { may_ask(me, n) -> mend(me, n) } \
   :: d_step { state[me] == withdrawing && is_in(out[me], n) -> leave(me, n) }
 
 active [CLIENTS] proctype client() {
