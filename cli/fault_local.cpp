@@ -55,8 +55,8 @@ sentences for_lab(const pieces& p, const fault_context& context) {
   if (p.why.starts_with("Nothing is there") || p.why.starts_with("It is not the directory of a lab") ||
       (is_end && p.why == "It is not a directory."))
     return {fmt::format("no lab in {}", p.subject), p.why,
-            "the directory that `holdfast lab` said when it began: holdfast-lab-* in TMPDIR, XDG_RUNTIME_DIR or "
-            "/tmp, unless --directory named one"};
+            "the directory that `holdfast lab` said when it began: holdfast-lab-* in TMPDIR or /tmp, "
+            "unless --directory named one"};
   const auto failed = fmt::format("the lab failed: {}{}", p.subject, p.colon_words);
   if (is_end && p.why.starts_with("It belongs to user")) return {failed, p.why, "end it as that user"};
   if (p.why.starts_with("It was not ready in time"))

@@ -32,7 +32,8 @@ struct lab_options {
   // replicas: how many of them, 1 to 8 (0: 2). quorum: how many servers, odd, 1 to 9 (0: 5). Otherwise 0.
   int count = 0;
 
-  // Made if it is missing, else empty and ours. Unset: a fresh one in TMPDIR, XDG_RUNTIME_DIR or /tmp.
+  // Made if it is missing, else empty and ours. No *, ? or [ in its path: redis-server would take that for a pattern.
+  // Unset: a fresh one in TMPDIR or /tmp.
   std::string directory{};
 
   // Append-only files, so that a killed node has its keys again after restart_lab_node(). Off: nothing is kept.

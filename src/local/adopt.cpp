@@ -78,41 +78,47 @@ void make_or_discard(const opened_directory& in, const std::string& made, Make m
   }
 }
 
+// The server can append to it, and the next member copy it. What a directory had before it was given to a group is its
+// owner's, with another group or none.
+bool is_as_it_should_be(const struct stat& file, const place& where) {
+  return file.st_uid == where.server_user() && file.st_gid == where.group && (file.st_mode & S_IRGRP) != 0;
+}
+
 // Redis 6.2 has one file.
-void adopt_file(const opened_directory& in, uid_t user) {
+void adopt_file(const opened_directory& in, const place& where) {
   const auto seen = in.look_at(file_name);
   if (!seen) return;
   if (!is_plain(*seen)) refuse_as_not_plain(in.path_of(file_name));
-  if (seen->st_uid == user) return;
+  if (is_as_it_should_be(*seen, where)) return;
   make_or_discard(in, fresh_file_name, [&] {
     copy(in, file_name, in, fresh_file_name);
     in.rename(fresh_file_name, file_name);
   });
 }
 
-bool is_all_of(const opened_directory& directory, uid_t user) {
-  bool is_all_its = directory.owner() == user;
+bool is_all_as_it_should_be(const opened_directory& directory, const place& where) {
+  bool is_all = directory.owner() == where.server_user();
   for (const auto& name : directory.names()) {
     const auto file = directory.look_at(name);
     if (!file) fail_to_adopt(directory.path_of(name), ENOENT);
     if (!is_plain(*file)) refuse_as_not_plain(directory.path_of(name));
-    is_all_its = is_all_its && file->st_uid == user;
+    is_all = is_all && is_as_it_should_be(*file, where);
   }
-  return is_all_its;
+  return is_all;
 }
 
 // Redis 7 has a directory of them.
-void adopt_directory(const opened_directory& in, uid_t user) {
+void adopt_directory(const opened_directory& in, const place& where) {
   if (!in.look_at(directory_name)) {
     // Whoever put the copy there was ended between the two steps of that.
     if (!in.look_at(former_directory_name)) return;
     in.rename(former_directory_name, directory_name);
   }
   const auto directory = in.directory(directory_name);
-  if (is_all_of(directory, user)) return;
+  if (is_all_as_it_should_be(directory, where)) return;
   discard(in, former_directory_name);
   make_or_discard(in, fresh_directory_name, [&] {
-    const auto made = in.make_directory(fresh_directory_name, user);
+    const auto made = in.make_directory(fresh_directory_name, where.server_user());
     for (const auto& name : directory.names()) copy(directory, name, made, name);
     in.rename(directory_name, former_directory_name);
     in.rename(fresh_directory_name, directory_name);
@@ -125,15 +131,19 @@ void adopt_directory(const opened_directory& in, uid_t user) {
 void adopt_files(const place& where) {
   const opened_directory in{where};
   remove_discarded(in);
-  adopt_directory(in, where.server_user());
-  adopt_file(in, where.server_user());
+  adopt_directory(in, where);
+  adopt_file(in, where);
 }
 
-// Also what a server has made itself, with a mode of 2750.
+// Also what a server has made itself, with a mode of 2750. A new one has its mode before its name: whoever is ended in
+// between leaves nothing that others may not look into.
 void open_to_group(const place& where) {
   const opened_directory in{where};
   if (!in.look_at(directory_name)) {
-    in.make_directory(directory_name, where.server_user());
+    make_or_discard(in, fresh_directory_name, [&] {
+      in.make_directory(fresh_directory_name, where.server_user());
+      in.rename(fresh_directory_name, directory_name);
+    });
   } else if (const auto made = in.directory(directory_name); !made.is_open_to_members()) {
     made.open_to_members(where.server_user());
   }

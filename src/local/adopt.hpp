@@ -12,10 +12,10 @@
 
 namespace holdfast::local {
 
-// A file that is not the server's user's gets a copy of that user's in its place; the directory is the group's, so we
-// may. While no server runs there. Throws error with errc::local_server for what is no plain file, and for what cannot
-// be taken over. Members can still exchange a file for a link between this and the start: for what is in reach of the
-// server's user they must trust each other.
+// A file that is not the server's user's, or not the group's, gets a copy of that user's in its place; the directory is
+// the group's, so we may. While no server runs there. Throws error with errc::local_server for what is no plain file,
+// and for what cannot be taken over. Members can still exchange a file for a link between this and the start: for what
+// is in reach of the server's user they must trust each other.
 void adopt_files(const place& where);
 
 // Makes the directory of a server's append-only files, or gives it the mode that any member can take it over with:

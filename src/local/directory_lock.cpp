@@ -37,9 +37,8 @@ void let_go(int fd) {
 directory_lock::directory_lock(const std::string& file, mode_t mode, time_point give_up_at) {
   for (;;) {
     if (fd_ < 0) {
-      fd_ = open_plain(file, O_RDWR | O_CREAT, mode).release();
+      fd_ = open_or_make_plain(file, O_RDWR, mode).release();
       if (fd_ < 0) fail_with_errno(file, "The lock file cannot be opened.", errno);
-      ::fchmod(fd_, mode);  // Against our umask; refused to all but its owner, who has done it.
     }
     const bool is_locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
     const int error_number = errno;

@@ -36,6 +36,17 @@ std::string checked_path(std::string_view directory) {
   return absolute(directory);
 }
 
+// redis-server reads the path of its configuration as a pattern where one of these is in it. Where no file matches it
+// runs without one, on all of the machine's addresses.
+bool is_read_as_a_pattern(std::string_view path) { return path.find_first_of("*?[") != path.npos; }
+
+void check_is_no_pattern(const std::string& directory) {
+  if (!is_read_as_a_pattern(directory)) return;
+  fail(directory,
+       "Its path has *, ? or [ in it, which redis-server reads as a pattern: it would not find its configuration. Name "
+       "a directory without them.");
+}
+
 // False if nothing is there.
 bool is_there_and_ours(const std::string& directory, aim what_for) {
   struct stat seen {};
@@ -72,8 +83,8 @@ bool is_empty(const lab_place& place) {
 
 bool is_fit_for_fresh_directories(const char* path) {
   struct stat seen {};
-  return path != nullptr && *path == '/' && ::stat(path, &seen) == 0 && S_ISDIR(seen.st_mode) &&
-         ::access(path, W_OK | X_OK) == 0;
+  return path != nullptr && *path == '/' && !is_read_as_a_pattern(path) && ::stat(path, &seen) == 0 &&
+         S_ISDIR(seen.st_mode) && ::access(path, W_OK | X_OK) == 0;
 }
 
 // Whatever has those pids now, it is nothing of ours. In a container with a boot of its own the servers may live all
@@ -86,10 +97,11 @@ void forget_pids_of_another_boot(lab_record& lab) {
   for (auto& member : lab.members) member.pid = 0, member.started = 0;
 }
 
+// Not in XDG_RUNTIME_DIR: that is removed at its user's last logout, and the servers live on, which nobody can end
+// then.
 lab_place make_fresh() {
-  std::string base = "/tmp";
-  for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"})  // The last one that will do; TMPDIR was set on purpose.
-    if (const char* path = std::getenv(name); is_fit_for_fresh_directories(path)) base = path;
+  const char* named = std::getenv("TMPDIR");
+  const std::string base = is_fit_for_fresh_directories(named) ? named : "/tmp";
   auto pattern = base + "/holdfast-lab-XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) fail_with_errno(base, "No directory can be made there.", errno);
   restore_owners_rights(pattern);
@@ -108,6 +120,7 @@ void wait_for_all(const std::vector<process_handle>& ending, time_point give_up_
 lab_place make_lab_place(std::string_view directory) {
   if (directory.empty()) return make_fresh();
   lab_place place{checked_path(directory), false};
+  check_is_no_pattern(place.directory);
   if (!is_there_and_ours(place.directory, aim::make)) {
     if (!make_directory(place.directory)) fail_with_errno(place.directory, "It cannot be made.", errno);
     place.was_made = true;

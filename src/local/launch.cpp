@@ -253,9 +253,8 @@ int launch(const daemon_plan& plan) {
   const mode_t mode = plan.shared ? 0660 : 0600;
   const descriptor null{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   if (!null.is_open()) fail_with_errno("/dev/null", "It cannot be opened.", errno);
-  const auto log = open_plain(plan.log_file, O_WRONLY | O_CREAT | O_APPEND, mode);
+  const auto log = open_or_make_plain(plan.log_file, O_WRONLY | O_APPEND, mode);
   if (!log.is_open()) fail_with_errno(plan.log_file, "The server's log cannot be opened.", errno);
-  ::fchmod(log.get(), mode);
   what.null_fd = null.get();
   what.log_fd = log.get();
   what.run_as = plan.run_as;

@@ -23,7 +23,12 @@ bool is_plain(const struct stat& seen);
 // errc::local_server for what is no plain file.
 descriptor open_plain(const std::string& path, int flags, mode_t mode = 0);
 
-// The same of a name in an open directory; `path` is what an error calls it.
+// The same for what is made if it is missing: then with its mode, whatever our umask, before it has its name. Whoever
+// is ended in between leaves nothing that keeps the group out. What is there and ours gets the mode, and one that is
+// for a group the group of its directory, which may have been given to that later.
+descriptor open_or_make_plain(const std::string& path, int flags, mode_t mode);
+
+// The same as open_plain() of a name in an open directory; `path` is what an error calls it.
 descriptor open_plain_in(int directory, const std::string& name, const std::string& path, int flags, mode_t mode = 0);
 
 // All that is still to be read; nullopt, with errno, if it cannot be.

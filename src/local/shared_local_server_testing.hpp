@@ -54,13 +54,13 @@ protected:
     return "it was started";
   }
 
-  // By a user whose own group is another one.
+  // In a child only: it stays. A user whose own group is another one.
+  static bool become(uid_t member, mode_t umask) {
+    ::umask(umask);
+    return ::setgroups(1, &group) == 0 && ::setgid(member) == 0 && ::setuid(member) == 0;
+  }
   std::optional<bool> started_by(uid_t member, mode_t umask) const {
-    const auto become = [=] {
-      ::umask(umask);
-      return ::setgroups(1, &group) == 0 && ::setgid(member) == 0 && ::setuid(member) == 0;
-    };
-    return in_sandbox(become, [&] { return start_local(directory_).was_started; });
+    return in_sandbox([=] { return become(member, umask); }, [&] { return start_local(directory_).was_started; });
   }
   std::string names_of_files() const {
     std::set<std::string> names;

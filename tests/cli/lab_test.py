@@ -310,14 +310,21 @@ class Ends(Lab):
                 self.assertIn(f"lab stop takes no {given[0]}: it is for a start\n  fix: leave it out", err)
         self.assertEqual(ask(lab["nodes"][0]["address"], "PING"), "PONG")
 
-    def test_directory_is_made_in_tmpdir_before_the_runtime_directory(self):
+    # The runtime directory goes with its user's last logout, and the servers live on.
+    def test_directory_is_made_in_tmpdir_and_not_in_the_runtime_directory(self):
         os.mkdir(self.path("runtime"), 0o700)
-        for environment, expected in (({"XDG_RUNTIME_DIR": self.path("runtime")}, "run"),
-                                      ({"XDG_RUNTIME_DIR": self.path("runtime"), "TMPDIR": ""}, "runtime")):
+        for environment, expected in (({}, self.path("run")), ({"TMPDIR": ""}, "/tmp")):
             with self.subTest(expected):
-                lab = json.loads(self.finish("lab", "single", "--json", **environment).out)
+                made = self.finish("lab", "single", "--json", XDG_RUNTIME_DIR=self.path("runtime"), **environment)
+                lab = json.loads(made.out)
                 self.made.append(lab["directory"])
-                self.assertEqual(os.path.dirname(lab["directory"]), self.path(expected))
+                self.assertEqual(os.path.dirname(lab["directory"]), expected)
+
+    # Its servers would run without their configuration, open to all networks.
+    def test_directory_that_redis_reads_as_a_pattern_is_refused(self):
+        err = self.refused("single", "--directory", self.path("a[b]"), status=69)
+        self.assertIn("a[b]\n  why: Its path has *, ? or [ in it, which redis-server reads as a pattern", err)
+        self.assertFalse(os.path.exists(self.path("a[b]")))
 
     def test_stop_ends_a_stopped_process_too(self):
         lab = self.lab("single")
