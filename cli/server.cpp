@@ -3,6 +3,7 @@
 
 #include "environment.hpp"
 #include "escape.hpp"
+#include "lease_watch.hpp"
 #include "message.hpp"
 #include "uri.hpp"
 
@@ -122,14 +123,15 @@ std::optional<std::string_view> named_server(const settings& s) {
 server open_server(const settings& s) { return open_server(s, options_of(s)); }
 
 server open_server(const settings& s, client_options options) {
+  const auto began_at = lease_watch::now();
   const auto named = named_server(s);
   auto prefix = options.prefix;
   const auto how = options.names;
   auto renewals = std::make_shared<renewal_news>();
   options.observe = renewals;
   start_in_time(named.value_or("local:"), s, options);
-  if (named) return {client{*named, std::move(options)}, std::move(prefix), how, std::move(renewals)};
-  server opened{client{"local:", std::move(options)}, std::move(prefix), how, std::move(renewals)};
+  if (named) return {client{*named, std::move(options)}, std::move(prefix), how, std::move(renewals), began_at};
+  server opened{client{"local:", std::move(options)}, std::move(prefix), how, std::move(renewals), began_at};
   if (!s.quiet)
     say("no server named: these locks are yours on this machine alone; for a shared one: export "
         "HOLDFAST_URI=redis://HOST");

@@ -7,6 +7,7 @@
 
 #include <holdfast/client.hpp>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct server {
   std::string prefix;  // What keys begin with.
   naming how;
   std::shared_ptr<const renewal_news> renewals;
+  std::chrono::milliseconds began_at;  // When it was called for, by lease_watch::now(): the start of local: takes time.
 };
 
 // Makes the client; without a server named it is local:, and stderr says so. Throws error and usage_error.

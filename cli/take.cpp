@@ -5,6 +5,7 @@
 #include "environment.hpp"
 #include "escape.hpp"
 #include "exit_code.hpp"
+#include "lease_watch.hpp"
 #include "message.hpp"
 #include "self_wait.hpp"
 
@@ -32,6 +33,9 @@ constexpr std::size_t label_size_max = 256;  // What the library accepts.
 constexpr std::chrono::milliseconds silent_wait{400};
 // So long the word that it is ours may take from the server to us.
 constexpr std::chrono::milliseconds on_its_way{100};
+
+// What the try for the lock has when the time of -w is over before it.
+constexpr std::chrono::milliseconds last_try{50};
 
 // Somebody has it, or may have it.
 bool is_kept(const lock_info& info) { return info.held || info.quarantine.count() > 0; }
@@ -102,10 +106,16 @@ int answer_busy(server& at, const settings& s, std::string_view gave_up) {
   return busy_exit(s);
 }
 
-acquire_options options_from(const settings& s, const std::string& owner, std::stop_token cancel) {
+// -w is for all of it, also for the start of a local: server. When that has taken all of it, the lock may be free.
+std::optional<std::chrono::milliseconds> left_of_wait(const settings& s, const server& at) {
+  if (!s.wait) return std::nullopt;
+  return std::max(*s.wait - (lease_watch::now() - at.began_at), std::min(*s.wait, last_try));
+}
+
+acquire_options options_from(const settings& s, const server& at, const std::string& owner, std::stop_token cancel) {
   acquire_options options;
   options.ttl = s.ttl;
-  options.wait = s.wait;
+  options.wait = left_of_wait(s, at);
   options.cancel = std::move(cancel);
   options.owner = owner;
   options.renew = s.renews ? renewal::automatic : renewal::none;
@@ -181,7 +191,7 @@ taking take_lock(server& at, const settings& s, const std::string& owner, signal
   wait_canceller canceller{inbox, silent_wait, [&] {
                              if (!s.quiet && !s.quiet_busy && !s.try_once) say_who_is_ahead(at, s, owner, canceller);
                            }};
-  const auto options = options_from(s, owner, canceller.token());
+  const auto options = options_from(s, at, owner, canceller.token());
   std::optional<lease> held;
   try {
     held = take_alone_or_as_asked(at.locks, s, options);

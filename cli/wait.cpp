@@ -94,8 +94,8 @@ sight look_again_at(server& at, const settings& s, clock::time_point give_up_at,
 }
 
 int wait_until_free(const settings& s) {
-  server at = open_for(s);
   const auto give_up_at = s.wait ? clock::now() + *s.wait : clock::time_point::max();
+  server at = open_for(s);
   const auto began_at = clock::now();
   sight seen{at.locks.inspect(s.name), {}};
   seen.slowest = std::min(since(began_at), most_of_the_first);

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import threading
 import unittest
 
 from fixture import CommandTest, Connection, is_alive, now, signals_of, until
@@ -135,6 +136,21 @@ class Local(CommandTest):
         with open(self.path("local/lock"), "rb") as lock:  # As of others who ask it at the same time.
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.is_given_up(self.BOUNDED[0])
+
+    # What the server takes to be there again is not added to the wait for the lock.
+    def test_that_comes_back_leaves_what_is_left_of_the_wait(self):
+        self.hold("-t", "30s")
+        server = self.status()["pid"]
+        wake = threading.Timer(2, os.kill, (server, signal.SIGCONT))
+        self.addCleanup(wake.join)
+        began_at = now()
+        os.kill(server, signal.SIGSTOP)
+        wake.start()
+        waiting = [self.start("run", "-w", "3", self.lock, "true"), self.start("hold", "-w", "3", self.lock),
+                   self.start("wait", "-w", "3", self.lock)]
+        for one in waiting:
+            self.assertEqual(one.wait(), 75, one.err)
+        self.assertLess(now() - began_at, 4.5)  # It was 5 s.
 
     def path_with_server(self, script):
         os.mkdir(self.path("bin"))
