@@ -56,6 +56,7 @@ void free_pair(const course&);
 void threads_64(const course&);
 void in_flight(const course&);
 void server_cpu(const course&);
+void wire_bytes(const course&);
 void hand_off(const course&);
 void hand_over(const course&);
 void quorum_5(const course&);

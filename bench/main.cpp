@@ -19,14 +19,23 @@ constexpr struct {
   const char* name;
   void (*run)(const bench::course&);
 } scenarios[] = {
-    {"free_pair", bench::free_pair},         {"threads_64", bench::threads_64},
-    {"in_flight", bench::in_flight},         {"server_cpu", bench::server_cpu},
-    {"hand_off", bench::hand_off},           {"hand_over", bench::hand_over},
-    {"quorum_5", bench::quorum_5},           {"waiting", bench::waiting},
-    {"queue_growth", bench::queue_growth},   {"names_growth", bench::names_growth},
-    {"many_leases", bench::many_leases},     {"idle_clients", bench::idle_clients},
-    {"latency_curve", bench::latency_curve}, {"threads_curve", bench::threads_curve},
-    {"names_curve", bench::names_curve},     {"queue_curve", bench::queue_curve},
+    {"free_pair", bench::free_pair},
+    {"threads_64", bench::threads_64},
+    {"in_flight", bench::in_flight},
+    {"server_cpu", bench::server_cpu},
+    {"wire_bytes", bench::wire_bytes},
+    {"hand_off", bench::hand_off},
+    {"hand_over", bench::hand_over},
+    {"quorum_5", bench::quorum_5},
+    {"waiting", bench::waiting},
+    {"queue_growth", bench::queue_growth},
+    {"names_growth", bench::names_growth},
+    {"many_leases", bench::many_leases},
+    {"idle_clients", bench::idle_clients},
+    {"latency_curve", bench::latency_curve},
+    {"threads_curve", bench::threads_curve},
+    {"names_curve", bench::names_curve},
+    {"queue_curve", bench::queue_curve},
 };
 
 int usage() {

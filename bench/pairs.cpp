@@ -21,9 +21,6 @@ namespace {
 using seconds = std::chrono::duration<double>;
 using pair_of_calls = std::function<void()>;
 
-constexpr const char* compare_and_delete =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
-
 pair_of_calls hiredis_pair(const std::string& where, int thread) {
   auto server = std::make_shared<hiredis>(where);
   const std::string digest = server->ask({"SCRIPT", "LOAD", compare_and_delete});
@@ -85,17 +82,11 @@ figure pairs_of(const course& how, int threads) {
   return found;
 }
 
-// What each pair costs: CPU of the server, in microseconds, and bytes on the wire, both ways.
-struct cost {
-  double server_us;
-  double bytes;
-};
-cost cost_of(const hiredis& server, int pairs, const pair_of_calls& pair) {
+double bytes_of(const hiredis& server, int pairs, const pair_of_calls& pair) {
   pair();
-  const double cpu = server.cpu_seconds();
   const double bytes = server.wire_bytes();
   for (int i = 0; i < pairs; ++i) pair();
-  return {(server.cpu_seconds() - cpu) * 1e6 / pairs, (server.wire_bytes() - bytes) / pairs};
+  return (server.wire_bytes() - bytes) / pairs;
 }
 
 }  // namespace
@@ -117,35 +108,22 @@ void threads_64(const course& how) {
   tell(found);
 }
 
-void server_cpu(const course& how) {
+void wire_bytes(const course& how) {
   const hiredis server{how.where};
   auto locks = make_client(how.where);
   const auto bare = hiredis_pair(how.where, 0);
   const auto ours = holdfast_pair(locks, 0);
   figure found;
-  figure bytes;
-  const int pairs = static_cast<int>(5000 * how.seconds);
-  const auto note = [&](const pair_of_calls& pair, std::vector<double> figure::*side) {
-    const auto each = cost_of(server, pairs, pair);
-    (found.*side).push_back(each.server_us);
-    (bytes.*side).push_back(each.bytes);
-  };
+  const int pairs = static_cast<int>(1000 * how.seconds);
   for (int i = 0; i < how.rounds; ++i) {
-    note(bare, &figure::theirs);
-    note(ours, &figure::ours);
+    found.theirs.push_back(bytes_of(server, pairs, bare));
+    found.ours.push_back(bytes_of(server, pairs, ours));
   }
-  found.id = "server_cpu";
-  found.what = "server CPU, acquire + release";
-  found.unit = "us";
+  found.id = "wire_bytes";
+  found.what = "bytes on the wire, both ways, acquire + release";
+  found.unit = "bytes";
   found.yardstick = "SET NX PX and compare-and-delete";
-  found.goal_is = bound::at_most;
-  found.goal = 3.3;
   tell(found);
-  bytes.id = "wire_bytes";
-  bytes.what = "bytes on the wire, both ways, acquire + release";
-  bytes.unit = "bytes";
-  bytes.yardstick = found.yardstick;
-  tell(bytes);
 }
 
 void latency_curve(const course& how) {

@@ -26,6 +26,10 @@ inline std::string uri_of(const std::string& where) {
   return (is_port(where) ? "redis://127.0.0.1:" : "redis+unix://") + where;
 }
 
+// The release of the least lock that there is: `SET key value NX PX` is its acquire.
+constexpr const char* compare_and_delete =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
 inline holdfast::client make_client(const std::string& where, const holdfast::client_options& how = {}) {
   return holdfast::client{uri_of(where), how};
 }
@@ -63,15 +67,21 @@ public:
     return reply->str ? std::string{reply->str, reply->len} : std::string{};
   }
 
-  // Of `INFO section`, the number behind `field`.
-  double info(const std::string& section, const std::string& field) const {
+  // Of `INFO section`, the number behind `field`, or behind what follows that.
+  double info(const std::string& section, const std::string& field, const std::string& then = {}) const {
     const std::string text = ask({"INFO", section});
     const auto at = text.find(field);
-    return at == std::string::npos ? 0 : std::atof(text.c_str() + at + field.size());
+    const auto from = at == std::string::npos ? at : text.find(then, at + field.size());
+    return from == std::string::npos ? 0 : std::atof(text.c_str() + from + then.size());
   }
   double cpu_seconds() const { return info("cpu", "used_cpu_user:") + info("cpu", "used_cpu_sys:"); }
   double wire_bytes() const {
     return info("stats", "total_net_input_bytes:") + info("stats", "total_net_output_bytes:");
+  }
+  // Of the commands themselves, without what it takes to read them, answer and sleep, in microseconds.
+  double commands_took() const {
+    return info("commandstats", "cmdstat_evalsha:calls=", ",usec=") +
+           info("commandstats", "cmdstat_set:calls=", ",usec=");
   }
   double scripts_run() const { return info("commandstats", "cmdstat_evalsha:calls="); }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to our scripts from a server that may not be one: any RESP value, through every parser of replies, and any
-// text through the classifier of error words. A parser says nullopt or gives something that keeps its promises.
+// Answers to our scripts and to WAIT from a server that may not be one: any RESP value, through every parser of
+// replies, and any text through the classifier of error words and the reader of a quorum's record. A parser says
+// nullopt or gives something that keeps its promises.
+#include "engine/durable.hpp"
 #include "resp/reader.hpp"
 #include "script/message.hpp"
+#include "script/quorum_record.hpp"
 #include "script/reply.hpp"
 #include "script/server_error.hpp"
 
@@ -34,6 +37,13 @@ void check(const holdfast::resp::value& v) {
   }
   (void)script::parse_break(v);
   if (const auto reply = script::parse_epoch(v); reply && reply->what) require(reply->what->remaining.count() > 0);
+  if (const auto reply = script::parse_vote(v)) {
+    if (const auto* granted = std::get_if<script::granted>(&reply->what)) require(granted->token.value() != 0);
+  }
+  (void)script::parse_change(v);
+  (void)script::parse_record_reply(v);
+  holdfast::engine::connection_failure failure;
+  (void)holdfast::engine::parse_wait(v, 1, failure);
 }
 
 }  // namespace
@@ -43,6 +53,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto holder = holdfast::script::parse_holder(bytes);
   require(holder.foreign || holder.token.value() <= holdfast::fencing_token::max_value);
   (void)holdfast::script::classify(bytes);
+  if (const auto record = holdfast::script::parse_quorum_record(bytes)) {
+    require(record->generation >= 1 && record->generation <= holdfast::script::most_generations);
+    require(holdfast::script::parse_quorum_record(holdfast::script::text_of(*record)) == record);
+  }
   if (const auto said = holdfast::script::parse_message(bytes)) {
     require(said->owner.size() == 32);
     require(said->look_in >= holdfast::duration{0} && said->look_in <= std::chrono::minutes{1});

@@ -29,6 +29,18 @@ def ratio_text(figure):
     return f"{figure['ratio']:.3g} ({low:.3g} to {high:.3g})"
 
 
+# What a file of figures always has.
+IDS = ("free_pair", "threads_64", "in_flight_1000", "handoff_processes", "handover_threads", "waiting_commands",
+       "waiter_bytes", "leases_100k", "quorum_5", "run_overhead", "names_growth", "queue_growth")
+
+
+def with_what_is_missing(figures, reason):
+    """For a reader who looks an id up: null where nothing was measured, and why."""
+    there = {figure["id"] for figure in figures}
+    nothing = dict.fromkeys(("value", "unit", "yardstick", "ratio", "goal", "holds", "spread"))
+    return figures + [{"id": name, **nothing, "skipped": reason} for name in IDS if name not in there]
+
+
 HEAD = "| what | beside it | holdfast | ratio, median (min to max) | goal | holds |\n|---|---|---|---|---|---|"
 
 
