@@ -133,7 +133,8 @@ bool child::take_suspended() { return std::exchange(suspended_, false); }
 
 bool child::stands() const {
   if (!has_ended() && !is_stopped_) return false;
-  return !own_group_ || is_group_stopped(pid_);
+  if (own_group_ && !is_group_stopped(pid_)) return false;
+  return processes_that_cannot_be_stopped(pid_).empty();
 }
 
 int child::exit_status() const { return ended_by() != 0 ? 128 + ended_by() : WEXITSTATUS(status_.value_or(0)); }

@@ -66,7 +66,8 @@ public:
   // without one: then whoever stopped it will wake it, and we go on renewing.
   bool take_suspended();
 
-  // It is stopped, and all of its group with it: until a CONT nothing of it goes on.
+  // It is stopped, and all of its group with it: until a CONT nothing of it goes on. Not while somebody of it runs whom
+  // we may not stop.
   bool stands() const;
 
   // The kernel stopped the command because it used a terminal that was not given to it. Until give_terminal() succeeds.

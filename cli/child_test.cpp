@@ -196,7 +196,16 @@ TEST(process_group, has_not_ended_while_somebody_with_a_line_break_in_its_name_l
   EXPECT_FALSE(has_group_ended(pid));
 }
 
-// As of a script that calls sudo: nobody else may stop it, and so nobody waits until it stands.
+// What `look` gives as another user, who may not signal root's. False too where there is none.
+template <class Look>
+bool as_another_user(Look look) {
+  const pid_t other = ::fork();
+  if (other == 0) ::_exit(::setuid(65'534) == 0 && look() ? 0 : 1);
+  int status = -1;
+  return ::waitpid(other, &status, 0) == other && status == 0;
+}
+
+// As of a script that calls sudo. Who may not be stopped does not stand for that (H54).
 TEST(process_group, names_who_is_out_of_reach) {
   if (::geteuid() != 0) GTEST_SKIP() << "NOT TESTED: only root has somebody whom others may not signal";
   const forked ours{[] {
@@ -212,19 +221,33 @@ TEST(process_group, names_who_is_out_of_reach) {
   }
   ::setpgid(roots, group);
   EXPECT_TRUE(processes_out_of_reach(group).empty());
+  EXPECT_TRUE(processes_that_cannot_be_stopped(group).empty());
   EXPECT_FALSE(is_group_stopped(group));
-  const pid_t other = ::fork();
-  if (other == 0) {
-    if (::setuid(65'534) != 0) ::_exit(2);
-    const auto found = processes_out_of_reach(group);
-    const bool is_it = found.size() == 1 && found[0].ends_with("(" + std::to_string(roots) + ")");
-    ::_exit(is_it && comes_true([&] { return is_group_stopped(group); }) ? 0 : 1);
-  }
-  int status = -1;
-  EXPECT_EQ(::waitpid(other, &status, 0), other);
-  EXPECT_EQ(status, 0);
+  const auto is_roots = [&](const std::vector<std::string>& found) {
+    return found.size() == 1 && found[0].ends_with("(" + std::to_string(roots) + ")");
+  };
+  EXPECT_TRUE(as_another_user([&] { return is_roots(processes_out_of_reach(group)); }));
+  EXPECT_TRUE(as_another_user([&] { return is_roots(processes_that_cannot_be_stopped(group)); }));
+  EXPECT_TRUE(as_another_user([&] { return !is_group_stopped(group); }));
+  ::kill(roots, SIGSTOP);  // As the terminal's Ctrl-Z, which is everybody's of the group.
+  EXPECT_TRUE(comes_true([&] { return is_group_stopped(group); }));
+  EXPECT_TRUE(as_another_user([&] { return processes_that_cannot_be_stopped(group).empty(); }));
   ::kill(roots, SIGKILL);
   ::waitpid(roots, nullptr, 0);
+}
+
+// The command of a run in a run has a group of its own, and may be another user's.
+TEST(process_group, has_whom_a_command_has_made_stopped_too) {
+  if (::geteuid() != 0) GTEST_SKIP() << "NOT TESTED: only root has somebody whom others may not signal";
+  const forked command{[] {
+    const forked inner{[] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (;;) ::pause();
+    }};
+    for (;;) ::pause();
+  }};
+  EXPECT_TRUE(as_another_user(
+      [&] { return comes_true([&] { return processes_that_cannot_be_stopped(command.pid()).size() == 2; }); }));
 }
 
 void write_number(const char* file, int number) { std::ofstream{file} << number << std::flush; }

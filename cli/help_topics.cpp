@@ -44,7 +44,7 @@ A --uri or a HOLDFAST_URI that is there and empty names no server and is refused
   SSL_CERT_FILE, SSL_CERT_DIR    OpenSSL's: whom rediss:// trusts without --cacert
   PATH                  where redis-server is, of local: and `lab`, and the command
   LOGNAME, else USER    the user in what others see of us (--owner)
-  TMPDIR, XDG_RUNTIME_DIR    where `lab` makes its directory
+  TMPDIR                where `lab` makes its directory
   NO_COLOR, TERM=dumb   no colours on a terminal
 Environment of the command, always overwritten:
   HOLDFAST_HELD=1  HOLDFAST_NAME  HOLDFAST_OWNER  HOLDFAST_MODE  HOLDFAST_TTL_MS
@@ -84,15 +84,16 @@ While the command runs they are passed on to its process group, and WINCH, TSTP 
 command's. A signal that our parent ignores (nohup) stays ignored.
 TSTP (Ctrl-Z) suspends the command and then us, and nothing is renewed until CONT; what has not stopped after 100 ms
 gets STOP (50 ms in a run in a run, 33 in one within that). It is ignored where nobody could say `fg`: as PID 1, or at
-the head of a session (ssh -t HOST, xterm -e).
+the head of a session (ssh -t HOST, xterm -e). Where another user's part of the command goes on (sudo in a script),
+which we cannot stop, we say so, and nothing is suspended.
 INT, QUIT, TERM and HUP also wake a command that is stopped.
 The command has a process group of its own and, if we are alone in ours, the terminal's foreground from the start.
 Inside a script, `make` or a pipeline the foreground is the script's, and the command gets it when it first uses the
 terminal, until it ends. Where nobody can bring us to the foreground any more (the script or shell has ended) it gets
-HUP then, --signal when it uses the terminal again, and then KILL. Ctrl-C ends the script too, as with flock: until
-then it goes to all, and a command that dies of it afterwards makes us pass it on; not one that exits with 130 by
-itself. After Ctrl-C or Ctrl-\ we end by that signal ourselves (status 128+N all the same), so that shells end their
-loops; not at the head of a session.
+HUP then, --signal when it uses the terminal again, and then KILL; if it is another user's, it stands, and keeps the
+lock. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that dies of it afterwards
+makes us pass it on; not one that exits with 130 by itself. After Ctrl-C or Ctrl-\ we end by that signal ourselves
+(status 128+N all the same), so that shells end their loops; not at the head of a session.
 If HUP, INT, QUIT or TERM came and the command has ended of it, nothing is kept for --at-least. When the command has
 ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
 Ctrl-\ it is 128+N.

@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -67,13 +69,15 @@ char state_of_the_rest(const std::string& of, bool& is_all) {
   return 'Z';
 }
 
+constexpr pid_t any_group = -1;
+
 // Nothing: it does not live, or is of another group, or cannot be seen, which `is_all` says.
 std::optional<process> member(pid_t group, std::string_view pid, bool& is_all) {
   const auto where = fmt::format("/proc/{}", pid);
   bool has_ended = false;
   auto one = look_at(where, has_ended);
   is_all = is_all && (one || has_ended);
-  if (!one || one->group != group) return std::nullopt;
+  if (!one || (group != any_group && one->group != group)) return std::nullopt;
   if (one->state == 'Z') one->state = state_of_the_rest(where, is_all);
   return one->state == 'Z' || one->state == 'X' ? std::nullopt : one;
 }
@@ -111,8 +115,19 @@ std::optional<pid_t> last_number() {
 // More come only where a look takes very long; then we look again another time.
 constexpr pid_t most_meanwhile = 2000;
 
-bool is_out_of_reach(std::string_view pid) {
-  return ::kill(std::atoi(std::string{pid}.c_str()), 0) != 0 && errno == EPERM;
+pid_t number(std::string_view pid) { return std::atoi(std::string{pid}.c_str()); }
+
+bool is_out_of_reach(std::string_view pid) { return ::kill(number(pid), 0) != 0 && errno == EPERM; }
+
+bool is_stopped(const process& one) { return one.state == 'T' || one.state == 't'; }
+
+bool descends_from(pid_t ancestor, pid_t pid) {
+  while (pid > 1 && pid != ancestor) {
+    bool has_ended = false;
+    const auto one = look_at(fmt::format("/proc/{}", pid), has_ended);
+    pid = one ? one->parent : 0;
+  }
+  return pid == ancestor;
 }
 
 // At most four of them.
@@ -120,7 +135,7 @@ template <class Which>
 std::vector<std::string> names_of(pid_t group, Which which) {
   std::vector<std::string> out;
   look_at_group(group, [&](std::string_view pid, const process& one) {
-    if (which(pid)) out.push_back(fmt::format("{} ({})", visible(one.name), pid));
+    if (which(pid, one)) out.push_back(fmt::format("{} ({})", visible(one.name), pid));
     return out.size() < 4;
   });
   return out;
@@ -129,10 +144,20 @@ std::vector<std::string> names_of(pid_t group, Which which) {
 }  // namespace
 
 std::vector<std::string> processes_of_group(pid_t group) {
-  return names_of(group, [](std::string_view) { return true; });
+  return names_of(group, [](std::string_view, const process&) { return true; });
 }
 
-std::vector<std::string> processes_out_of_reach(pid_t group) { return names_of(group, is_out_of_reach); }
+std::vector<std::string> processes_out_of_reach(pid_t group) {
+  return names_of(group, [](std::string_view pid, const process&) { return is_out_of_reach(pid); });
+}
+
+std::vector<std::string> processes_that_cannot_be_stopped(pid_t command) {
+  const pid_t session = ::getsid(0);
+  return names_of(any_group, [&](std::string_view pid, const process& one) {
+    if (is_stopped(one) || ::getsid(number(pid)) != session || !is_out_of_reach(pid)) return false;
+    return one.group == command || descends_from(command, number(pid));
+  });
+}
 
 // A list is no instant: who has forked and ended before it was read has left somebody behind whose smaller number had
 // been passed already. So everybody who has come since we began is looked at by number, until nobody comes meanwhile:
@@ -153,12 +178,12 @@ bool has_group_ended(pid_t group) {
 }
 
 bool is_group_stopped(pid_t group) {
-  bool is_stopped = true;
-  look_at_group(group, [&](std::string_view pid, const process& one) {
-    is_stopped = one.state == 'T' || one.state == 't' || is_out_of_reach(pid);
-    return is_stopped;
+  bool is_all = true;
+  look_at_group(group, [&](std::string_view, const process& one) {
+    is_all = is_stopped(one);
+    return is_all;
   });
-  return is_stopped;
+  return is_all;
 }
 
 bool can_be_woken() {
@@ -177,7 +202,32 @@ bool can_be_woken() {
   return found;
 }
 
-// Where the head is in another namespace of processes its number is 0, and that is ourselves.
-bool is_left_behind() { return !can_be_woken() && ::getpgid(::getsid(0)) != ::getpgrp(); }
+// Most often a parent of a parent is it, which costs a look at each. Where the head is in another namespace of
+// processes its number is 0, and that is ourselves. Whose parents we may not see (hidepid=) may have the head above.
+bool is_left_behind() {
+  const pid_t session = ::getsid(0);
+  const pid_t group_of_head = ::getpgid(session);
+  std::vector<pid_t> above{::getpgrp()};
+  const auto has = [&](pid_t group) { return std::find(above.begin(), above.end(), group) != above.end(); };
+  bool is_hidden = false;
+  const auto climb = [&](pid_t parent) {
+    while (parent > 0 && ::getsid(parent) == session) {
+      if (const pid_t group = ::getpgid(parent); !has(group)) above.push_back(group);
+      bool has_ended = false;
+      const auto one = look_at(fmt::format("/proc/{}", parent), has_ended);
+      is_hidden = is_hidden || !one;
+      parent = one ? one->parent : 0;
+    }
+  };
+  climb(::getppid());
+  for (std::size_t i = 0; i < above.size(); ++i) {
+    if (is_hidden || has(group_of_head)) return false;
+    look_at_group(above[i], [&](std::string_view, const process& one) {
+      climb(one.parent);
+      return true;
+    });
+  }
+  return !is_hidden;
+}
 
 }  // namespace holdfast::cli

@@ -3,6 +3,7 @@
 
 #include "process_group.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -86,6 +87,11 @@ int signal_inbox::end(int status) const {
   ::pthread_sigmask(SIG_UNBLOCK, &it, nullptr);
   ::kill(is_missed_ ? 0 : ::getpid(), interrupt_);
   return status;
+}
+
+std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name ? name : fmt::format("signal {}", number);
 }
 
 bool asks_to_end(int signal_number) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace holdfast::cli {
@@ -65,6 +66,9 @@ private:
   bool is_missed_ = false;
   int descriptor_ = -1;
 };
+
+// "TERM".
+std::string signal_name(int number);
 
 // True for those that ask a process to end.
 bool asks_to_end(int signal_number);

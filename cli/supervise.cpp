@@ -8,18 +8,18 @@
 #include "loss_policy.hpp"
 #include "loss_text.hpp"
 #include "message.hpp"
+#include "out_of_reach.hpp"
 #include "process_group.hpp"
 #include "standstill.hpp"
+#include "terminal_wish.hpp"
 #include "watchdog.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -119,15 +119,14 @@ private:
         watchdog_.set_stopping(now + step.look_again_in + policy_.margin());
         const bool is_heard = command_.signal(settings_.stop_signal);
         command_.signal(SIGCONT);  // A suspended command hears nothing else.
-        const auto stopping = fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
-                                          signal_name(settings_.stop_signal), to_text(step.look_again_in));
-        tell_loss(now, remaining, reason, is_heard ? stopping + those_out_of_reach() : out_of_reach());
+        tell_loss(now, remaining, reason,
+                  consequence(is_heard, fmt::format("stopping pid {} ({}, then KILL in {})", command_.pid(),
+                                                    signal_name(settings_.stop_signal), to_text(step.look_again_in))));
         break;
       }
       case loss_policy::act::kill: {
         const bool is_heard = command_.signal(SIGKILL);
-        tell_loss(now, remaining, reason,
-                  is_heard ? fmt::format("killing pid {}", command_.pid()) + those_out_of_reach() : out_of_reach());
+        tell_loss(now, remaining, reason, consequence(is_heard, fmt::format("killing pid {}", command_.pid())));
         break;
       }
       case loss_policy::act::warn:
@@ -155,23 +154,10 @@ private:
     watchdog_.watch(now + (settings_.when_lost == on_lost::warn ? never : remaining));
   }
 
-  // It has become somebody else, by sudo, say.
-  std::string out_of_reach() const {
-    return fmt::format("pid {} cannot be stopped: it runs as another user; put holdfast inside, sudo holdfast run ..",
-                       command_.pid());
-  }
-
-  // Others of its group have: the rest of a script that calls sudo.
-  std::string those_out_of_reach() const {
-    const auto all = settings_.foreground ? std::vector<std::string>{} : processes_out_of_reach(command_.pid());
-    if (all.empty()) return {};
-    return fmt::format("; {} cannot be stopped: another user's; put holdfast inside, sudo holdfast run ..",
-                       fmt::join(all, ", "));
-  }
-
-  static std::string signal_name(int number) {
-    const char* name = ::sigabbrev_np(number);
-    return name ? name : fmt::format("signal {}", number);
+  std::string consequence(bool is_heard, const std::string& what) const {
+    if (!is_heard) return out_of_reach(command_.pid());
+    const auto others = settings_.foreground ? std::vector<std::string>{} : processes_out_of_reach(command_.pid());
+    return others.empty() ? what : what + "; " + out_of_reach(others);
   }
 
   void tell_loss(milliseconds now, milliseconds remaining, std::error_code reason, const std::string& consequence) {
@@ -216,7 +202,7 @@ private:
     const bool is_heard = has_it || command_.signal(signal.number);
     // With --quiet too: whoever sent it waits for an end that will not come.
     if (!is_heard && !std::exchange(is_out_of_reach_told_, true)) {
-      try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach()));
+      try_say(fmt::format("{} not passed on: {}", signal_name(signal.number), out_of_reach(command_.pid())));
     }
     if (!is_for_its_end) return;
     if (had_ended)
@@ -268,10 +254,22 @@ private:
     switch (step.what) {
       case standstill::act::none: break;
       case standstill::act::stop_command: command_.signal(SIGSTOP); break;
-      case standstill::act::let_run: command_.signal(SIGCONT); break;
+      case standstill::act::let_run:
+        command_.signal(SIGCONT);
+        give_up_standing();
+        break;
       case standstill::act::stop_us: suspend(); return was_suspended;
     }
     return step.look_again_in;
+  }
+
+  // With --quiet too: whoever wants us to stand waits for that. A Ctrl-Z that is not obeyed harms nobody; who runs on
+  // behind a lease that nobody renews does.
+  void give_up_standing() {
+    const auto all = processes_that_cannot_be_stopped(command_.pid());
+    if (all.empty()) return;
+    standstill_.cancel();
+    try_say("not suspended: " + out_of_reach(all));
   }
 
   // The command stands; so do we, or the shell would wait for ever. Nothing renews meanwhile: at the next SIGCONT the
@@ -290,26 +288,26 @@ private:
   }
 
   // The command stands still until it has the terminal; we go on renewing. What was stopped stays so until it is told.
-  // With --quiet too: the lock is kept until somebody does something. If nobody can (what started us has ended), it is
-  // hung up on, as a job that stands when its shell ends; and it has to end if it wants the terminal all the same: with
-  // nohup it is deaf to that, and it may be so to the next.
+  // With --quiet too: the lock is kept until somebody does something.
   void lend_terminal() {
     if (command_.has_ended()) return;
     if (command_.give_terminal()) {
       command_.signal(SIGCONT);
-    } else if (is_left_behind()) {
-      const std::array ends{SIGHUP, settings_.stop_signal, SIGKILL};
-      if (denied_ == 0)
-        try_say(fmt::format("the command under '{}' wants the terminal, and nobody is there to give it one: hung up",
-                            visible_word(held_.name())));
-      command_.signal(ends[std::min(denied_++, ends.size() - 1)]);
-      command_.deny_terminal();
-    } else if (!std::exchange(is_terminal_told_, true)) {
-      try_say(
-          fmt::format("the command under '{}' waits for the terminal: bring it to the foreground (fg), or give it "
-                      "another input (</dev/null)",
-                      visible_word(held_.name())));
+      return;
     }
+    const auto step = terminal_wish_.look(lease_watch::now(), is_left_behind);
+    if (step.what == terminal_wish::act::hint)
+      say_command("waits for the terminal: bring it to the foreground (fg), or give it another input (</dev/null)");
+    if (step.what != terminal_wish::act::deny) return;
+    const bool is_heard = command_.signal(step.signal);
+    if (terminal_wish_.is_news(is_heard))
+      say_command(is_heard ? "wants the terminal, and nobody is there to give it one: hung up"
+                           : "wants the terminal, which nobody can give it; " + out_of_reach(command_.pid()));
+    if (is_heard) command_.deny_terminal();
+  }
+
+  void say_command(const std::string& what) const {
+    try_say(fmt::format("the command under '{}' {}", visible_word(held_.name()), what));
   }
 
   const lease& held_;
@@ -321,6 +319,7 @@ private:
   loss_policy policy_;
   watchdog watchdog_;
   standstill standstill_{locks_above()};
+  terminal_wish terminal_wish_{settings_.stop_signal};
   const milliseconds began_at_;
   milliseconds group_look_ = first_group_look;
   std::optional<fault> untold_{};
@@ -328,8 +327,6 @@ private:
   std::optional<received_signal> came_behind_it_{};
   bool is_over_ = false;
   bool is_told_ = false;
-  bool is_terminal_told_ = false;
-  std::size_t denied_ = 0;  // How often the terminal was.
   bool is_out_of_reach_told_ = false;
 };
 

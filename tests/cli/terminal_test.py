@@ -3,12 +3,12 @@
 
 import os
 import pty
-import re
 import signal
 import termios
 import unittest
 
 from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
+from shell import Shell
 
 
 def children_of(pid):
@@ -17,49 +17,6 @@ def children_of(pid):
 
 def has_children(pid):
     return bool(children_of(pid))
-
-
-class Shell:
-    """An interactive bash on a terminal of its own, and what has been seen there."""
-
-    def __init__(self, environment):
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.execvpe("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"], environment)
-        os.set_blocking(self.terminal, False)
-        self.seen = ""
-        self.all = ""
-        self.type("PS1=\n")
-
-    def type(self, text):
-        os.write(self.terminal, text.encode())
-
-    def ctrl_c(self):
-        """Returns when the shell reads again: what is typed before would be somebody else's."""
-        self.type("\x03")
-        until(lambda: os.tcgetpgrp(self.terminal) == self.pid, "the job has ended", deadline=15)
-
-    def shows(self, pattern):
-        """Waits until `pattern` is on the terminal, behind what was waited for before; gives the match."""
-        def look():
-            try:
-                more = os.read(self.terminal, 65536).decode(errors="replace")
-                self.seen += more
-                self.all += more
-            except (BlockingIOError, OSError):
-                pass
-            return re.search(pattern, self.seen, re.M)
-        try:
-            found = until(look, f"{pattern!r} on the terminal", deadline=15)
-        except AssertionError as e:
-            raise AssertionError(f"{e}; seen: {self.seen!r}") from e
-        self.seen = self.seen[found.end():]
-        return found
-
-    def end(self):
-        os.close(self.terminal)
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
 
 
 @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
@@ -105,10 +62,11 @@ class Job(CommandTest):
         shell.type("echo status $?.\n")
         shell.shows(r"^status 7\.")
 
-    # A script has left it behind, or the shell has ended: no fg can give it the terminal any more.
+    # A script has left it behind, or the shell has ended: no fg can give it the terminal any more. With a second &,
+    # since the group of a ( ) has the terminal until the shell reads again.
     def test_a_command_that_nobody_can_give_the_terminal_ends(self):
         shell = self.shell()
-        shell.type(f"( {COMMAND} run --ttl 4s {self.lock} -- sh -c 'read line </dev/tty' & )\n")
+        shell.type(f"( {COMMAND} run --ttl 4s {self.lock} -- sh -c 'read line </dev/tty' & ) &\n")
         shell.shows(f"the command under '{self.lock}' wants the terminal, and nobody is there to give it one: hung up")
         until(self.is_free, "it has ended")
 
@@ -117,9 +75,30 @@ class Job(CommandTest):
         log = self.path("log")
         open(log, "w", encoding="utf-8").close()
         code = "trap '' HUP TERM; read line </dev/tty; read line </dev/tty"
-        shell.type(f"( nohup {COMMAND} run --ttl 4s {self.lock} -- sh -c \"{code}\" >{log} 2>&1 & )\n")
+        shell.type(f"( nohup {COMMAND} run --ttl 4s {self.lock} -- sh -c \"{code}\" >{log} 2>&1 & ) &\n")
         until(lambda: "hung up" in content(log), "it is told")
         until(self.is_free, "it has ended")
+
+    # The inner one's parent is the outer one, which could wake it and is left behind itself.
+    def test_a_run_in_a_run_that_is_left_behind_ends(self):
+        shell = self.shell()
+        inner = f"{COMMAND} run --ttl 4s {self.lock}.inner -- sh -c 'read line </dev/tty'"
+        shell.type(f"( {COMMAND} run --ttl 4s {self.lock} -- {inner} & ) &\n")
+        shell.shows(f"the command under '{self.lock}.inner' wants the terminal, and nobody is there")
+        until(lambda: self.is_free() and self.is_free(self.lock + ".inner"), "both have ended")
+
+    def test_a_run_in_a_run_is_not_hung_up_on_where_a_shell_is_above_them(self):
+        shell = self.shell()
+        inner = f"{COMMAND} run --ttl 4s {self.lock}.inner -- sh -c 'read line </dev/tty'"
+        shell.type(f"{COMMAND} run --ttl 4s {self.lock} -- {inner} &\n")
+        shell.shows(f"the command under '{self.lock}.inner' waits for the terminal")
+        renewed = self.server.scripts_run() + 4
+        until(lambda: self.server.scripts_run() >= renewed, "both are renewed meanwhile")
+        shell.type("fg\n")
+        shell.shows(f"run --ttl 4s {self.lock}")
+        shell.ctrl_c()
+        self.assertNotIn("hung up", shell.all)
+        until(lambda: self.is_free() and self.is_free(self.lock + ".inner"), "both have ended")
 
     # Whoever stops us with STOP takes us by surprise; the shell takes the terminal, and with bg it keeps it.
     def test_of_which_only_holdfast_was_stopped_leaves_the_shell_its_terminal(self):
