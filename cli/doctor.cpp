@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // holdfast doctor: looks at the server with a lock's eyes. Warnings are shown and exit 0, also a minority of a quorum
-// that is down; errors exit 78.
+// that is down, and a quarantine, which passes; errors exit 78.
 #include "escape.hpp"
 #include "exit_code.hpp"
 #include "json.hpp"
@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <string>
 #include <string_view>
 
 namespace holdfast::cli {
@@ -40,6 +42,25 @@ std::string milliseconds_of(std::chrono::microseconds span) {
   return fmt::format("{}.{:02}ms", span.count() / 1000, span.count() % 1000 / 10);
 }
 
+// What answers there. Where nobody greets nothing of it is known, and no way was measured.
+std::string seen_of(const diagnosis& found) {
+  const auto known = [](const std::string& text, const char* what) {
+    return text.empty() ? fmt::format("{} unknown", what) : visible(text);
+  };
+  if (found.server_version.empty() && found.round_trip_max.count() == 0)
+    return found.mode.empty() ? "no answer" : visible(found.mode) + ", no answer";
+  const bool is_redis = !found.server_version.empty() && found.server_version.find(' ') == std::string::npos;
+  return fmt::format("{}{}, {}, {}, round trip {} (largest {})", is_redis ? "Redis " : "",
+                     known(found.server_version, "version"), known(found.mode, "mode"), known(found.role, "role"),
+                     milliseconds_of(found.round_trip_median), milliseconds_of(found.round_trip_max));
+}
+
+std::string verdict_on(const diagnosis& found) {
+  if (found.worst() == finding::severity::error) return "not fit for locks";
+  const auto left = std::chrono::ceil<std::chrono::seconds>(found.quarantine).count();
+  return left == 0 ? "fit for locks" : fmt::format("fit for locks when the quarantine is over, in {} s", left);
+}
+
 }  // namespace
 
 int doctor_command(const settings& s) {
@@ -50,14 +71,10 @@ int doctor_command(const settings& s) {
   if (s.json) {
     print(json_of(found));
   } else {
-    const auto known = [](const std::string& text) { return text.empty() ? std::string{"unknown"} : visible(text); };
-    const bool is_redis = found.server_version.find(' ') == std::string::npos;
-    auto out = fmt::format("{}: {}{}, {}, {}, round trip {} (largest {})\n", visible(found.endpoint),
-                           is_redis ? "Redis " : "", known(found.server_version), known(found.mode), known(found.role),
-                           milliseconds_of(found.round_trip_median), milliseconds_of(found.round_trip_max));
+    auto out = fmt::format("{}: {}\n", visible(found.endpoint), seen_of(found));
     for (const auto& f : found.findings)
       if (!s.quiet || f.level != finding::severity::ok) out += shown(f);
-    out += is_fit ? "fit for locks\n" : "not fit for locks\n";
+    out += verdict_on(found) + "\n";
     print(out);
   }
   return number(is_fit ? exit_code::ok : exit_code::misconfigured);

@@ -124,7 +124,9 @@ struct diagnosis {
   std::string role{};
   std::string mode{};
   std::string eviction_policy{};
-  std::chrono::milliseconds quarantine{0};  // For so long nothing is granted (client_options::quarantine).
+  // For so long nothing is granted (client_options::quarantine). Of a cluster: by one of its primaries at least; of a
+  // quorum: until a majority is out of it.
+  std::chrono::milliseconds quarantine{0};
   std::chrono::microseconds round_trip_median{0};
   std::chrono::microseconds round_trip_max{0};
   std::vector<finding> findings{};

@@ -56,7 +56,7 @@ std::vector<cluster_nodes::primary> cluster_nodes::primaries(std::optional<std::
   std::vector<primary> found;
   for (const auto& one : members_) {
     if (one->slots == 0) continue;
-    found.push_back({one->at, one->where, one->replicas, one->slots});
+    found.push_back({one->id, one->at, one->where, one->replicas, one->slots});
   }
   return found;
 }

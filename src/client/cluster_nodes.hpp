@@ -51,6 +51,7 @@ public:
   bool is_known() const;
 
   struct primary {
+    std::string id;
     std::shared_ptr<node> at;
     net::tcp_address where;
     int replicas;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/diagnose.hpp"
 
+#include "client/replica_report.hpp"
 #include "client/sentinel_report.hpp"
 #include "client/server_report.hpp"
 #include "client/settings.hpp"
+#include "engine/epoch_watch.hpp"
 #include "net/clock.hpp"
 #include "resp/info.hpp"
 #include "resp/writer.hpp"
@@ -28,6 +30,13 @@ using std::chrono::microseconds;
 using severity = finding::severity;
 
 const std::string unseen_quarantine = "whether the server has forgotten locks cannot be seen: ";
+
+relied_on relied_on_by(const client_state& state) {
+  return {.replicas = state.options().durability.replicas,
+          .is_replaced = state.has_sentinels(),
+          .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced,
+          .is_in_cluster = state.cluster() != nullptr};
+}
 
 // Empty: the server does not tell.
 std::string setting(client_state& state, const std::shared_ptr<node>& whom, std::string_view name) {
@@ -96,10 +105,7 @@ std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom
                                "redis+cluster://HOST:PORT,..."});
   }
   result.eviction_policy = resp::info_field(*info, "maxmemory_policy");
-  const relied_on what{.replicas = state.options().durability.replicas,
-                       .is_replaced = state.has_sentinels(),
-                       .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced};
-  for (auto& one : judge_info(where, *info, what)) result.findings.push_back(std::move(one));
+  for (auto& one : judge_info(where, *info, relied_on_by(state))) result.findings.push_back(std::move(one));
   return *info;
 }
 
@@ -122,18 +128,33 @@ void judge_quarantine(client_state& state, const std::shared_ptr<node>& whom, di
   try {
     const auto found = state.ask_quarantine(whom);
     if (!found) return;
-    result.quarantine = found->remaining;
+    const duration remaining = engine::by_our_clock(found->remaining);
+    result.quarantine = std::chrono::ceil<std::chrono::milliseconds>(remaining);
     // `holdfast init` tells all nodes of a cluster.
     const char* fix = state.cluster()       ? "wait; or, if none of its nodes has forgotten a lock: holdfast init"
                       : found->is_promotion ? "wait; or, if it has kept every write: holdfast init"
                                             : "wait; or, if it has forgotten none because this was its first start: "
                                               "holdfast init";
     result.findings.push_back(
-        {severity::warning, "E23", quarantine_sentence(found->is_promotion, found->began_ago, found->remaining), fix});
+        {severity::warning, "E23", quarantine_sentence(found->is_promotion, found->began_ago, remaining), fix});
   } catch (const error& e) {
     if (e.code() != outcome::denied) throw;
     result.findings.push_back({severity::error, "E04", unseen_quarantine + e.what(), way_out_of_denial});
   }
+}
+
+void judge_replicas_at(client_state& state, const std::shared_ptr<node>& whom,
+                       const std::vector<net::tcp_address>& where, bool is_followed, diagnosis& result) {
+  if (where.empty()) return;
+  const auto key = state.keys_of(state.name_of(probe_of(state))).holder;
+  std::string question;
+  engine::ask_what_is_lacked(question, key);
+  relied_on_next by{.what = relied_on_by(state),
+                    .is_followed = is_followed,
+                    .lacks_anyway = engine::lacked(state.ask_all(whom, std::vector{std::move(question)})[0])};
+  if (state.options().quarantine == quarantine_mode::on) by.hold = hold_of(state.options());
+  for (const auto& one : ask_replicas(*whom, where, key, state.options().timeout))
+    for (auto& f : judge_replica(one, by, net::wall_clock_now())) result.findings.push_back(std::move(f));
 }
 
 void judge_clock(client_state& state, std::string_view probe, diagnosis& result) {
@@ -141,22 +162,7 @@ void judge_clock(client_state& state, std::string_view probe, diagnosis& result)
   const auto reply = state.ask(keys, script::inspect(keys), engine::question::repeat::allowed);
   const auto parsed = script::parse_inspect(reply);
   if (!parsed) return;
-  const auto theirs = parsed->now.time_since_epoch();
-  if (theirs < std::chrono::hours{24 * 365 * 40} || theirs > std::chrono::hours{24 * 365 * 200}) {
-    result.findings.push_back({severity::warning, "E09", "the server's clock is far from any real date",
-                               "run chrony or ntpd on it: tokens follow this clock"});
-    return;
-  }
-  // No lease depends on it, but whoever has a clock so far off has one that will be stepped.
-  constexpr auto far = std::chrono::seconds{5};
-  const auto apart = theirs - net::wall_clock_now().time_since_epoch();
-  if (std::chrono::abs(apart) < far) return;
-  result.findings.push_back(
-      {severity::warning, "E09",
-       fmt::format("the server's clock is {} s {} this machine's",
-                   std::chrono::duration_cast<std::chrono::seconds>(std::chrono::abs(apart)).count(),
-                   apart.count() > 0 ? "ahead of" : "behind"),
-       "run chrony or ntpd on both; a clock that is stepped ends leases early or late"});
+  if (const auto found = judge_clock(parsed->now, net::wall_clock_now())) result.findings.push_back(*found);
 }
 
 namespace {
@@ -164,7 +170,9 @@ namespace {
 void diagnose_server(client_state& state, diagnosis& result) {
   const auto whom = state.servers().front();
   measure_round_trip(state, whom, result);
-  judge_settings(state, whom, judge_info_of(state, whom, result.endpoint, result), result);
+  const auto info = judge_info_of(state, whom, result.endpoint, result);
+  judge_settings(state, whom, info, result);
+  judge_replicas_at(state, whom, replicas_named_in(info), state.has_sentinels(), result);
   if (state.has_sentinels()) {
     const auto& all = state.sentinels();
     for (auto& one : judge_sentinels(all.primary, ask_sentinels(all))) result.findings.push_back(std::move(one));

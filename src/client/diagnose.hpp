@@ -5,8 +5,10 @@
 #include "client/client_state.hpp"
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast {
 inline namespace v0 {
@@ -52,6 +54,10 @@ std::string judge_info_of(client_state&, const std::shared_ptr<node>& whom, cons
 void judge_settings(client_state&, const std::shared_ptr<node>& whom, std::string_view info, diagnosis& result);
 // Throws why it cannot be seen, unless that is because it may not be.
 void judge_quarantine(client_state&, const std::shared_ptr<node>& whom, diagnosis& result);
+
+// Of its replicas there. `is_followed`: as of relied_on_next.
+void judge_replicas_at(client_state&, const std::shared_ptr<node>& whom, const std::vector<net::tcp_address>& where,
+                       bool is_followed, diagnosis& result);
 
 // Of the server that serves the name `probe`.
 void judge_clock(client_state&, std::string_view probe, diagnosis& result);

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +58,20 @@ std::vector<looked_at> primaries_of(client_state& state) {
   return all;
 }
 
+// Where the cluster says that its replicas are: there its clients go when one of them is promoted.
+std::vector<net::tcp_address> replicas_of(client_state& state, const cluster_nodes::primary& one) {
+  const auto reply = state.ask_all(one.at, std::vector{request({"CLUSTER", "SLOTS"})})[0];
+  const auto said = engine::parse_cluster_slots(reply, {one.where.host, one.where.port});
+  std::set<engine::cluster_address> all;
+  if (said) {
+    for (const auto& r : said->replicas)
+      if (said->primaries[r.primary].id == one.id && !r.where.host.empty()) all.insert(r.where);
+  }
+  std::vector<net::tcp_address> where;
+  for (const auto& r : all) where.push_back({r.host, r.port});
+  return where;
+}
+
 // The first words with it.
 void call_one(client_state& state, looked_at& one) {
   try {
@@ -64,6 +79,7 @@ void call_one(client_state& state, looked_at& one) {
     one.is_there = true;
     judge_quarantine(state, one.who.at, one.alone);
     if (!one.probe.empty()) judge_clock(state, one.probe, one.alone);
+    judge_replicas_at(state, one.who.at, replicas_of(state, one.who), true, one.alone);
   } catch (const error& e) {
     one.trouble = e;
   }

@@ -27,7 +27,10 @@ engine::caller::hooks hooks_for(const std::shared_ptr<reporter>& to, const std::
 node::node(const node_settings& from, base::random_source& rng, const std::shared_ptr<reporter>& tell,
            const std::shared_ptr<reporter>& tell_of_keeper,
            std::function<void(command_connection::ended_calls)> conclude)
-    : keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell_of_keeper)},
+    : uses_tls_{from.where.uses_tls},
+      tls_{from.where.tls},
+      login_{from.commands.who},
+      keeper_{std::make_shared<keeper_thread>(from.where, from.keeper, from.drift, rng, tell_of_keeper)},
       commands_{std::make_shared<command_connection>(from.where, from.commands, rng, hooks_for(tell, keeper_),
                                                      from.ear_name)},
       deputy_{std::make_shared<deputy_thread>(commands_)} {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace holdfast {
 inline namespace v0 {
@@ -37,6 +38,9 @@ public:
 
   const std::shared_ptr<command_connection>& commands() const { return commands_; }
   keeper_thread& keeper() { return *keeper_; }
+  // Another server, to be talked to as this one, a replica of it say: with the same TLS, and the same login.
+  net::endpoint endpoint_at(net::tcp_address where) const { return {std::move(where), uses_tls_, tls_}; }
+  const engine::credentials& login() const { return login_; }
 
   // Its threads are there from now on, or it throws.
   void stand_by();
@@ -48,6 +52,9 @@ public:
   void close(duration at_most, bool wait) noexcept;
 
 private:
+  const bool uses_tls_;
+  const net::tls_files tls_;
+  const engine::credentials login_;
   const std::shared_ptr<keeper_thread> keeper_;
   const std::shared_ptr<command_connection> commands_;
   const std::shared_ptr<deputy_thread> deputy_;

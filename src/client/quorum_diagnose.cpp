@@ -51,6 +51,16 @@ struct roll_call {
   std::size_t will_vote() const {
     return count([&](std::size_t node) { return is_fit(node); });
   }
+  // Until a majority votes. Zero: one does, or never will.
+  std::chrono::milliseconds quarantine() const {
+    std::vector<std::chrono::milliseconds> all;
+    for (std::size_t node = 0; node < size(); ++node)
+      if (is_fit(node)) all.push_back(alone[node].quarantine);
+    const std::size_t majority = size() / 2 + 1;
+    if (all.size() < majority) return 0ms;
+    std::sort(all.begin(), all.end());
+    return all[majority - 1];
+  }
 
 private:
   template <class Test>
@@ -201,13 +211,13 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
     result.eviction_policy = one.eviction_policy;
     result.round_trip_median = std::max(result.round_trip_median, one.round_trip_median);
     result.round_trip_max = std::max(result.round_trip_max, one.round_trip_max);
-    result.quarantine = std::max(result.quarantine, one.quarantine);
     for (auto f : one.findings) {
       if (f.level == severity::ok || f.code == far_away) continue;  // That is another matter here.
       f.what = of.name(i) + ": " + f.what;
       result.findings.push_back(one_is_unfit(there, std::move(f)));
     }
   }
+  result.quarantine = there.quarantine();
   judge_distance(there, result);
   result.mode = fmt::format("quorum of {}", of.size());
 }

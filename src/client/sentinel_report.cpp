@@ -3,16 +3,16 @@
 
 #include "core/quorum_round.hpp"
 #include "engine/sentinel_line.hpp"
-#include "net/asked_line.hpp"
+#include "net/ask_each.hpp"
 #include "net/clock.hpp"
-#include "net/wait_for.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace holdfast {
 inline namespace v0 {
@@ -22,7 +22,6 @@ namespace {
 
 using severity = finding::severity;
 using findings = std::vector<finding>;
-using line = net::asked_line<engine::sentinel_view_talk>;
 
 // ---- one of them ----
 
@@ -140,27 +139,16 @@ findings judge_sentinels(const std::string& primary, const std::vector<seen_by_s
 }
 
 std::vector<seen_by_sentinel> ask_sentinels(const net::sentinel_set& whom) {
-  std::vector<std::unique_ptr<line>> lines;
-  lines.reserve(whom.sentinels.size());
+  net::asked_lines<engine::sentinel_view_talk> lines;
   for (const auto& one : whom.sentinels) {
-    lines.push_back(std::make_unique<line>(net::endpoint{one, whom.uses_tls, whom.tls},
-                                           engine::sentinel_view_talk{whom.who, whom.primary}));
-    lines.back()->ask();
+    lines.push_back(std::make_unique<net::asked_line<engine::sentinel_view_talk>>(
+        net::endpoint{one, whom.uses_tls, whom.tls}, engine::sentinel_view_talk{whom.who, whom.primary}));
   }
-  const time_point until = net::boottime_now() + net::answer_patience;
-  const auto is_done = [](const auto& one) { return one->answer().has_value(); };
-  while (net::boottime_now() < until && !std::all_of(lines.begin(), lines.end(), is_done)) {
-    std::vector<pollfd> fds;
-    fds.reserve(lines.size());
-    for (const auto& one : lines) fds.push_back(one->poll_for());
-    net::wait_for(fds, until);
-    for (std::size_t i = 0; i < lines.size(); ++i) lines[i]->collect(fds[i].revents);
-  }
+  auto answers = net::ask_each(lines, net::boottime_now() + net::answer_patience);
   std::vector<seen_by_sentinel> out;
-  out.reserve(lines.size());
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  for (std::size_t i = 0; i < answers.size(); ++i) {
     out.push_back({net::text_of(whom.sentinels[i]),
-                   lines[i]->answer().value_or(engine::sentinel_view{.failure = "it does not answer"})});
+                   std::move(answers[i]).value_or(engine::sentinel_view{.failure = "it does not answer"})});
   }
   return out;
 }

@@ -11,6 +11,8 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 
 namespace holdfast {
 inline namespace v0 {
@@ -40,7 +42,7 @@ void judge_eviction(std::string_view endpoint, std::string_view info, findings& 
 // ---- replicas ----
 
 struct replica {
-  std::string address;
+  net::tcp_address where;
   std::string state;
   int lag = 0;  // Seconds since it was heard of.
 };
@@ -60,8 +62,7 @@ std::vector<replica> replicas_in(std::string_view info) {
   for (int i = 0;; ++i) {
     const auto line = info_field(info, fmt::format("slave{}", i));
     if (line.empty()) return all;
-    all.push_back({fmt::format("{}:{}", word(line, "ip"), word(line, "port")), word(line, "state"),
-                   number(word(line, "lag")).value_or(0)});
+    all.push_back({{word(line, "ip"), word(line, "port")}, word(line, "state"), number(word(line, "lag")).value_or(0)});
   }
 }
 
@@ -78,15 +79,18 @@ void judge_replicas(std::string_view info, const relied_on& what, findings& out)
     if (is_online) ++online;
     if (is_online && one.lag <= long_ago_s) continue;
     out.push_back({severity::warning, "",
-                   is_online ? fmt::format("replica {} was heard of {} s ago", one.address, one.lag)
-                             : fmt::format("replica {} is not in sync: {}", one.address, one.state),
+                   is_online ? fmt::format("replica {} was heard of {} s ago", net::text_of(one.where), one.lag)
+                             : fmt::format("replica {} is not in sync: {}", net::text_of(one.where), one.state),
                    "look into its log: if it is promoted, locks are forgotten"});
   }
   if (online < what.replicas) {
-    out.push_back(
-        {severity::error, "E24",
-         fmt::format("{} of {} replicas are connected, so no lock will be granted", online, what.replicas),
-         fmt::format("start them, and REPLICAOF to this server; or durability.replicas = {} at most", online)});
+    out.push_back({severity::error, "E24",
+                   fmt::format("{} of {} replicas are connected, so no lock will be granted", online, what.replicas),
+                   fmt::format("{}; or durability.replicas = {} at most",
+                               what.is_in_cluster
+                                   ? "start them, or give it more: redis-cli --cluster add-node NEW ANY --cluster-slave"
+                                   : "start them, and REPLICAOF to this server",
+                               online)});
   }
   if (what.is_replaced && all.empty()) {
     out.push_back({severity::warning, "", "no replica is connected, so there is nobody to promote when it fails",
@@ -128,15 +132,22 @@ struct repaired {
   int major, minor, patch;
   const char* cve;
 };
-constexpr std::array repairs{
+constexpr std::array repairs_of_redis{
     repaired{6, 2, 20, "CVE-2025-49844"}, repaired{7, 0, 12, "CVE-2022-24834"}, repaired{7, 2, 11, "CVE-2025-49844"},
     repaired{7, 4, 6, "CVE-2025-49844"},  repaired{8, 0, 4, "CVE-2025-49844"},  repaired{8, 2, 2, "CVE-2025-49844"},
 };
+constexpr std::array repairs_of_valkey{
+    repaired{7, 2, 11, "CVE-2025-49844"},
+    repaired{8, 0, 6, "CVE-2025-49844"},
+    repaired{8, 1, 4, "CVE-2025-49844"},
+};
 
 void judge_version(std::string_view info, findings& out) {
-  const auto version = info_field(info, "redis_version");
-  // A fork counts its own: Valkey says 7.2.4 here for ever.
-  if (!info_field(info, "valkey_version").empty()) return;
+  // A fork counts its own: Valkey says 7.2.4 as Redis for ever.
+  const auto of_valkey = info_field(info, "valkey_version");
+  const auto version = of_valkey.empty() ? info_field(info, "redis_version") : of_valkey;
+  const std::span<const repaired> repairs =
+      of_valkey.empty() ? std::span<const repaired>{repairs_of_redis} : std::span<const repaired>{repairs_of_valkey};
   const auto first = version.find('.');
   const auto second = first == std::string::npos ? first : version.find('.', first + 1);
   if (second == std::string::npos) return;
@@ -148,7 +159,7 @@ void judge_version(std::string_view info, findings& out) {
     out.push_back(
         {severity::warning, "",
          fmt::format("version {} lets scripts do more than they may ({}), unless your distribution repaired it",
-                     version, r.cve),
+                     version_of(info), r.cve),
          fmt::format("{}.{}.{} or later", r.major, r.minor, r.patch)});
   }
 }
@@ -180,8 +191,23 @@ std::optional<finding> judge_min_replicas(std::string_view info, std::string_vie
                  fmt::format("start its replicas; or CONFIG SET min-replicas-to-write {} at most", there)};
 }
 
-std::vector<finding> judge_refusals(std::string_view info) {
-  findings out;
+std::optional<finding> judge_clock(server_time theirs, server_time ours) {
+  const auto of_date = theirs.time_since_epoch();
+  if (of_date < std::chrono::hours{24 * 365 * 40} || of_date > std::chrono::hours{24 * 365 * 200}) {
+    return finding{severity::warning, "E09", "the server's clock is far from any real date",
+                   "run chrony or ntpd on it: tokens follow this clock"};
+  }
+  constexpr auto far = std::chrono::seconds{5};
+  const auto apart = theirs - ours;
+  if (std::chrono::abs(apart) < far) return std::nullopt;
+  return finding{severity::warning, "E09",
+                 fmt::format("the server's clock is {} s {} this machine's",
+                             std::chrono::duration_cast<std::chrono::seconds>(std::chrono::abs(apart)).count(),
+                             apart.count() > 0 ? "ahead of" : "behind"),
+                 "run chrony or ntpd on both; a clock that is stepped ends leases early or late"};
+}
+
+std::optional<finding> judge_memory(std::string_view info) {
   const auto bytes = [&](std::string_view name) {
     const auto text = info_field(info, name);
     std::uint64_t n = 0;
@@ -192,11 +218,17 @@ std::vector<finding> judge_refusals(std::string_view info) {
   const auto all_used = bytes("used_memory");
   const auto used = all_used - std::min(all_used, bytes("mem_not_counted_for_evict"));
   if (most > 0 && used > most && info_field(info, "maxmemory_policy") == "noeviction") {
-    out.push_back({severity::error, "E15",
+    return finding{severity::error, "E15",
                    fmt::format("it has no memory left for a lock: {} bytes of {} are used, and nothing may be evicted",
                                used, most),
-                   "raise maxmemory, or give locks a server of their own"});
+                   "raise maxmemory, or give locks a server of their own"};
   }
+  return std::nullopt;
+}
+
+findings judge_refusals(std::string_view info) {
+  findings out;
+  if (auto full = judge_memory(info)) out.push_back(std::move(*full));
   if (replicas_in(info).empty() && number(info_field(info, "min_slaves_good_slaves")) == 0) {
     out.push_back({severity::error, "E15", "it takes no writes: none of the replicas that it must have is connected",
                    "start its replicas; or CONFIG SET min-replicas-to-write 0"});
@@ -241,13 +273,25 @@ std::optional<finding> judge_fsync(std::string_view appendfsync) {
                  "CONFIG SET appendfsync always; or leave the quarantine on"};
 }
 
-std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what) {
+findings judge_server(std::string_view endpoint, std::string_view info, const relied_on& what) {
   findings out;
   judge_eviction(endpoint, info, out);
-  judge_replicas(info, what, out);
   judge_persistence(info, what, out);
   judge_version(info, out);
   return out;
+}
+
+findings judge_info(std::string_view endpoint, std::string_view info, const relied_on& what) {
+  auto out = judge_server(endpoint, info, what);
+  judge_replicas(info, what, out);
+  return out;
+}
+
+std::vector<net::tcp_address> replicas_named_in(std::string_view info) {
+  std::vector<net::tcp_address> all;
+  for (auto& one : replicas_in(info))
+    if (!one.where.host.empty() && number(one.where.port).value_or(0) > 0) all.push_back(std::move(one.where));
+  return all;
 }
 
 }  // namespace detail

@@ -3,6 +3,9 @@
 // Text in, findings out, so that every server there is can be had in a test.
 #pragma once
 
+#include "base/time.hpp"
+#include "net/endpoint.hpp"
+
 #include <holdfast/info.hpp>
 
 #include <chrono>
@@ -20,6 +23,7 @@ struct relied_on {
   int replicas = 0;          // That must have each grant.
   bool is_replaced = false;  // By a replica, when it fails: there are sentinels. (Of a cluster: diagnose_cluster.cpp.)
   bool syncs_all = false;    // Every write, so that a restart forgets none.
+  bool is_in_cluster = false;
 };
 
 // As people call it: "7.0.15", or "Valkey 9.1.2", which says of itself that it is a Redis 7.2.4.
@@ -44,10 +48,20 @@ std::optional<finding> judge_min_replicas(std::string_view info, std::string_vie
 // then (H26). Empty: it does not say, and nothing is said of it.
 std::optional<finding> judge_max_lag(std::string_view max_lag);
 
+// Of clocks that are far apart: no lease depends on it, but whoever has one so far off has one that will be stepped.
+std::optional<finding> judge_clock(server_time theirs, server_time ours);
+
+// Of a server that has no memory left, which refuses every lock.
+std::optional<finding> judge_memory(std::string_view info);
 // Why it would refuse a lock, as far as it says so: where none can be tried.
 std::vector<finding> judge_refusals(std::string_view info);
 
+// What there is to say of it as a server, whether it is a primary or not: its policy, its files and its version.
+std::vector<finding> judge_server(std::string_view endpoint, std::string_view info, const relied_on& what);
+// The same of a primary, and of its replicas what it says of them.
 std::vector<finding> judge_info(std::string_view endpoint, std::string_view info, const relied_on& what);
+// Where its replicas are, as it says. Without those that have no port.
+std::vector<net::tcp_address> replicas_named_in(std::string_view info);
 
 }  // namespace detail
 }  // namespace v0

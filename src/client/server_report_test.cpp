@@ -19,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr auto good =
@@ -75,6 +76,27 @@ TEST(server_report, counts_the_replicas_that_a_durable_client_needs) {
   const auto one = with("slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\nmin_slaves_good_slaves:1\r\n");
   EXPECT_THAT(said_of(one, {.replicas = 1}), IsEmpty());
   EXPECT_THAT(said_of(one, {.replicas = 2}), ElementsAre(HasSubstr("1 of 2 replicas are connected")));
+}
+
+// A node of a cluster refuses REPLICAOF.
+TEST(server_report, advises_what_a_cluster_can_do_about_missing_replicas) {
+  const auto fix = [](bool is_in_cluster) {
+    const auto all = judge_info("a", good, {.replicas = 1, .is_in_cluster = is_in_cluster});
+    return all.empty() ? std::string{} : all[0].fix;
+  };
+  EXPECT_THAT(fix(false), HasSubstr("REPLICAOF to this server; or durability.replicas = 0"));
+  EXPECT_THAT(fix(true), AllOf(HasSubstr("--cluster add-node"), Not(HasSubstr("REPLICAOF"))));
+}
+
+// An IPv6 address is one, too. A server without a port listens on no address.
+TEST(server_report, says_where_its_replicas_are) {
+  const auto all = replicas_named_in(
+      "slave0:ip=10.0.0.2,port=6379,state=online,offset=42,lag=0\r\n"
+      "slave1:ip=fe80::1,port=6380,state=wait_bgsave,offset=0,lag=0\r\n"
+      "slave2:ip=10.0.0.3,port=0,state=online,offset=42,lag=0\r\n");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(net::text_of(all[0]), "10.0.0.2:6379");
+  EXPECT_EQ(net::text_of(all[1]), "[fe80::1]:6380");
 }
 
 // It has none of what is written until it has all of what was there.
@@ -192,7 +214,16 @@ TEST(server_report, names_versions_with_known_holes) {
        {"6.2.20", "7.0.15", "7.2.11", "7.4.6", "8.0.4", "8.2.2", "8.4.0", "255.255.255", "unstable"}) {
     EXPECT_THAT(said_of(std::string{"redis_version:"} + now + "\r\n"), IsEmpty()) << now;
   }
-  EXPECT_THAT(said_of("redis_version:7.2.4\r\nvalkey_version:8.1.4\r\n"), IsEmpty());
+}
+
+// It says of itself that it is a Redis 7.2.4, whose holes it need not have.
+TEST(server_report, names_versions_of_valkey_with_known_holes) {
+  const auto valkey = [](const std::string& version) {
+    return said_of("redis_version:7.2.4\r\nvalkey_version:" + version + "\r\n");
+  };
+  for (const auto* old : {"7.2.10", "8.0.5", "8.1.3"})
+    EXPECT_THAT(valkey(old), ElementsAre(AllOf(HasSubstr(std::string{"Valkey "} + old), HasSubstr("CVE-2025-49844"))));
+  for (const auto* now : {"7.2.11", "8.0.6", "8.1.4", "9.0.0", "9.1.2"}) EXPECT_THAT(valkey(now), IsEmpty()) << now;
 }
 
 // As they were seen to say it.

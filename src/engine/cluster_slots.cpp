@@ -2,7 +2,6 @@
 #include "engine/cluster_slots.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <iterator>
 #include <map>
@@ -93,7 +92,7 @@ std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const 
     for (std::size_t i = 3; i < parts->size(); ++i) {
       const auto replica = node_of((*parts)[i], asked);
       if (!replica) return std::nullopt;
-      out.replicas.push_back(replica->id);
+      out.replicas.push_back({replica->id, replica->where, index});
     }
   }
   return out;
@@ -101,7 +100,7 @@ std::optional<slots_answer> parse_cluster_slots(const resp::value& reply, const 
 
 bool is_of_cluster(const slots_answer& what, const node_ids& ids) {
   return std::any_of(what.primaries.begin(), what.primaries.end(), [&](const auto& p) { return ids.contains(p.id); }) ||
-         std::any_of(what.replicas.begin(), what.replicas.end(), [&](const auto& id) { return ids.contains(id); });
+         std::any_of(what.replicas.begin(), what.replicas.end(), [&](const auto& r) { return ids.contains(r.id); });
 }
 
 std::size_t of_uri(std::span<const slots_vote> votes, const node_ids& ids) {
@@ -116,15 +115,33 @@ std::size_t slot_map::covered() const {
 namespace {
 
 node_ids ids_of(const slots_answer& what) {
-  node_ids all{what.replicas.begin(), what.replicas.end()};
+  node_ids all;
+  for (const auto& one : what.replicas) all.insert(one.id);
   for (const auto& one : what.primaries) all.insert(one.id);
   return all;
 }
 
-// The answers of one cluster: each has a node in common with another one of them.
-using cluster_answers = std::vector<const slots_vote*>;
+// Almost always all say the same, and of hundreds each of hundreds: that is looked at once. `what` is one for those who
+// say the same as the one before them.
+struct heard {
+  const slots_vote* vote;
+  const slots_answer* what;
+};
 
-std::vector<cluster_answers> by_cluster(std::span<const slots_vote> votes) {
+std::vector<heard> all_heard(std::span<const slots_vote> votes) {
+  std::vector<heard> all;
+  all.reserve(votes.size());
+  for (const auto& one : votes) {
+    const bool is_same = !all.empty() && *all.back().what == one.what;
+    all.push_back({&one, is_same ? all.back().what : &one.what});
+  }
+  return all;
+}
+
+// The answers of one cluster: each has a node in common with another one of them.
+using cluster_answers = std::vector<heard>;
+
+std::vector<cluster_answers> by_cluster(const std::vector<heard>& votes) {
   std::vector<std::size_t> leads_to(votes.size());  // One of the same cluster, or itself.
   std::iota(leads_to.begin(), leads_to.end(), std::size_t{0});
   const auto first_of = [&](std::size_t vote) {
@@ -138,11 +155,15 @@ std::vector<cluster_answers> by_cluster(std::span<const slots_vote> votes) {
       const auto own = first_of(v);
       leads_to[std::max(other, own)] = std::min(other, own);
     };
-    for (const auto& one : votes[v].what.primaries) joins(one.id);
-    for (const auto& id : votes[v].what.replicas) joins(id);
+    if (v > 0 && votes[v].what == votes[v - 1].what) {
+      leads_to[v] = first_of(v - 1);
+      continue;
+    }
+    for (const auto& one : votes[v].what->primaries) joins(one.id);
+    for (const auto& one : votes[v].what->replicas) joins(one.id);
   }
   std::map<std::size_t, cluster_answers> all;
-  for (std::size_t v = 0; v < votes.size(); ++v) all[first_of(v)].push_back(&votes[v]);
+  for (std::size_t v = 0; v < votes.size(); ++v) all[first_of(v)].push_back(votes[v]);
   std::vector<cluster_answers> out;
   out.reserve(all.size());
   for (auto& [first, answers] : all) out.push_back(std::move(answers));
@@ -157,7 +178,7 @@ public:
   explicit whereabouts(const std::vector<cluster_primary>& known) {
     for (const auto& one : known) known_.try_emplace(one.id, &one.where);
   }
-  void hear(std::size_t primary, const cluster_address& where) { ++said_[{primary, where}]; }
+  void hear(std::size_t primary, const cluster_address& where, std::size_t times) { said_[{primary, where}] += times; }
   void settle(std::vector<cluster_primary>& primaries, std::size_t electors) const {
     std::vector<std::size_t> most(primaries.size(), 0);
     for (const auto& [what, times] : said_) {
@@ -189,11 +210,29 @@ struct electorate {
   std::size_t size;
 };
 
+// What several say.
+struct ballot {
+  const slots_answer* what;
+  std::size_t times;
+  std::vector<std::uint16_t> owner = std::vector<std::uint16_t>(slot_count, slot_map::nobody);
+};
+
+std::vector<ballot> ballots_of(const cluster_answers& counted) {
+  std::vector<ballot> all;
+  for (const auto& one : counted) {
+    if (!all.empty() && all.back().what == one.what)
+      ++all.back().times;
+    else
+      all.push_back({one.what, 1});
+  }
+  return all;
+}
+
 // By what the electors among them say.
 std::optional<slot_map> agreed(const cluster_answers& answers, const electorate& electors, const slot_map& before) {
   cluster_answers counted;
-  std::copy_if(answers.begin(), answers.end(), std::back_inserter(counted), [&](const slots_vote* one) {
-    return std::binary_search(electors.at.begin(), electors.at.end(), one->from);
+  std::copy_if(answers.begin(), answers.end(), std::back_inserter(counted), [&](const heard& one) {
+    return std::binary_search(electors.at.begin(), electors.at.end(), one.vote->from);
   });
   // The silent ones count against everybody, so nobody needs to be asked what these say.
   if (counted.size() * 2 <= electors.size) return std::nullopt;
@@ -201,28 +240,26 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const electorate&
   slot_map out;
   out.owner.assign(slot_count, slot_map::nobody);
   out.asked_at = never;
+  for (const auto& one : counted) out.asked_at = std::min(out.asked_at, one.vote->asked_at);
   std::unordered_map<std::string_view, std::uint16_t> known;
   whereabouts addresses{before.primaries};
-  // Of each who voted, for each slot.
-  std::vector<std::array<std::uint16_t, slot_count>> said(counted.size());
+  auto said = ballots_of(counted);
   // Where the range of any of them begins, or is over: in between, all slots are alike.
   std::bitset<slot_count + 1> changes;
-  for (std::size_t v = 0; v < counted.size(); ++v) {
-    said[v].fill(slot_map::nobody);
-    out.asked_at = std::min(out.asked_at, counted[v]->asked_at);
-    out.ids.merge(ids_of(counted[v]->what));
+  for (auto& one : said) {
+    out.ids.merge(ids_of(*one.what));
     std::vector<std::uint16_t> index;
-    for (const auto& p : counted[v]->what.primaries) {
+    for (const auto& p : one.what->primaries) {
       // All who voted together name more than there are numbers for.
       if (out.primaries.size() == slot_map::nobody) return std::nullopt;
       const auto [at, is_new] = known.try_emplace(p.id, static_cast<std::uint16_t>(out.primaries.size()));
       if (is_new) out.primaries.push_back(p);
-      addresses.hear(at->second, p.where);
+      addresses.hear(at->second, p.where, one.times);
       index.push_back(at->second);
     }
-    for (const auto& r : counted[v]->what.ranges) {
-      std::fill(said[v].begin() + static_cast<std::ptrdiff_t>(r.first),
-                said[v].begin() + static_cast<std::ptrdiff_t>(r.last) + 1, index[r.primary]);
+    for (const auto& r : one.what->ranges) {
+      std::fill(one.owner.begin() + static_cast<std::ptrdiff_t>(r.first),
+                one.owner.begin() + static_cast<std::ptrdiff_t>(r.last) + 1, index[r.primary]);
       changes.set(r.first);
       changes.set(r.last + 1);
     }
@@ -237,15 +274,16 @@ std::optional<slot_map> agreed(const cluster_answers& answers, const electorate&
     }
     std::size_t for_nobody = 0;
     for (const auto& one : said) {
-      const auto named = one[slot];
+      const auto named = one.owner[slot];
       auto& votes = named == slot_map::nobody ? for_nobody : in_favour[named];
-      if (++votes * 2 <= electors.size) continue;
+      votes += one.times;
+      if (votes * 2 <= electors.size) continue;
       out.owner[slot] = named;
       out.is_unserved[slot] = named == slot_map::nobody;
       break;
     }
     for (const auto& one : said) {
-      if (one[slot] != slot_map::nobody) in_favour[one[slot]] = 0;
+      if (one.owner[slot] != slot_map::nobody) in_favour[one.owner[slot]] = 0;
     }
   }
   if (out.covered() == 0) return std::nullopt;
@@ -261,8 +299,10 @@ std::optional<slot_map> most_agreed(const cluster_answers& answers, const slot_m
   std::optional<slot_map> best;
   // Most of them name the same, and the votes are counted once for that.
   std::set<electorate> tried;
-  for (const auto* one : answers) {
-    const auto [electors, is_new] = tried.emplace(one->what);
+  const slots_answer* last = nullptr;
+  for (const auto& one : answers) {
+    if (std::exchange(last, one.what) == one.what) continue;
+    const auto [electors, is_new] = tried.emplace(*one.what);
     if (!is_new) continue;
     auto map = agreed(answers, *electors, before);
     if (map && (!best || map->covered() > best->covered())) best = std::move(map);
@@ -276,12 +316,13 @@ std::optional<slot_map> named_by_majority(std::span<const slots_vote> votes, con
   std::optional<slot_map> out;
   std::ptrdiff_t most = -1;  // Nodes of the URI are of one cluster,
   bool is_alone = true;      // and of no other as many.
-  for (const auto& answers : by_cluster(votes)) {
-    const auto is_known = [&](const slots_vote* one) { return is_of_cluster(one->what, before.ids); };
+  for (const auto& answers : by_cluster(all_heard(votes))) {
+    const auto is_known = [&](const heard& one) { return is_of_cluster(*one.what, before.ids); };
     if (!before.ids.empty() && std::none_of(answers.begin(), answers.end(), is_known)) continue;
     auto map = most_agreed(answers, before);
     if (!map) continue;
-    const auto weight = std::count_if(answers.begin(), answers.end(), [](const auto* one) { return one->is_of_uri; });
+    const auto weight =
+        std::count_if(answers.begin(), answers.end(), [](const auto& one) { return one.vote->is_of_uri; });
     if (weight == most) is_alone = false;
     if (weight <= most) continue;
     most = weight;

@@ -39,6 +39,7 @@ struct cluster_primary {
   std::string id;  // The cluster's name for it, which stays when its address changes.
   cluster_address where;
   int replicas = 0;
+  friend bool operator==(const cluster_primary&, const cluster_primary&) = default;
 };
 
 // What one node says.
@@ -47,10 +48,18 @@ struct slots_answer {
     std::size_t first;
     std::size_t last;
     std::size_t primary;  // Index below.
+    friend bool operator==(const range&, const range&) = default;
   };
   std::vector<range> ranges{};
   std::vector<cluster_primary> primaries{};  // That serve something.
-  std::vector<std::string> replicas{};       // Their ids.
+  struct replica {
+    std::string id;
+    cluster_address where;
+    std::size_t primary;  // Index above.
+    friend bool operator==(const replica&, const replica&) = default;
+  };
+  std::vector<replica> replicas{};  // One for each range of its primary's.
+  friend bool operator==(const slots_answer&, const slots_answer&) = default;
 };
 
 // `asked`: where, for nodes that say "the one that you asked" instead of an address. Empty: it is no such answer, names

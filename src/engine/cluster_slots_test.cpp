@@ -35,7 +35,10 @@ TEST(parse_cluster_slots, reads_ranges_primaries_and_replicas) {
   EXPECT_EQ(answer->primaries[1].where, (cluster_address{"::1", "7003"}));
   ASSERT_EQ(answer->ranges.size(), 3U);
   EXPECT_EQ(answer->ranges[2].primary, 0U);
-  EXPECT_EQ(answer->replicas, std::vector<std::string>{"a2"});
+  ASSERT_EQ(answer->replicas.size(), 1U);
+  EXPECT_EQ(answer->replicas[0].id, "a2");
+  EXPECT_EQ(answer->replicas[0].where, (cluster_address{"10.0.0.2", "7002"}));
+  EXPECT_EQ(answer->replicas[0].primary, 0U);
 }
 
 // What has no address of its own is where it was asked: an empty host, none, or a question mark.
@@ -74,7 +77,8 @@ TEST(parse_cluster_slots, knows_a_node_whose_address_is_lost) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->primaries[0].where, (cluster_address{"", "a"}));
   EXPECT_NE(answer->primaries[0].where, answer->primaries[1].where) << "each of them has a vote that is missing";
-  EXPECT_EQ(answer->replicas, std::vector<std::string>{"a2"});
+  ASSERT_EQ(answer->replicas.size(), 1U);
+  EXPECT_EQ(answer->replicas[0].id, "a2");
 }
 
 TEST(parse_cluster_slots, refuses_what_no_node_says) {
@@ -130,7 +134,7 @@ protected:
     for (std::size_t i = 0; i < primaries.size(); ++i) {
       out.primaries.push_back({primaries[i].id, at(primaries[i].number), 1});
       out.ranges.push_back({i * size, i + 1 == primaries.size() ? slot_count - 1 : (i + 1) * size - 1, i});
-      out.replicas.push_back(primaries[i].id + "2");
+      out.replicas.push_back({primaries[i].id + "2", {}, i});
     }
     return out;
   }
@@ -150,6 +154,21 @@ TEST_F(a_cluster, is_what_all_say) {
   EXPECT_EQ(owner_of(*map, 0), "a");
   EXPECT_EQ(owner_of(*map, slot_count - 1), "c");
   EXPECT_EQ(map->is_named, (std::vector{true, true, true}));
+}
+
+// Those who say the same are counted together, in whichever order they are heard.
+TEST_F(a_cluster, is_what_most_say_whoever_says_so_in_between) {
+  const auto five = thirds({{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}});
+  auto other = five;
+  std::swap(other.ranges[0].primary, other.ranges[1].primary);
+  const std::vector votes{vote(1, five), vote(2, other), vote(3, five), vote(4, other), vote(5, five)};
+  const auto map = named_by_majority(votes);
+  ASSERT_TRUE(map);
+  EXPECT_EQ(map->covered(), slot_count);
+  EXPECT_EQ(owner_of(*map, 0), "a");
+  const std::vector fewer{vote(1, five), vote(2, other), vote(4, other), vote(5, five)};
+  ASSERT_TRUE(named_by_majority(fewer)) << "of the slots of which all say the same";
+  EXPECT_EQ(owner_of(*named_by_majority(fewer), 0), "") << "two of five say so";
 }
 
 TEST_F(a_cluster, needs_more_than_half_of_its_primaries_P22) {

@@ -6,14 +6,9 @@
 
 namespace holdfast::engine {
 
-namespace {
-
-// The server counts what remains by its clock, and we by ours.
 duration by_our_clock(std::chrono::milliseconds remaining) {
   return remaining + remaining / 100 + std::chrono::milliseconds{2};
 }
-
-}  // namespace
 
 void epoch_watch::begin() {
   *this = epoch_watch{settings_};

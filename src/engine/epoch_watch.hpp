@@ -16,6 +16,9 @@
 
 namespace holdfast::engine {
 
+// The server counts what remains of a quarantine by its clock, and we by ours.
+duration by_our_clock(std::chrono::milliseconds remaining);
+
 // Why nothing is granted, and until when, by our clock.
 struct quarantine {
   time_point began_at;

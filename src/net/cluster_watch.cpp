@@ -114,11 +114,14 @@ cluster_watch::trouble cluster_watch::ask_all() {
   std::size_t heard = 0;
   for (;;) {
     ask_whom_they_name();
-    const auto all = votes();
     const time_point now = boottime_now();
     const bool is_over = all_are_done() || now >= until;
-    if (all.size() > heard || now >= next_at || is_over) {
-      heard = all.size();
+    const auto answers = answered();
+    // With fewer there is no majority. Each count goes through all that each of hundreds may say.
+    const bool may_be_enough = answers > heard && (map_.ids.empty() || answers * 2 > map_.primaries.size());
+    if (may_be_enough || now >= next_at || is_over) {
+      heard = answers;
+      const auto all = votes();
       auto round = engine::named_by_majority(all, map_);
       // Not the first majority that will do: who is still to answer may have moved a slot a moment ago, or know better
       // which cluster it is.
@@ -171,6 +174,11 @@ std::vector<engine::slots_vote> cluster_watch::votes() const {
     all.push_back({where, *one->answer()->slots, one->asked_at(), of_uri.contains(where)});
   }
   return all;
+}
+
+std::size_t cluster_watch::answered() const {
+  return static_cast<std::size_t>(std::count_if(
+      lines_.begin(), lines_.end(), [](const auto& l) { return l.second->answer() && l.second->answer()->slots; }));
 }
 
 bool cluster_watch::all_are_done() const {

@@ -70,6 +70,7 @@ private:
   // Than the one that is known.
   bool is_of_another_cluster(const engine::slots_answer& what) const;
   std::vector<engine::slots_vote> votes() const;
+  std::size_t answered() const;
   bool all_are_done() const;
   trouble why_nobody() const;
   void forget_strangers();

@@ -459,6 +459,20 @@ class Doctor(CommandTest):
         self.assertEqual(good.status, 0, good.out + good.err)
         self.assertTrue(good.out.endswith("fit for locks\n"))
 
+    def test_says_when_a_quarantine_is_over(self):
+        found = self.finish("doctor", "--prefix", "q:", "--max-ttl", "10h")
+        self.assertEqual(found.status, 0, found.out + found.err)
+        granted = re.search(r"nothing is granted for (\d+) s more \(E23\)", found.out)
+        fit = re.search(r"\nfit for locks when the quarantine is over, in (\d+) s\n$", found.out)
+        self.assertTrue(granted and fit, found.out)
+        self.assertEqual(granted[1], fit[1])
+        self.assertTrue(self.finish("doctor").out.endswith("\nfit for locks\n"))
+
+    def test_of_servers_of_which_none_answers_does_not_say_which_they_are(self):
+        found = self.finish("doctor", "-u", "redis+quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+        self.assertEqual(found.status, 78, found.out + found.err)
+        self.assertIn("127.0.0.1:3: quorum of 3, no answer\n", found.out)
+
     def test_leaves_the_same_key_each_time(self):  # One that asks every minute would leave 10,000 in a week.
         self.finish("doctor")
         before = self.server.ask("DBSIZE")

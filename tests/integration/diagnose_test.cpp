@@ -190,6 +190,60 @@ TEST(diagnosis_of_primary, that_has_fewer_replicas_than_it_writes_with_says_that
 
 // ---- a quorum ----
 
+// Redis copies neither settings nor users to them, and each may be the next one.
+class diagnosis_of_replicas : public testing::Test {
+protected:
+  static auto of(const lab_node& node, const std::string& code, const std::string& what, const std::string& fix) {
+    return is(severity::warning, code, "replica " + node.address + ", which may become the primary: " + what,
+              "on " + node.address + ": " + fix);
+  }
+  static auto names_what_may_become() { return Field("what", &finding::what, HasSubstr("which may become")); }
+  std::vector<finding> found(const client_options& how = {}) const { return found_by(client{lab_.uri(), how}); }
+
+  lab_topology lab_{lab_kind::replicas, {.count = 2, .ready_within = 120s}};
+  const lab_node first_ = lab_.nodes("replica")[0];
+  const lab_node second_ = lab_.nodes("replica")[1];
+};
+
+TEST_F(diagnosis_of_replicas, names_what_their_settings_would_cost) {
+  EXPECT_THAT(found(), Not(Contains(names_what_may_become())));
+  ask(first_, {"CONFIG", "SET", "maxmemory-policy", "volatile-ttl"});
+  ask(second_, {"CONFIG", "SET", "repl-backlog-ttl", "1"});
+  const auto said = found();
+  EXPECT_THAT(said,
+              Contains(of(first_, "E05", "it may throw locks away: maxmemory-policy is 'volatile-ttl'", "CONFIG")));
+  EXPECT_THAT(said, Contains(of(second_, "E23", "1 s after its last replica left", "CONFIG SET repl-backlog-ttl")));
+  EXPECT_THAT(said, Contains(names_what_may_become()).Times(2));
+}
+
+TEST_F(diagnosis_of_replicas, names_what_our_login_may_not_do_there) {
+  client_options how;
+  how.user = "app";
+  how.password = "secret";
+  const auto let = [&](const lab_node& node, const char* but) {
+    ASSERT_EQ(ask(node, {"ACL", "SETUSER", "app", "reset", "on", ">secret", "~hf:*", "&*", "+@all", but}), "OK");
+  };
+  let(lab_.nodes("primary")[0], "+@all");
+  let(first_, "-evalsha");
+  EXPECT_THAT(found(how), AllOf(Contains(of(first_, "E04", "NOPERM", "give its user the rights")),
+                                Contains(of(second_, "E02", "it does not take our login: WRONGPASS", "user and"))));
+  let(first_, "-zadd");
+  ASSERT_EQ(ask(second_, {"ACL", "SETUSER", "app", "reset", "on", ">secret", "~other:*", "&*", "+@all"}), "OK");
+  EXPECT_THAT(found(how), AllOf(Contains(of(first_, "E04", "scripts may not run there what they may here: ZADD", "")),
+                                Contains(of(second_, "E04", "scripts may not run there", ""))));
+  let(first_, "+@all");
+  let(second_, "+@all");
+  EXPECT_THAT(found(how), Not(Contains(names_what_may_become())));
+}
+
+// Nothing of it is written there, nor asked of what it does not serve.
+TEST_F(diagnosis_of_replicas, leaves_nothing_there) {
+  (void)found();
+  EXPECT_EQ(ask(first_, {"CONFIG", "RESETSTAT"}), "OK");
+  (void)found();
+  EXPECT_THAT(ask(first_, {"INFO", "errorstats"}), Not(HasSubstr("READONLY")));
+}
+
 class diagnosis_of_quorum : public with_quorum {
 protected:
   explicit diagnosis_of_quorum(std::chrono::milliseconds largest = max_ttl) : with_quorum{3, largest} {}
@@ -261,6 +315,17 @@ TEST_F(diagnosis_of_quorum, of_which_one_is_named_twice_says_so) {
               Contains(is(severity::error, "E17", again + "; they are one server", "name each server once")));
 }
 
+// For so long nothing is granted, and a minority keeps nobody waiting.
+TEST_F(diagnosis_of_quorum, is_in_quarantine_until_a_majority_is_out_of_it) {
+  const auto left = [&] { return make(2s).diagnose().quarantine; };
+  lab_.kill(node(0));
+  lab_.restart(node(0), lab_data::dropped);
+  EXPECT_EQ(left(), 0s);
+  lab_.kill(node(1));
+  lab_.restart(node(1), lab_data::dropped);
+  EXPECT_GT(left(), 0s);
+}
+
 // It may well run, somewhere else.
 TEST_F(diagnosis_of_quorum, of_which_one_has_a_name_without_an_address_says_what_to_name) {
   const auto uri = "redis+quorum://" + node(0).address + "," + node(1).address + ",no-such-host.invalid:6379";
@@ -322,6 +387,26 @@ TEST_F(diagnosis_of_cluster, names_each_primary_in_quarantine_and_asks_about_all
               Contains(of(next, severity::warning, "E23", "the server restarted or was promoted ", about_all)));
   EXPECT_THAT(found.findings, Contains(Field("code", &finding::code, "E23")).Times(2));
   EXPECT_GT(found.quarantine, 50s) << "the longest";
+}
+
+TEST_F(diagnosis_of_cluster, names_what_the_settings_and_users_of_replicas_would_cost) {
+  const auto all = primaries();
+  const auto evicting = replica_of(all[0]);
+  const auto strict = replica_of(all[1]);
+  ask(evicting, {"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+  ask(strict, {"ACL", "SETUSER", "default", "-evalsha"});
+  const auto said_of = [](const lab_node& primary, const lab_node& replica, const char* code, const char* what) {
+    return of(primary, severity::warning, code,
+              "replica " + replica.address + ", which may become the primary: " + what, "on " + replica.address);
+  };
+  std::vector<finding> found;
+  const auto both_are_named = [&] {
+    found = found_by(make());
+    return testing::Value(found, AllOf(Contains(said_of(all[0], evicting, "E05", "it may throw locks away")),
+                                       Contains(said_of(all[1], strict, "E04", "NOPERM"))));
+  };
+  EXPECT_TRUE(eventually(both_are_named, long_enough)) << "a replica is, once something was written";
+  EXPECT_THAT(found, Contains(Field("what", &finding::what, HasSubstr("which may become"))).Times(2));
 }
 
 TEST_F(diagnosis_of_cluster, tries_a_lock_on_each_primary) {

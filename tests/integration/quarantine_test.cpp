@@ -113,6 +113,16 @@ TEST_F(quarantine, a_wait_that_ends_in_it_says_so) {
   EXPECT_EQ(found.worst(), finding::severity::warning);
 }
 
+// The server's clock may be as fast as we assume, and all who say how long it lasts mind that.
+TEST_F(quarantine, is_as_long_for_who_diagnoses_as_for_who_looks_C1) {
+  server_.kill();
+  server_.restart();
+  auto locks = make(1h);
+  const auto seen = locks.inspect("x").quarantine;
+  EXPECT_GT(seen, 1h + 30s) << "or this tests nothing";
+  EXPECT_GT(locks.diagnose().quarantine, seen - 15s);
+}
+
 TEST_F(quarantine, is_over_for_everybody_when_somebody_says_that_nothing_is_forgotten) {
   server_.kill();
   server_.restart();
