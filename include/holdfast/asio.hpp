@@ -10,8 +10,9 @@
 // std::errc::resource_unavailable_try_again, and a release with release_outcome::unknown, done in the background.
 //
 // Nothing of yours runs under a lock of ours, nor on a thread of ours: a completion is posted to the handler's
-// associated executor, never called in place. A handler without one goes, as Asio has it, to the system executor, which
-// is a thread pool: use bind_executor.
+// associated executor, never called in place. One of our threads moves it there, and asks its associated allocator for
+// nothing: that may be for your own threads alone. A handler without an executor goes, as Asio has it, to the system
+// executor, which is a thread pool: use bind_executor.
 //
 // Codes are those of the blocking calls (and std::errc::not_enough_memory, of an operation that could not be concluded:
 // docs/errors.md), and compare with holdfast::errc and holdfast::outcome. They are Boost's type

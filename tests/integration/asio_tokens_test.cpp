@@ -6,6 +6,7 @@
 #include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
@@ -13,6 +14,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <memory_resource>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 
@@ -69,6 +72,45 @@ struct erased {
       begin(asio::any_completion_handler<void(Result...)>{asio::bind_executor(io, receiver<Result...>{io, end})});
       EXPECT_FALSE(end) << "called in place";
     });
+    io.run();
+  }
+};
+
+// A handler whose memory is for the one thread that runs its context, as in many a program: a thread of ours must not
+// take from it, nor give back.
+class memory_of_this_thread : public std::pmr::memory_resource {
+  void is_asked() const { EXPECT_EQ(std::this_thread::get_id(), its_thread_) << "asked elsewhere"; }
+  void* do_allocate(std::size_t size, std::size_t alignment) override {
+    is_asked();
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+  }
+  void do_deallocate(void* what, std::size_t size, std::size_t alignment) override {
+    is_asked();
+    std::pmr::new_delete_resource()->deallocate(what, size, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  const std::thread::id its_thread_ = std::this_thread::get_id();
+};
+template <class... Result>
+auto with_memory(memory_of_this_thread& memory, receiver<Result...> to) {
+  return asio::bind_executor(to.io, asio::bind_allocator(std::pmr::polymorphic_allocator<>{&memory}, to));
+}
+
+struct memory {
+  template <class... Result, class Begin>
+  static void run(asio::io_context& io, std::optional<std::tuple<Result...>>& end, const Begin& begin) {
+    memory_of_this_thread its;
+    begin(with_memory(its, receiver<Result...>{io, end}));
+    io.run();
+  }
+};
+
+struct erased_memory {
+  template <class... Result, class Begin>
+  static void run(asio::io_context& io, std::optional<std::tuple<Result...>>& end, const Begin& begin) {
+    memory_of_this_thread its;
+    begin(asio::any_completion_handler<void(Result...)>{with_memory(its, receiver<Result...>{io, end})});
     io.run();
   }
 };
@@ -155,9 +197,10 @@ struct coroutine_of_tuples {
     end.emplace(got.get());
   }
 };
-using kinds = testing::Types<callback, slot, deferred, erased, future, coroutine, coroutine_of_tuples>;
+using kinds =
+    testing::Types<callback, slot, deferred, erased, memory, erased_memory, future, coroutine, coroutine_of_tuples>;
 #else
-using kinds = testing::Types<callback, slot, deferred, erased, future>;
+using kinds = testing::Types<callback, slot, deferred, erased, memory, erased_memory, future>;
 #endif
 
 template <class Kind>

@@ -19,12 +19,16 @@
 //   worker URI end NAME PLACE HOW         "acquired TOKEN"; with the next line it ends, its lease alive. PLACE of
 //   client
 //                                         and lease: static | stack; HOW: return | exit | quick_exit, the latter with 3
+//   worker URI wait NAME FREE             acquires FREE, and then NAME, which somebody else holds, both with handlers
+//                                         that hide their executor; "waits"; with the next line it exits with 3, its
+//                                         client static
 //   worker URI endure NAME:TTL_MS,... DIRECTORY
 //                                         contends for the locks, half of it for the first, until DIRECTORY/stop
 //                                         exists, whatever fails; those named long... are only tried, and held for
 //                                         two ttls. Beside it NAME.witness and NAME.store. "done WHAT COUNT WHAT ..."
 // HOLDFAST_TEST_MAX_TTL_MS is client_options::max_ttl.
 #include "integration/endure.hpp"
+#include "integration/waiting_end.hpp"
 #include "support/eventually.hpp"
 #include "support/fenced_store.hpp"
 #include "support/sharing_witness.hpp"
@@ -249,6 +253,7 @@ int main(int argc, char** argv) {
     if (words.at(1) == "hold") return hold(locks, words);
     if (words.at(1) == "static") return hold_to_the_end(locks, words);
     if (words.at(1) == "end") return end(locks, words);
+    if (words.at(1) == "wait") return holdfast::test::end_waiting(locks, words);
     if (words.at(1) == "queue") return queue(locks, words);
     if (words.at(1) == "share") return share(locks, words);
     if (words.at(1) == "retry") return retry(locks, words);

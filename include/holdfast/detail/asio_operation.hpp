@@ -8,6 +8,7 @@
 #include <boost/asio/append.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/context.hpp>
@@ -168,30 +169,48 @@ inline std::shared_ptr<asio_operations> operations_in(boost::asio::execution_con
   return boost::asio::use_service<asio_service>(context).operations();
 }
 
-// Null for an executor that does not tell its context (any_completion_executor), or has one that is not Asio's own:
-// that one must outlive its operations.
+// Those that are told by way of the system executor (post_to). They end in exit(3), before its context does, and
+// perhaps before their client. To be among that context's would make it, and its threads, which a forked child that
+// exits cannot end; they are there when one is told, and not while it waits.
+inline std::shared_ptr<asio_operations> operations_until_exit() {
+  static const auto& all = *new auto{std::make_shared<asio_operations>()};  // Not to be gone for who begins later.
+  struct end {
+    ~end() { all->shut(); }
+  };
+  static const end at_exit;
+  return all;
+}
+
+// Can it promise never to call in place? That of an any_completion_handler cannot.
+template <class Executor>
+inline constexpr bool can_promise_never =
+    !boost::asio::execution::is_executor<Executor>::value ||
+    boost::asio::can_require<Executor, boost::asio::execution::blocking_t::never_t>::value;
+
+// Null for an executor that does not tell its context, or has one that is not Asio's own: that one must outlive its
+// operations. So must the one behind an any_completion_executor.
 template <class Executor>
 std::shared_ptr<asio_operations> operations_of(const Executor& where) {
   if constexpr (requires { operations_in(boost::asio::query(where, boost::asio::execution::context)); }) {
     return operations_in(boost::asio::query(where, boost::asio::execution::context));
   } else if constexpr (requires { operations_in(where.context()); }) {  // Of the Networking TS: io_context::strand.
     return operations_in(where.context());
+  } else if constexpr (!can_promise_never<Executor>) {
+    return operations_until_exit();
   } else {
     return nullptr;
   }
 }
 
 // Calls `told` later in the executor that is associated with it, `where`, and never in place. One that cannot promise
-// that (any_completion_executor) is given it by a thread of the system executor's: from one of ours, or from the one
-// that begins the operation, the handler might run in place.
+// that is given it by a thread of the system executor's: from one of ours, or from the one that begins the operation,
+// the handler might run in place.
 template <class Executor, class Told>
 void post_to(const Executor& where, Told told) {
-  using never_blocking = boost::asio::execution::blocking_t::never_t;
-  if constexpr (boost::asio::execution::is_executor<Executor>::value &&
-                !boost::asio::can_require<Executor, never_blocking>::value) {
-    boost::asio::post(boost::asio::system_executor{}, std::move(told));
-  } else {
+  if constexpr (can_promise_never<Executor>) {
     boost::asio::post(where, std::move(told));
+  } else {
+    boost::asio::post(boost::asio::system_executor{}, std::move(told));
   }
 }
 
@@ -248,13 +267,15 @@ public:
   void cancel_by(cancel_handle by) { cancel_ = std::move(by); }
   void cancel() const noexcept { cancel_.cancel(); }
 
-  // Once. The handler is called with these, later, in its executor.
+  // Once. The handler is called with these, later, in its executor. The entry in the queue there is made on a thread of
+  // ours, and so not of the memory of its associated allocator, which may be for its own threads alone.
   template <class... Result>
   void complete(Result... result) {
     const auto post = [&] {
       const auto work = std::exchange(work_, std::nullopt);
       Handler handler = *std::exchange(handler_, std::nullopt);
-      post_to(work->get_executor(), boost::asio::append(std::move(handler), std::move(result)...));
+      auto told = boost::asio::append(std::move(handler), std::move(result)...);
+      post_to(work->get_executor(), boost::asio::bind_allocator(std::allocator<void>{}, std::move(told)));
     };
     const auto of = std::exchange(of_, nullptr);
     of ? of->take_out(place_, post) : post();
