@@ -112,8 +112,9 @@ cluster_watch::trouble cluster_watch::ask_all() {
   is_map_confirmed_ = false;
   for (const auto& [where, one] : lines_) one->ask();
   std::size_t heard = 0;
+  addresses read;
   for (;;) {
-    ask_whom_they_name();
+    ask_whom_they_name(read);
     const time_point now = boottime_now();
     const bool is_over = all_are_done() || now >= until;
     const auto answers = answered();
@@ -150,10 +151,11 @@ void cluster_watch::add_lines(const std::vector<engine::cluster_address>& where)
 }
 
 // Whom an answer names is asked in the same round: without him there may be no majority.
-void cluster_watch::ask_whom_they_name() {
+void cluster_watch::ask_whom_they_name(addresses& read) {
   std::vector<engine::cluster_address> named;
   for (const auto& [where, one] : lines_) {
-    if (!one->answer() || !one->answer()->slots || is_of_another_cluster(*one->answer()->slots)) continue;
+    if (!one->answer() || !one->answer()->slots || !read.insert(where).second) continue;
+    if (is_of_another_cluster(*one->answer()->slots)) continue;
     for (const auto& primary : one->answer()->slots->primaries) {
       if (!primary.where.host.empty()) named.push_back(primary.where);
     }
@@ -167,7 +169,7 @@ bool cluster_watch::is_of_another_cluster(const engine::slots_answer& what) cons
 
 std::vector<engine::slots_vote> cluster_watch::votes() const {
   std::vector<engine::slots_vote> all;
-  std::set<engine::cluster_address> of_uri;
+  addresses of_uri;
   for (const auto& seed : seeds_.nodes) of_uri.insert(address_of(seed));
   for (const auto& [where, one] : lines_) {
     if (!one->answer() || !one->answer()->slots) continue;

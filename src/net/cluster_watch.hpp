@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,6 +60,7 @@ public:
 
 private:
   using line = asked_line<engine::cluster_talk>;
+  using addresses = std::set<engine::cluster_address>;
   using receivers = std::vector<std::function<void(const trouble&)>>;
 
   void begin_round(receivers* waiting);
@@ -66,7 +68,8 @@ private:
   trouble round();
   trouble ask_all();
   void add_lines(const std::vector<engine::cluster_address>& where);
-  void ask_whom_they_name();
+  // `read`: whose answers of this round have been looked at for that.
+  void ask_whom_they_name(addresses& read);
   // Than the one that is known.
   bool is_of_another_cluster(const engine::slots_answer& what) const;
   std::vector<engine::slots_vote> votes() const;
