@@ -45,6 +45,10 @@ std::string about_command(const command_row& which) {
     out +=
         "\nOptions stand before NAME, or between NAME and the command; what follows the command is its own.\n"
         "flock's -u (unlock) is `holdfast break`.\n";
+  if (which.id == command::wait)
+    out +=
+        "\nIt takes no place in line, so nobody calls it: it looks twice a second, and misses what is free for less.\n"
+        "Whoever wants the lock then is called at once by `holdfast run`.\n";
   if (which.id == command::lab) out += fmt::format("\n{}", about_lab());
   if (!options.empty()) out += "\n" + exit_lines();
   return out;

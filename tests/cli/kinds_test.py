@@ -145,6 +145,15 @@ class Wait(Kinds):
         self.assertLess(time.monotonic() - before, 3)
         self.assertTrue(self.is_free())
 
+    def test_looks_twice_a_second_and_says_so(self):
+        self.assertIn("it looks twice a second", self.finish("help", "wait").out)
+        holder = self.hold("--ttl", "60s")
+        before = self.server.scripts_run()
+        self.assertEqual(self.finish("wait", "-w", "2200ms", self.lock).status, 75)
+        # Six looks at most, and what a connection asks when it is made.
+        self.assertIn(self.server.scripts_run() - before, range(4, 12))
+        self.let_go(holder)
+
     def test_is_75_when_its_time_is_over_and_names_the_holder(self):
         holder = self.hold("--owner", "ann")
         over = self.finish("wait", "-w", "2s", self.lock)

@@ -4,8 +4,9 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -64,8 +65,7 @@ TEST_F(line, is_as_before_when_a_waiter_times_out) {
 
 // The 3: killed, the head costs nothing.
 TEST_F(line, goes_past_a_killed_head_at_once) {
-  std::vector<std::chrono::nanoseconds> took;
-  for (int round = 0; round < 5; ++round) {
+  EXPECT_TRUE(all_but_one_of(5, [&] {
     auto all = start_many(3);
     all[0].go();
     all[0].acquired();
@@ -75,11 +75,50 @@ TEST_F(line, goes_past_a_killed_head_at_once) {
     line_up(waiters);
     kill_seen(waiters[0]);
     const auto released_at = all[0].release();
-    took.push_back(waiters[1].acquired().at - released_at);
-    EXPECT_LT(took.back(), 900ms) << "a claim window is 1 s";
+    const auto took = waiters[1].acquired().at - released_at;
+    EXPECT_LT(took, 900ms) << "a claim window is 1 s";
     waiters[1].release();
-  }
-  EXPECT_LT(*std::min_element(took.begin(), took.end()), 100ms);
+    return took < 100ms + when_busy / 10;
+  }));
+}
+
+// Three come and go in short tries, and one of them dies in one. How long any of them wanted to wait is nobody else's.
+TEST_F(line, of_short_tries_of_which_one_was_killed_moves_at_once_B24) {
+  constexpr int count = scaled(2000) == 2000 ? 40 : 10;
+  const auto begin = [](waiting_process& one) {
+    for (int i = 0; i < count; ++i) one.process().write_line("go 25");
+  };
+  // On a busy machine the time may be over while a request is under way.
+  const auto end_in_vain = [](waiting_process& one) {
+    for (int i = 0; i < count; ++i) {
+      const auto said = one.process().read_line(20s).value_or("(nothing)");
+      ASSERT_TRUE(said != "(nothing)" && !said.starts_with("acquired")) << said;
+    }
+  };
+  auto holder = start();
+  holder.go();
+  holder.acquired();
+  auto tries = start_many(3);
+  for (auto& one : tries) begin(one);
+  EXPECT_TRUE(waits_for(3));
+  for (auto& one : tries) end_in_vain(one);
+  ASSERT_TRUE(waits_for(0));
+
+  tries[0].process().write_line("go 1000");
+  ASSERT_TRUE(waits_for(1));
+  kill_seen(tries[0]);
+  auto next = start_many(1);
+  line_up(next);
+  begin(tries[1]);
+  begin(tries[2]);
+  ASSERT_TRUE(eventually([&] { return waiting() > 2; })) << "they stand behind it";
+  const auto released_at = holder.release();
+  EXPECT_LT(next[0].acquired().at - released_at, 500ms + when_busy / 5) << "a claim window is 1 s";
+  end_in_vain(tries[1]);
+  end_in_vain(tries[2]);
+  next[0].release();
+  auto locks = make_client();
+  EXPECT_TRUE(eventually([&] { return locks.try_acquire("x") && waiting() == 0; })) << "it left its place behind";
 }
 
 // The 3, B28: a hundred dead in front cost less than one claim window in all.
@@ -102,7 +141,7 @@ TEST_F(line, goes_past_a_hundred_killed_waiters_within_a_second_B28) {
 
 // The 3, P3: whoever fell silent costs its claim window, and those behind it look without being asked.
 TEST_F(line, goes_past_a_stopped_head_within_1500_ms_P3_B33) {
-  EXPECT_TRUE(one_of_three([&] {
+  EXPECT_TRUE(all_but_one_of(3, [&] {
     auto holder = start();
     holder.go();
     holder.acquired();
@@ -126,24 +165,27 @@ TEST_F(line, goes_past_two_stopped_within_1800_ms_and_five_within_10_s_P3) {
   struct {
     int stopped;
     std::chrono::milliseconds most;
-  } const cases[] = {{2, 1800ms}, {5, 10s}};
+    int attempts;  // Five take 6 s, far from what they may.
+  } const cases[] = {{2, 1800ms, 3}, {5, 10s, 2}};
   for (const auto& c : cases) {
-    EXPECT_TRUE(one_of_three([&] {
-      auto holder = start();
-      holder.go();
-      holder.acquired();
-      auto waiters = start_many(c.stopped + 1);
-      line_up(waiters);
-      for (int i = 0; i < c.stopped; ++i) waiters[static_cast<std::size_t>(i)].process().signal(SIGSTOP);
-      const auto released_at = holder.release();
-      const auto took = waiters.back().acquired().at - released_at;
-      EXPECT_LT(took, c.most + slack) << c.stopped << " stopped";
-      for (auto& one : waiters) one.process().signal(SIGKILL);
-      holder.process().signal(SIGKILL);
-      server_.lose_all_locks();
-      return took < c.most + when_busy;
-    })) << c.stopped
-        << " stopped";
+    EXPECT_TRUE(all_but_one_of(c.attempts,
+                               [&] {
+                                 auto holder = start();
+                                 holder.go();
+                                 holder.acquired();
+                                 auto waiters = start_many(c.stopped + 1);
+                                 line_up(waiters);
+                                 for (int i = 0; i < c.stopped; ++i)
+                                   waiters[static_cast<std::size_t>(i)].process().signal(SIGSTOP);
+                                 const auto released_at = holder.release();
+                                 const auto took = waiters.back().acquired().at - released_at;
+                                 EXPECT_LT(took, c.most + slack) << c.stopped << " stopped";
+                                 for (auto& one : waiters) one.process().signal(SIGKILL);
+                                 holder.process().signal(SIGKILL);
+                                 server_.lose_all_locks();
+                                 return took < c.most + when_busy;
+                               }))
+        << c.stopped << " stopped";
   }
 }
 
@@ -199,18 +241,31 @@ TEST_F(line, is_not_overtaken_by_a_try) {
   EXPECT_LT(waiters[0].acquired().at - free_at, 500ms + when_busy);
 }
 
-// What waiting costs: the 4 in small. Looks are the heartbeat, and nothing else is sent.
-TEST_F(line, costs_a_look_per_process_and_5_s) {
+// What waiting costs: the 4 in small. Looks are the heartbeat, and nothing else is sent. They keep everybody
+// where they are, beyond the 16.5 s behind which who is silent is taken out: that is seen when the line moves. The long
+// time is for one login.
+TEST_F(line, costs_a_look_per_process_and_5_s_and_keeps_the_living_B26) {
+  const auto in_line = [this] {
+    std::vector<std::string> all;  // Who it is and its ticket, by turns.
+    for (const auto& one : server_("ZRANGE", "hf:{x}:line", "0", "-1", "WITHSCORES").items) all.push_back(one.text);
+    return all;
+  };
   auto locks = make_client();
   auto held = locks.acquire("x", {.ttl = 60s});
   constexpr int count = 40;
   auto waiters = start_many(count);
   line_up(waiters);
+  const auto stood = in_line();
   const auto before = server_.scripts_run();
-  let_pass(12s);
+  const auto time = std::getenv("HOLDFAST_TEST_LOGIN") == nullptr ? 17s : 12s;
+  let_pass(time);
   const auto looks = server_.scripts_run() - before;
-  EXPECT_LE(looks, count * 12 / 5 + 2 * 4);
+  EXPECT_LE(looks, count * time / 5s + 2 * 4);
   EXPECT_GE(looks, count) << "a heartbeat is missing";
+  EXPECT_EQ(in_line(), stood);
+  held.release();
+  waiters[0].acquired();
+  EXPECT_EQ(in_line(), (std::vector<std::string>{stood.begin() + 2, stood.end()}));
 }
 
 // B31, H20: whatever is said on the channel, only a script's reply makes an owner.

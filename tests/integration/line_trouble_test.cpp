@@ -6,11 +6,14 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <future>
 #include <optional>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -38,15 +41,6 @@ protected:
     EXPECT_EQ(result.holds, processes * rounds);
     EXPECT_EQ(result.overlaps, 0) << result.first_offence;
     EXPECT_EQ(result.token_regressions, 0) << result.first_offence;
-  }
-
-  // Denies the default user a command; the operator's own connection is logged in as somebody else before.
-  void deny(const std::vector<std::string>& rules) {
-    server_("ACL", "SETUSER", "operator", "on", "nopass", "allcommands", "allkeys", "allchannels");
-    server_("AUTH", "operator", "x");
-    std::vector<std::string> words{"ACL", "SETUSER", "default"};
-    words.insert(words.end(), rules.begin(), rules.end());
-    server_.ask(words);
   }
 
   scratch_directory scratch_;
@@ -92,17 +86,6 @@ TEST_F(line_trouble, subscriber_that_was_cut_off_for_not_reading_is_served_all_t
   const auto went_on_at = boottime();
   EXPECT_LT(waiters[0].acquired().at - went_on_at, slack);
   EXPECT_EQ(subscribers().find(id), std::string::npos);
-}
-
-// Everything stays correct with PUBLISH denied: nothing is granted ahead of a claim, and the head looks (design 5).
-TEST_F(line_trouble, publish_denied_is_only_slower_P1) {
-  deny({"-publish"});
-  contend(4, 6, [] { let_pass(50ms); });
-}
-
-TEST_F(line_trouble, subscribe_denied_is_only_slower_P1) {
-  deny({"-subscribe"});
-  contend(4, 6, [] { let_pass(50ms); });
 }
 
 // The keeper's connection knew nothing of the epoch when it was made, and went on without asking (seed 49628382): then
@@ -189,7 +172,7 @@ TEST_F(line_trouble, flushall_under_waiters_loses_nobody_and_keeps_no_client_fro
   auto theirs = make_client(how);
   const auto held = theirs.acquire("x", {.ttl = 6s, .wait = 60s});
   std::vector<waiting_process> waiters;
-  for (int i = 0; i < 20; ++i) waiters.emplace_back(uri(), environment, "1000");
+  for (int i = 0; i < 100; ++i) waiters.emplace_back(uri(), environment, "1000");
   line_up(waiters);
   std::optional<client> ours = make_client(how);
   std::optional<client> leaving = make_client(how);
@@ -203,7 +186,7 @@ TEST_F(line_trouble, flushall_under_waiters_loses_nobody_and_keeps_no_client_fro
     got.release();
     return token;
   });
-  ASSERT_TRUE(waits_for(22));
+  ASSERT_TRUE(waits_for(102));
 
   server_("FLUSHALL");
   enough.request_stop();
@@ -275,7 +258,7 @@ TEST_F(line_trouble, subscription_is_there_again_after_each_restart_B21) {
   gives_up.request_stop();
 }
 
-// P5, B27: whoever cancels or times out at any instant leaves nothing in line, and nobody is kept waiting by it.
+// P5, B27: whoever cancels at any instant leaves nothing in line, and nobody is kept waiting by it.
 TEST_F(line_trouble, cancelled_at_any_instant_leaves_no_ghost_P5_B27) {
   auto locks = make_client();
   auto other = make_client();
@@ -296,6 +279,52 @@ TEST_F(line_trouble, cancelled_at_any_instant_leaves_no_ghost_P5_B27) {
   }
   EXPECT_TRUE(eventually([&] { return waiting() == 0; }));
   EXPECT_TRUE(eventually([&] { return !exists("hf:{x}"); })) << server_("GET", "hf:{x}").text;
+}
+
+// The same of whoever times out, from well before the lock was granted to it to after that, in each kind: whoever
+// stands behind it has the lock as soon as both are gone.
+TEST_F(line_trouble, timed_out_at_any_instant_leaves_no_ghost_P5_B27) {
+  const auto take = [](client& by, int kind, const acquire_options& how) {
+    if (kind == 0) return by.acquire("x", how);
+    if (kind == 1) return semaphore{by, "y", 1}.acquire(how);
+    return shared_mutex{by, "z"}.acquire(how);
+  };
+  auto locks = make_client();
+  auto leaving = make_client();
+  auto behind = make_client();
+  int granted = 0;
+  int timed_out = 0;
+  for (int i = 0; i < 150; ++i) {
+    const int kind = i % 3;
+    auto held = take(locks, kind, {});
+    const auto from = boottime();
+    auto leaves = std::async(std::launch::async, [&] {
+      const auto code = code_of([&] { take(leaving, kind, {.wait = 20ms}).release(); });
+      // On a busy machine its time may be up before its request left, or while its last look is under way.
+      const bool is_end = code == outcome::timed_out || code == outcome::unknown || code == errc::server_silent;
+      EXPECT_TRUE(!code || is_end) << code.message();
+      ++(code ? timed_out : granted);
+      return boottime();
+    });
+    let_pass(5ms);
+    auto comes = std::async(std::launch::async, [&] {
+      auto got = take(behind, kind, {.wait = 20s});
+      const auto at = boottime();
+      got.release();
+      return at;
+    });
+    const auto release_at = from + 8ms + std::chrono::microseconds{i * 970 % 15'000};
+    eventually([&] { return boottime() >= release_at; });
+    const auto released_at = boottime();
+    held.release();
+    const auto free_at = std::max(released_at, leaves.get());
+    EXPECT_LT(comes.get() - free_at, 900ms + when_busy) << "a claim window is 1 s; kind " << kind << ", " << i;
+  }
+  EXPECT_GT(granted, 0);
+  EXPECT_GT(timed_out, 0);
+  for (const std::string key : {"hf:{x}", "hf:{y}", "hf:{z}"}) {
+    EXPECT_TRUE(eventually([&] { return !exists(key) && !exists(key + ":line"); })) << key;
+  }
 }
 
 // H21: a release wakes one, not all.

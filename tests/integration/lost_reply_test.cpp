@@ -7,9 +7,15 @@
 #include "support/fault_proxy.hpp"
 #include "support/key_events.hpp"
 
+#include <algorithm>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -99,6 +105,66 @@ TEST_F(lost_reply, of_a_release_cut_at_every_byte_is_released) {
     EXPECT_EQ(held.release(), release_outcome::released) << "at byte " << k;
     proxy_.heal();
   }
+}
+
+// Who waits is answered three times on the connection that it has: that it is busy, its place in line, and its claim
+// when it was called, which it is on another one. Cut at every byte of the latter two, and of its release, it stands in
+// line once and has the lock once. Who was cut off ends slowly, since it cleans up: beside the next one.
+TEST_F(lost_reply, of_a_place_in_line_or_a_claim_cut_at_every_byte_costs_neither_B35_H60) {
+  struct waiter {
+    std::unique_ptr<fault_proxy> proxy;
+    client locks;
+  };
+  const auto come = [this] {
+    auto proxy = std::make_unique<fault_proxy>(server_.socket());
+    auto locks = make_client_at(proxy->uri());
+    warm_up(locks);
+    return waiter{std::move(proxy), std::move(locks)};
+  };
+  const auto hears = [this] {
+    const auto entries = server_("HVALS", "hf:{x}:waiters").items;
+    return std::any_of(entries.begin(), entries.end(),
+                       [](const auto& one) { return one.text.find("|s|") != std::string::npos; });
+  };
+  const auto in_line = [this] {
+    return testing::PrintToString(server_("ZRANGE", "hf:{x}:line", "0", "-1", "WITHSCORES"));
+  };
+  auto locks = make_client();
+  std::size_t size_of_busy = 0;
+  {
+    const auto held = locks.acquire("x");
+    auto measuring = come();
+    const auto before = measuring.proxy->bytes(direction::to_client);
+    EXPECT_FALSE(measuring.locks.try_acquire("x"));
+    size_of_busy = measuring.proxy->bytes(direction::to_client) - before;
+  }
+  std::vector<std::future<void>> ends;
+  bool is_cut = true;
+  std::size_t k = size_of_busy;
+  for (; is_cut && !HasFailure(); ++k) {
+    auto held = locks.acquire("x", {.ttl = 60s, .wait = 5s});
+    auto one = come();
+    const auto uncut = one.proxy->connections() + 1;  // The one on which it is called.
+    const auto end = k % 2 == 0 ? fault::then::fin : fault::then::rst;
+    one.proxy->set_existing(direction::to_client, {.pass_only = k, .at_the_end = end});
+    auto gets = std::async(std::launch::async, [&] {
+      auto got = one.locks.acquire("x", {.wait = 10s, .renew = renewal::none});
+      EXPECT_TRUE(got.valid()) << "at byte " << k;
+      EXPECT_EQ(got.release(), release_outcome::released) << "at byte " << k;
+    });
+    EXPECT_TRUE(eventually(hears)) << "at byte " << k;
+    const auto stood = in_line();
+    (void)eventually([&] { return one.proxy->connections() > uncut; }, 8ms);
+    EXPECT_EQ(in_line(), stood) << "at byte " << k;
+    EXPECT_EQ(server_("ZCARD", "hf:{x}:line"), 1) << "at byte " << k;
+    held.release();
+    EXPECT_EQ(gets.wait_for(slack), std::future_status::ready) << "at byte " << k;
+    gets.get();
+    EXPECT_FALSE(exists("hf:{x}") || exists("hf:{x}:line")) << "at byte " << k;
+    is_cut = one.proxy->connections() > uncut;
+    ends.push_back(std::async(std::launch::async, [gone = std::move(one)] {}));
+  }
+  EXPECT_GT(k, size_of_busy + 100) << "that cannot be all";
 }
 
 // Of several at once: all are given back, whichever answers were lost (B44).

@@ -140,10 +140,11 @@ TEST_F(process, twenty_with_a_thousand_acquisitions_never_overlap) {
 }
 
 // H51: killed at any instant, of its own holding or of waiting for the other one, it leaves nothing for longer than the
-// ttl (B41). Not before they have locked: else the fault is in their start.
+// ttl (B41), nor in line. Not before they have locked: else the fault is in their start.
 TEST_F(process, killed_at_any_instant_leaves_nothing_for_ever_H51_B41) {
   constexpr int rounds = 20;
   int left_locked = 0;
+  int left_in_line = 0;
   const auto key = [](int round, const std::string& beside = "") {
     return "hf:{x" + std::to_string(round) + "}" + beside;
   };
@@ -165,8 +166,10 @@ TEST_F(process, killed_at_any_instant_leaves_nothing_for_ever_H51_B41) {
       one.wait();
     }
     if (exists(key(i))) ++left_locked;
+    if (server_("ZCARD", key(i, ":line")) == 1) ++left_in_line;
   }
   EXPECT_GT(left_locked, 0) << "nobody was killed where it matters";
+  EXPECT_GT(left_in_line, 0) << "nobody was killed while it waited";
   EXPECT_TRUE(server_.keys_without_expiry().empty());
   const auto is_locked = [&] {
     for (int i = 0; i < rounds; ++i)

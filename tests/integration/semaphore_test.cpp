@@ -9,9 +9,13 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <random>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -87,28 +91,37 @@ TEST_F(a_semaphore, that_was_given_up_while_its_server_was_away_keeps_no_place_P
   second.join();
 }
 
-// Each thread stands in line by itself, but one look is for all of them; and each still gets its turn.
-TEST_F(a_semaphore, that_many_threads_wait_for_costs_one_look_in_5_s_P8) {
+// Each thread stands in line by itself, but one look is for as many as it can name, 256; and each keeps its place, also
+// beyond the 16.5 s behind which who is silent is taken out, and gets its turn. The long time is for one login.
+TEST_F(a_semaphore, that_many_threads_wait_for_costs_two_looks_in_5_s_P8_B26) {
   semaphore one{locks_, "y", 1};
   auto held = one.acquire({.ttl = 60s});
-  constexpr int count = 20;
-  std::atomic<int> entered{0};
+  constexpr std::size_t count = 300;
+  std::atomic<std::size_t> entered{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     threads.emplace_back([&] {
       auto mine = one.acquire({.ttl = 60s});
       ++entered;
       mine.release();
     });
   }
-  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{y}:line").number == count; }));
+  const auto in_line = [this] {
+    std::vector<std::string> all;  // Who it is and its ticket, by turns.
+    for (const auto& each : server_("ZRANGE", "hf:{y}:line", "0", "-1", "WITHSCORES").items) all.push_back(each.text);
+    return all;
+  };
+  EXPECT_TRUE(eventually([&] { return in_line().size() == 2 * count; }));
   let_pass(500ms);  // The last answers.
+  const auto stood = in_line();
   const auto before = server_.scripts_run();
-  let_pass(11s);
-  // Two or three looks and a renewal; the first of each is sent again with its text.
+  const bool is_first_login = std::getenv("HOLDFAST_TEST_LOGIN") == nullptr;
+  let_pass(is_first_login ? 17s : 11s);
+  // Two or three times two looks, or one time more, and a renewal; the first of each is sent again with its text.
   const auto scripts = server_.scripts_run() - before;
-  EXPECT_GE(scripts, 3);
-  EXPECT_LE(scripts, 6);
+  EXPECT_GE(scripts, 5);
+  EXPECT_LE(scripts, is_first_login ? 11 : 9);
+  EXPECT_EQ(in_line(), stood);
   held.release();
   for (auto& t : threads) t.join();
   EXPECT_EQ(entered, count);
@@ -266,8 +279,11 @@ TEST_F(a_semaphore, of_three_with_fifty_processes_and_kills_has_never_more_than_
                          {.environment = worker_environment()}};
   };
   std::vector<child_process> all;
-  for (int i = 0; i < 50; ++i) all.push_back(start());
-  EXPECT_TRUE(eventually([&] { return server_("ZCARD", "hf:{x}:line").number >= 40; }, 60s));
+  const auto come = [&] {
+    while (all.size() < 50) all.push_back(start());
+    return eventually([&] { return server_("PUBSUB", "CHANNELS", "hf:wake:*").items.size() >= 40; }, 60s);
+  };
+  EXPECT_TRUE(come());
 
   std::mt19937 dice{20251121};
   const auto kill = [&](child_process& one) {
@@ -282,11 +298,17 @@ TEST_F(a_semaphore, of_three_with_fifty_processes_and_kills_has_never_more_than_
     victim = start();
     let_pass(200ms);
   }
-  for (auto& one : all) one.signal(SIGSTOP);  // So that nobody enters while the others are killed.
-  for (auto& one : all) kill(one);
-  const auto killed_at = boottime();
-  auto everything = three_.acquire({.wait = 30s, .permits = 3});
-  EXPECT_LT(boottime() - killed_at, ttl + slack) << "the places did not come back within a ttl";
+  EXPECT_TRUE(one_of_three([&] {
+    EXPECT_TRUE(come());
+    for (auto& one : all) one.signal(SIGSTOP);  // So that nobody enters while the others are killed.
+    for (auto& one : all) kill(one);
+    all.clear();
+    const auto killed_at = boottime();
+    auto everything = three_.acquire({.wait = 30s, .permits = 3});
+    const auto took = boottime() - killed_at;
+    EXPECT_LT(took, ttl + slack);
+    return took < ttl + 200ms + when_busy;
+  })) << "the places did not come back within a ttl";
   const auto verdict = judge_sharing(seen, 3);
   EXPECT_EQ(verdict.intrusions, 0) << verdict.first_offence;
   EXPECT_EQ(verdict.most_inside, 3);

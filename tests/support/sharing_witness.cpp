@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 
 namespace holdfast::test {
@@ -31,12 +32,13 @@ void sharing_witness::write(what happened, int who, std::uint64_t token) {
   }
 }
 
-sharing_verdict judge_sharing(const std::string& path, int size, std::chrono::nanoseconds before) {
+sharing_verdict judge_sharing(const std::string& path, int size, const on_the_way& most) {
   using record = sharing_witness::record;
   using what = sharing_witness::what;
   sharing_verdict result;
   std::map<int, record> asking;
   std::map<int, record> inside;
+  std::set<int> have_entered;  // At any time.
   const auto offence = [&](const std::string& text, const record& r) {
     if (!result.first_offence.empty()) return;
     result.first_offence = text + ": " + std::to_string(r.who) + " at " + std::to_string(r.boottime_ns);
@@ -51,7 +53,8 @@ sharing_verdict judge_sharing(const std::string& path, int size, std::chrono::na
     }
     if (r.happened == what::exit) {
       inside.erase(r.who);
-      asking.erase(r.who);  // Also when it died while it asked.
+      asking.erase(r.who);                          // Also when it died while it asked.
+      if (r.token == 0) have_entered.erase(r.who);  // Dead: the next process may get its number.
       continue;
     }
     const auto asked = asking.extract(r.who);
@@ -64,7 +67,8 @@ sharing_verdict judge_sharing(const std::string& path, int size, std::chrono::na
     }
     for (const auto& [who, writer] : asking) {
       if (r.took != part::some || writer.took != part::all || asked.empty()) continue;
-      if (asked.mapped().boottime_ns > writer.boottime_ns + before.count()) {
+      const auto arrives_after = have_entered.contains(who) ? most.later : most.first;
+      if (asked.mapped().boottime_ns > writer.boottime_ns + arrives_after.count()) {
         ++result.overtakings;
         offence("went before writer " + std::to_string(who) + ", which asked earlier", r);
       }
@@ -72,6 +76,7 @@ sharing_verdict judge_sharing(const std::string& path, int size, std::chrono::na
     ++result.holds;
     if (r.took == part::all) ++result.writers;
     inside[r.who] = r;
+    have_entered.insert(r.who);
     result.most_inside = std::max(result.most_inside, static_cast<int>(inside.size()));
   }
   if (fd >= 0) ::close(fd);
