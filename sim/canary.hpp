@@ -24,6 +24,7 @@ enum class canary_switch {
   parts_are_lost_alone,
   waits_half_as_long,
   answers_count_from_when_they_came,
+  nobody_is_told_of_a_risk,
   // Of sim/scenarios only.
   ignores_stray_hints,
   believes_any_answer_to_a_clean_up,
@@ -31,6 +32,7 @@ enum class canary_switch {
   release_has_no_deadline,
   cancel_ends_the_connection,
   calls_a_lost_reply_not_applied,
+  each_address_is_another_server,
   // Of those of a quorum.
   quarantine_ignores_drift,
   any_clock_counts,

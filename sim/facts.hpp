@@ -58,6 +58,7 @@ struct hold {
   instant got_at{};
   instant must_end_by = end_of_time;  // However well it is renewed.
   int set = 0;                        // Of those that are held as one, and lost together; 0: it is held alone.
+  std::chrono::milliseconds ttl{};    // With which it is renewed.
 };
 
 enum class hold_end { released, lost, died, held_too_long, handed_on };
@@ -80,6 +81,8 @@ struct line_place {
   bool is_told;
   std::int64_t wait_until_us;
   int permits = 1;
+  std::chrono::milliseconds window{};  // In which it claims what it is granted.
+  std::int64_t looked_us = 0;          // When somebody last looked for it, by the server's clock.
 };
 
 // One run of a script in the server.
@@ -117,9 +120,11 @@ constexpr const char* to_string(cause what) {
   }
   return "";
 }
+inline constexpr int any_lock = -1;
 struct disturbance {
   cause what;
   instant at;
+  int lock = any_lock;
 };
 
 }  // namespace holdfast::sim

@@ -13,6 +13,16 @@ namespace holdfast::sim {
 using namespace std::chrono_literals;
 using way = network::way;
 
+namespace {
+
+bool is_key_of(const lock& what, const std::string& key) {
+  const auto& of = what.keys;
+  return key == of.holder || key == of.fence() || key == of.line() || key == of.waiters() || key == of.holders() ||
+         key == of.broken();
+}
+
+}  // namespace
+
 trouble::trouble(world& in, statistics& into)
     : in_{&in}, statistics_{&into}, rng_{seeded_random::of(in.what().seed, 'f')} {
   for (std::size_t i = 0; i < fault_count; ++i) {
@@ -174,17 +184,19 @@ void trouble::strike_server(fault what) {
       // Of a lock that was broken at its expiry the value has less than its ttl from then on, and so has each renewal
       // that nothing refuses any more (seed 52332).
       const auto& locks = in_->what().locks;
-      const bool is_break =
-          std::any_of(locks.begin(), locks.end(), [&](const lock& l) { return l.keys.broken() == key; });
+      const auto of = std::find_if(locks.begin(), locks.end(), [&](const lock& l) { return is_key_of(l, key); });
+      const int number = of == locks.end() ? any_lock : of->number;
+      const bool is_break = of != locks.end() && of->keys.broken() == key;
       server.operate({"DEL", key});
-      in_->disturb(cause::data_lost, duration{0});
-      in_->disturb(cause::keys_deleted, is_break ? in_->what().horizon + 30s : duration{0});
+      in_->disturb(cause::data_lost, duration{0}, number);
+      in_->disturb(cause::keys_deleted, is_break ? in_->what().horizon + 30s : duration{0}, number);
       break;
     }
     case fault::script_flushes: server.operate({"SCRIPT", "FLUSH"}); break;
     default: return;
   }
   const bool is_restart = what == fault::server_restarts || what == fault::data_losses || what == fault::old_snapshots;
+  if (what == fault::flushes || what == fault::evictions) return in_->befall_keys(down + 2s);
   in_->befall_all(down + 2s + (is_restart ? 2 * duration{in_->what().max_ttl} : duration{0}));
 }
 
@@ -249,7 +261,7 @@ void trouble::break_something() {
 void trouble::break_holder(const lock& about, const holder& whose, bool at_once) {
   auto& server = in_->server_of(about);
   if (is_over_ || !server.is_up() || server.redis().refuses_writes()) return;
-  if (at_once) in_->disturb(cause::broken_at_once, duration{0});
+  if (at_once) in_->disturb(cause::broken_at_once, duration{0}, about.number);
   server.break_lock(about, whose, at_once);
 }
 
@@ -267,7 +279,7 @@ void trouble::strike_clock(fault what) {
     const auto step = us(rng_.any_size(1ms, 1h));
     server.clock().step(in_->now(), rng_.chance(50) ? step : -step);
     in_->disturb(cause::clock_stepped, duration{0});
-    return in_->befall_all(time + 2s);
+    return in_->befall_keys(time + 2s);
   }
   server.clock().run_at(in_->now(), what == fault::clock_stops ? -1'000'000 : rng_.number(-900'000, 2'000'000));
   lasting(time, [this, &server] { server.clock().run_at(in_->now(), in_->what().server_ppm); });

@@ -113,6 +113,7 @@ public:
     std::function<void(const call_record&)> on_call_ended{};
     std::function<void(const hold&)> on_hold{};
     std::function<void(const hold&)> on_extended{};
+    std::function<void(const hold&)> on_at_risk{};
     // A renewal was answered behind the deadline of a lease at which nobody had looked since.
     std::function<void()> on_late_answer{};
     // It is held with others from now on, and for as long as they.
@@ -276,7 +277,7 @@ private:
   void end(const lease_ptr& lease, hold_end how);
   void believe_message(time_point now, std::string_view owner, server_time said_at);
 
-  void on_at_risk(const std::shared_ptr<engine::held_lease>&) override {}
+  void on_at_risk(const std::shared_ptr<engine::held_lease>& lease) override;
   void on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) override;
   void on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration margin) override;
   void on_renew_failed(const std::shared_ptr<engine::held_lease>&, errc) override {}

@@ -187,6 +187,7 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
                  ends,
                  events_->now(),
                  call.max_hold ? clock_.when(last) : end_of_time};
+  lease->seen.ttl = record.ttl;
   leases_.push_back({lease, call.who});
   node& at = node_for(wanted.keys);
   lease->kept_at = &at;

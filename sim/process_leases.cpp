@@ -150,6 +150,14 @@ void process::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc rea
   for (const auto& one : ours->all) end(one.lock(), how);
 }
 
+// Of several that are held as one: each of them.
+void process::on_at_risk(const std::shared_ptr<engine::held_lease>& lease) {
+  if (tell_.is_planted(canary_switch::nobody_is_told_of_a_risk)) return;
+  const auto ours = std::static_pointer_cast<kept_lease>(lease);
+  if (ours->all.empty()) return tell_.on_at_risk(ours->seen);
+  for (const auto& one : ours->all) tell_.on_at_risk(one.lock()->seen);
+}
+
 bool process::is_late_answer(wire& of, time_point at) const {
   if (!std::exchange(of.has_open_renewal, false)) return false;
   return std::any_of(leases_.begin(), leases_.end(), [&](const owned& o) {

@@ -28,6 +28,7 @@ lease_ptrs process::join(const lease_ptrs& several) {
   for (std::size_t i = 0; i < several.size(); ++i) {
     joined[i]->all.assign(joined.begin(), joined.end());
     joined[i]->seen.set = several.front()->seen.number;
+    joined[i]->seen.ttl = several.front()->ttl;
     joined[i]->seen.counted_from = counted_from;
     joined[i]->seen.valid_until = clock_.when(std::min(deadline, joined[i]->last));
     for (auto& o : leases_) {

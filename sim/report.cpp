@@ -56,7 +56,7 @@ void print_statistics(const statistics& what, double seconds) {
   static constexpr std::array causes{"clock_stepped", "clock_rate",     "data_lost",
                                      "keys_deleted",  "broken_at_once", "another_primary"};
   print_counts("overlaps", what.attributed, [](std::size_t i) { return causes[i]; });
-  static constexpr std::array rounds{"won", "busy", "split", "quarantined", "unreachable", "refused"};
+  static constexpr std::array rounds{"won", "busy", "tied", "split", "quarantined", "unreachable", "refused"};
   print_counts("rounds", what.rounds, [](std::size_t i) { return rounds[i]; });
   print_counts("turns", what.turns, [](std::size_t i) { return ends[i]; });
   static constexpr std::array breaks{"broken", "not_known", "not_broken"};

@@ -78,8 +78,11 @@ std::vector<line_place> line_of(const model_redis& in, const lock& what) {
     const auto mode = field(text, 8);  // Of an exclusive lock the number is that of tokens.
     const auto permits =
         mode.starts_with('x') ? 1 : static_cast<int>(whole(mode.substr(std::min<std::size_t>(1, mode.size()))));
-    all.push_back({owner, ticket, std::string{field(text, 1)}, std::string{field(text, 9)}, field(text, 2) == "s",
-                   whole(field(text, 5)), permits});
+    const auto ear = field(text, 2);
+    const auto heartbeat = waiters->fields.find(std::string{field(text, 1)});
+    const auto looked = ear != "s" || heartbeat == waiters->fields.end() ? ear.substr(1) : heartbeat->second;
+    all.push_back({owner, ticket, std::string{field(text, 1)}, std::string{field(text, 9)}, ear == "s",
+                   whole(field(text, 5)), permits, std::chrono::milliseconds{whole(field(text, 4))}, whole(looked)});
   }
   return all;
 }

@@ -28,7 +28,7 @@ struct statistics {
   std::array<std::uint64_t, 3> writes{};      // guarded_store::written
   std::array<std::uint64_t, 3> breaks{};      // Of a lock of a quorum: core::break_count::end.
   std::array<std::uint64_t, 6> attributed{};  // Overlaps, by cause.
-  std::array<std::uint64_t, 6> rounds{};      // Of a quorum: quorum_round::result.
+  std::array<std::uint64_t, 7> rounds{};      // Of a quorum: quorum_round::result.
   std::array<std::uint64_t, 6> turns{};       // Of its waiters, in the line of one server: call_end.
   std::uint64_t extensions = 0;
   std::uint64_t late_answers = 0;  // To renewals, behind the deadline of a lease at which nobody had looked since.

@@ -95,7 +95,7 @@ bool world::is_running(int process) const { return processes_[static_cast<std::s
 
 int world::largest_size(int lock, instant since) const {
   int most = lock_of(lock).size;
-  const bool may_be_older = excuse({cause::data_lost}, instant{}) != nullptr;
+  const bool may_be_older = excuse({cause::data_lost}, instant{}, lock) != nullptr;
   for (const auto& was : past_sizes_) {
     if (was.lock == lock && (may_be_older || was.until >= since)) most = std::max(most, was.size);
   }
@@ -121,8 +121,19 @@ int world::missing_copies(const hold& of) {
 instant world::resumed_at(int process) const { return processes_[static_cast<std::size_t>(process)]->resumed_at(); }
 
 instant world::healthy_since(int process) const {
+  const auto since = std::max(answered_since(process), all_keys_are_well_since_);
+  return since > now() ? end_of_time : since;
+}
+
+instant world::answered_since(int process) const {
   const auto since = std::max(well_since_[static_cast<std::size_t>(process)], all_are_well_since_);
   return since > now() ? end_of_time : since;
+}
+
+std::vector<const model_redis*> world::all_servers() {
+  std::vector<const model_redis*> all;
+  for (std::size_t i = 0; i < servers_.size(); ++i) all.push_back(&servers_.of(i).redis());
+  return all;
 }
 
 duration world::slowest_round_trip(int process) const {
@@ -137,12 +148,20 @@ void world::befall(int process, duration lasts) {
 
 void world::befall_all(duration lasts) { all_are_well_since_ = std::max(all_are_well_since_, now() + lasts); }
 
-void world::disturb(cause what, duration lasts) { disturbances_.push_back({{what, now()}, now() + lasts}); }
+void world::befall_keys(duration lasts) {
+  all_keys_are_well_since_ = std::max(all_keys_are_well_since_, now() + lasts);
+}
 
-const disturbance* world::excuse(std::initializer_list<cause> which, instant since) const {
+void world::disturb(cause what, duration lasts, int lock) {
+  disturbances_.push_back({{what, now(), lock}, now() + lasts});
+  for (auto& c : checkers_) c->on_disturbed(what);
+}
+
+const disturbance* world::excuse(std::initializer_list<cause> which, instant since, int lock) const {
   for (const auto& d : disturbances_) {
     const bool is_meant = std::find(which.begin(), which.end(), d.what.what) != which.end();
-    if (is_meant && d.until >= since) return &d.what;
+    const bool is_of_it = d.what.lock == any_lock || lock == any_lock || d.what.lock == lock;
+    if (is_meant && is_of_it && d.until >= since) return &d.what;
   }
   return nullptr;
 }
@@ -218,7 +237,7 @@ void world::note_grant(const script_run& run) {
 // A clock that goes back lets a quarantine begin anew, when a client next asks: that may be long after the step (H5).
 void world::note_quarantine(const resp::value& reply) {
   const auto* parts = reply.as_array();
-  if (code_of(reply) != 8 || parts->size() < 3 || !excuse({cause::clock_stepped}, instant{})) return;
+  if (code_of(reply) != 8 || parts->size() < 3 || !excuse({cause::clock_stepped}, instant{}, any_lock)) return;
   const auto* remaining = (*parts)[2].as_integer();
   if (remaining) befall_all(std::chrono::milliseconds{*remaining + *remaining / 10} + 2s);
 }
@@ -228,7 +247,7 @@ void world::note_quarantine(const resp::value& reply) {
 void world::note_lost_place(const script_run& run, std::size_t code) {
   const bool is_look = run.which == script::id::look || run.which == script::id::look_counted;
   constexpr std::size_t not_in_line = 15;
-  if (is_look && code == not_in_line && excuse({cause::keys_deleted}, instant{})) befall(run.process, 1s);
+  if (is_look && code == not_in_line && excuse({cause::keys_deleted}, instant{}, run.lock)) befall(run.process, 1s);
 }
 
 void world::see(const script_run& run, int server) {
@@ -286,6 +305,11 @@ process::hooks world::process_hooks() {
                       (one.valid_until - now()).count() / 1'000'000));
     }
     for (auto& c : checkers_) c->on_extended(one);
+  };
+  h.on_at_risk = [this](const hold& one) {
+    if (keeps_trace_)
+      say(fmt::format("p{} is told that lock {}, token {} is at risk", one.process, one.lock, one.token));
+    for (auto& c : checkers_) c->on_at_risk(one);
   };
   h.on_late_answer = [this] {
     ++statistics_->late_answers;

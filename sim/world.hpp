@@ -63,7 +63,9 @@ public:
   // Something befalls one process, or all of them, for so long.
   void befall(int process, duration lasts);
   void befall_all(duration lasts);
-  void disturb(cause what, duration lasts);
+  // Keys, or what they mean; the server answers all the time.
+  void befall_keys(duration lasts);
+  void disturb(cause what, duration lasts, int lock = any_lock);
   void say(std::string text);
   bool is_tracing() const { return keeps_trace_; }
 
@@ -77,6 +79,7 @@ public:
     at.now();
     return at.redis();
   }
+  std::vector<const model_redis*> all_servers() override;
   int missing_copies(const hold& of) override;
   bool is_at_primary(int lock) const override { return seen_ == nobody || seen_ == primary_of(lock); }
   const lock& lock_of(int number) const override { return plan_.locks[static_cast<std::size_t>(number)]; }
@@ -84,10 +87,11 @@ public:
   bool is_running(int process) const override;
   instant resumed_at(int process) const override;
   instant healthy_since(int process) const override;
+  instant answered_since(int process) const override;
   duration slowest_round_trip(int process) const override;
   core::hand_over_limits hand_overs() const override { return plan_.hand_overs; }
   bool is_one_server() const override { return servers_.size() == 1; }
-  const disturbance* excuse(std::initializer_list<cause> which, instant since) const override;
+  const disturbance* excuse(std::initializer_list<cause> which, instant since, int lock) const override;
   void complain(std::string_view invariant, std::string what) override;
   void attribute(cause why) override { statistics_->attributed[static_cast<std::size_t>(why)]++; }
   void at(instant when, std::function<void()> what) override { events_.at(when, std::move(what)); }
@@ -121,6 +125,7 @@ private:
   std::vector<process*> worker_homes_;
   std::vector<instant> well_since_;
   instant all_are_well_since_{};  // Who comes while something befalls all is befallen, too.
+  instant all_keys_are_well_since_{};
   std::vector<std::unique_ptr<checker>> checkers_;
   struct lasting {
     disturbance what;

@@ -33,7 +33,9 @@ private:
           std::find_if(run.after.begin(), run.after.end(), [&](const auto& h) { return h.owner == was.owner; });
       if (is == run.after.end() || is->expires_at <= was.expires_at) continue;
       // Then nothing of the break need be left.
-      if (in().excuse({cause::keys_deleted, cause::data_lost, cause::another_primary}, since->second)) continue;
+      if (in().excuse({cause::keys_deleted, cause::data_lost, cause::another_primary}, since->second, run.lock)) {
+        continue;
+      }
       in().complain("break", fmt::format("lock {}: process {} has renewed {:.8}, which was broken", run.lock,
                                          run.process, was.owner));
     }

@@ -36,18 +36,23 @@ public:
   virtual int missing_copies(const hold& of) = 0;
   // Does what is told of just now happen at the primary? One that was it before may still take itself for it.
   virtual bool is_at_primary(int lock) const = 0;
+  // Of all servers, as of now.
+  virtual std::vector<const model_redis*> all_servers() = 0;
   virtual bool is_running(int process) const = 0;
   virtual instant resumed_at(int process) const = 0;
   // Since when nothing has befallen this process, its connections or the server; the end of time while something does.
   virtual instant healthy_since(int process) const = 0;
+  // Likewise, but for what happens to keys: since when its server answers it.
+  virtual instant answered_since(int process) const = 0;
   // Of this process, when nothing befalls it.
   virtual duration slowest_round_trip(int process) const = 0;
   // How often, and for how long, the threads of a process may hand on what the server granted to one of them.
   virtual core::hand_over_limits hand_overs() const = 0;
   // Or a grant may be worth less than its ttl, because of who is named the primary (engine/named_primary.hpp).
   virtual bool is_one_server() const = 0;
-  // Why the contract does not hold for what counts from `since`; null if nothing of `which` happened from then on.
-  virtual const disturbance* excuse(std::initializer_list<cause> which, instant since) const = 0;
+  // Why the contract does not hold for what counts from `since`; null if nothing of `which` happened to this lock from
+  // then on.
+  virtual const disturbance* excuse(std::initializer_list<cause> which, instant since, int lock) const = 0;
 
   virtual void complain(std::string_view invariant, std::string what) = 0;
   // An overlap that `why` explains.
@@ -74,6 +79,7 @@ public:
   virtual void on_call_ended(const call_record&) {}
   virtual void on_hold(const hold&) {}
   virtual void on_extended(const hold&) {}  // Or bound to others, which may shorten it.
+  virtual void on_at_risk(const hold&) {}
   virtual void on_hold_ended(const hold&, hold_end) {}
   // The program asks; so says valid().
   virtual void on_validity(const hold&, bool /*is_valid*/) {}
@@ -84,6 +90,8 @@ public:
   // An update was lost by a write that the store took.
   virtual void on_stale_write(int /*lock*/, std::uint64_t /*token*/) {}
   virtual void on_process_step(int /*process*/) {}
+  // What the contract rests on does not hold. Its keys are gone already, if that is what it is.
+  virtual void on_disturbed(cause) {}
   // Everybody is done, and so much time has passed that nothing may be left.
   virtual void at_rest() {}
 
@@ -110,6 +118,8 @@ std::unique_ptr<checker> make_only_the_owner(surroundings&);
 std::unique_ptr<checker> make_full_memory(surroundings&);
 std::unique_ptr<checker> make_broken(surroundings&);
 std::unique_ptr<checker> make_hand_overs(surroundings&);
+std::unique_ptr<checker> make_line_price(surroundings&);
+std::unique_ptr<checker> make_gone_told(surroundings&);
 
 std::vector<std::unique_ptr<checker>> all_checkers(surroundings&);
 

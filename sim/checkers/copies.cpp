@@ -22,7 +22,7 @@ private:
     if (missing <= 0 || one.valid_until <= in().now()) return;
     if (in().excuse(
             {cause::clock_stepped, cause::clock_rate, cause::data_lost, cause::keys_deleted, cause::broken_at_once},
-            one.counted_from)) {
+            one.counted_from, one.lock)) {
       return;
     }
     in().complain("copies", fmt::format("lock {}: process {} is told that token {} is its own, and {} of its replicas "

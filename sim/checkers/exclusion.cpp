@@ -58,9 +58,9 @@ private:
     instant since = one.counted_from;
     for (const auto& h : others) since = std::min(since, h.counted_from);
     // The new primary's clock measures for how long it grants nothing, and the old one may go on renewing meanwhile.
-    if (in().excuse({cause::another_primary}, since)) since -= longest_quarantine;
-    const auto* why =
-        in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, since);
+    if (in().excuse({cause::another_primary}, since, one.lock)) since -= longest_quarantine;
+    const auto* why = in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once},
+                                  since, one.lock);
     if (why) return in().attribute(why->what);
     const auto& first = others.front();
     in().complain("C1", fmt::format("lock {}: process {} {} token {} while process {} is valid with token {} for {} us",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// C8: no key of ours exists without an expiry. Looked at after every script, so that a crash right behind it leaves
-// nothing for ever.
+// C8: no key of ours exists without an expiry. Those of a lock are looked at after every script about it, so that a
+// crash right behind it leaves nothing for ever; at rest all that there are, also what is kept of no lock (epoch.lua).
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -17,6 +17,13 @@ public:
     for (const auto& key : run.keys) {
       const auto* found = in().redis(run.lock).peek(key);
       if (found && !found->expires_at) in().complain("C8", fmt::format("{} has no expiry", key));
+    }
+  }
+  void at_rest() override {
+    for (const auto* server : in().all_servers()) {
+      for (const auto& [key, entry] : server->all()) {
+        if (!entry.expires_at) in().complain("C8", fmt::format("{} has no expiry, and nobody is there", key));
+      }
     }
   }
 };

@@ -58,7 +58,7 @@ private:
       return;
     }
     const bool came_back = !known.owner.empty() && known.knows_its_ticket && ++known.comebacks == 1;
-    if (came_back && ticket > known.ticket && !in().excuse({cause::data_lost}, known.queued_at)) {
+    if (came_back && ticket > known.ticket && !in().excuse({cause::data_lost}, known.queued_at, run.lock)) {
       in().complain("C7", fmt::format("lock {}: {} came back and lost its place", run.lock, run.args[4]));
     }
     known.owner = run.owner();

@@ -2,7 +2,7 @@
 // C4: the loss of a lease is told once, and no later than its deadline while the process runs; valid() is false from
 // the deadline on, also as the first thing after a pause, and from the end of its longest hold on (R14). So nothing
 // moves a deadline that has passed, also when nobody has looked at it since (P13c), and nobody gives back what it
-// should have been told that it had lost.
+// should have been told that it had lost. That it is at risk is told a sixth of the ttl before the deadline.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -27,13 +27,16 @@ public:
                                       one.process, one.lock, one.token, us(in().now() - had->second.valid_until),
                                       us(one.valid_until - in().now())));
     }
+    if (had != held_.end() && one.valid_until > had->second.valid_until) at_risk_.erase(one.number);
     held_[one.number] = one;
   }
+  void on_at_risk(const hold& one) override { at_risk_.insert(one.number); }
   void on_hold_ended(const hold& one, hold_end how) override {
     held_.erase(one.number);
     const bool is_told = how == hold_end::lost || how == hold_end::held_too_long;
     if (is_told && !told_.insert(one.number).second) complain(one, "was told lost twice");
     judge(one);
+    at_risk_.erase(one.number);
   }
   void on_validity(const hold& one, bool is_valid) override {
     if (is_valid && in().now() >= one.valid_until) complain(one, "says that it is valid behind its deadline");
@@ -56,6 +59,13 @@ private:
     if (now > one.valid_until && in().is_running(one.process) && in().resumed_at(one.process) != now) {
       complain(one, "was not told by its deadline");
     }
+    // As above, but for clocks that differ, and a timer that is late.
+    const duration lead = duration{one.ttl} / 6;
+    const instant risk_at = one.valid_until - lead + lead / 50 + std::chrono::milliseconds{1};
+    if (one.ttl.count() > 0 && now > risk_at && !at_risk_.contains(one.number) && in().is_running(one.process) &&
+        in().resumed_at(one.process) != now) {
+      complain(one, "was not told that it is at risk before its deadline");
+    }
   }
   void complain(const hold& one, const char* what) {
     in().complain("C4", fmt::format("process {}, lock {}, token {}: {}, which was {} us ago", one.process, one.lock,
@@ -65,6 +75,7 @@ private:
 
   std::map<int, hold> held_;
   std::set<int> told_;
+  std::set<int> at_risk_;  // Since their deadline was moved last.
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ public:
     for (const auto& h : holders_of(in().redis(one.lock), in().lock_of(one.lock))) {
       if (how == downgrade_end::reads) require_reader(one.lock, h);
       if (how == downgrade_end::gone && h.owner == one.owner && h.token == fmt::format("{:016}", one.token)) {
-        if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, one.got_at)) continue;
+        if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, one.got_at, one.lock)) continue;
         in().complain("C5",
                       fmt::format("lock {}: process {} was told by its downgrade that token {} is gone, and has it",
                                   one.lock, one.process, one.token));
@@ -131,8 +131,9 @@ private:
     const auto reply = script::parse_acquire(*run.reply);
     if (!reply || !std::holds_alternative<script::busy>(reply->what)) return;
     if (!run.before.empty() || !run.line_before.empty()) return;
-    if (in().redis(run.lock).peek(in().lock_of(run.lock).keys.holder)) return;    // Of another program.
-    if (in().excuse({cause::data_lost, cause::keys_deleted}, instant{})) return;  // Half of somebody may be there.
+    if (in().redis(run.lock).peek(in().lock_of(run.lock).keys.holder)) return;  // Of another program.
+    // Half of somebody may be there.
+    if (in().excuse({cause::data_lost, cause::keys_deleted}, instant{}, run.lock)) return;
     in().complain("C5", fmt::format("lock {}: call {} is told busy, and nobody holds it or waits for it", run.lock,
                                     label_of(run.owner())));
   }
@@ -144,9 +145,9 @@ private:
       // What was given back to a primary, its successor may have: an orphan, which is gone before the quarantine is.
       // And what too few replicas have is given back; not all of it, when half of it was deleted.
       // What a server was granted before it lost that may come back with an older file.
-      const bool is_excused = in().excuse({cause::another_primary}, call.started_at) ||
-                              (!is_all && in().excuse({cause::data_lost}, call.started_at)) ||
-                              (call.is_durable && in().excuse({cause::keys_deleted}, call.started_at));
+      const bool is_excused = in().excuse({cause::another_primary}, call.started_at, call.lock) ||
+                              (!is_all && in().excuse({cause::data_lost}, call.started_at, call.lock)) ||
+                              (call.is_durable && in().excuse({cause::keys_deleted}, call.started_at, call.lock));
       if (is_excused) return;
       in().complain("C5", fmt::format("call {} ended as {}, and holds the lock", call.label, to_string(call.end)));
     }
@@ -159,7 +160,7 @@ private:
   void require_gone(const hold& one) {
     for (const auto& h : holders_of(in().redis(one.lock), in().lock_of(one.lock))) {
       if (h.owner != one.owner || h.token != fmt::format("{:016}", one.grant)) continue;
-      if (in().excuse({cause::data_lost, cause::another_primary}, one.got_at)) return;
+      if (in().excuse({cause::data_lost, cause::another_primary}, one.got_at, one.lock)) return;
       in().complain("C5", fmt::format("lock {}: process {} was told that token {} is released, and has it", one.lock,
                                       one.process, one.token));
     }
@@ -168,7 +169,7 @@ private:
   void require_reader(int lock, const holder& one) {
     const auto found = readers_.find({one.owner, one.token});
     if (found == readers_.end() || one.permits == 1) return;
-    if (in().excuse({cause::data_lost}, found->second)) return;
+    if (in().excuse({cause::data_lost}, found->second, lock)) return;
     in().complain("C5", fmt::format("lock {}: token {} was made a reader's, and is a writer's", lock, one.token));
   }
 
@@ -201,7 +202,7 @@ private:
       return in().at(in().now() + std::chrono::seconds{1}, [this, call] { judge(call); });
     }
     const auto since = call.started_at - std::chrono::minutes{5};
-    if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, since)) return;
+    if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::data_lost}, since, call.lock)) return;
     in().complain("C5", fmt::format("lock {}: call {} ended without a lease, and its orphan outlives its deadline and "
                                     "its ttl",
                                     call.lock, call.label));

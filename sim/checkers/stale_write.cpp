@@ -29,8 +29,8 @@ public:
   void on_stale_write(int lock, std::uint64_t token) override {
     const auto found = owners_.find({lock, fmt::format("{:016}", token)});
     const bool was_granted_twice = found != owners_.end() && found->second.size() > 1;
-    const bool is_excused = in().excuse({cause::clock_stepped, cause::clock_rate}, {}) != nullptr &&
-                            in().excuse({cause::data_lost}, {}) != nullptr;
+    const bool is_excused = in().excuse({cause::clock_stepped, cause::clock_rate}, {}, lock) != nullptr &&
+                            in().excuse({cause::data_lost}, {}, lock) != nullptr;
     if (was_granted_twice && is_excused) return in().attribute(cause::clock_stepped);
     in().complain("C3", fmt::format("lock {}: an update was overwritten with token {}", lock, token));
   }

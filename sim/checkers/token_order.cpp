@@ -33,14 +33,11 @@ public:
   void on_hold(const hold& one) override {
     if (in().lock_of(one.lock).kind != lock_kind::exclusive || one.valid_until <= in().now()) return;
     auto& before = held_[one.lock];
-    const bool is_excused =
-        in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, {}) !=
-        nullptr;
-    if (one.token <= before && !is_excused) {
-      in().complain(
-          "C2", fmt::format("lock {}: a lease with token {} was got after one with {}", one.lock, one.token, before));
+    if (one.token <= before.token && !is_excused(one, before)) {
+      in().complain("C2", fmt::format("lock {}: a lease with token {} was got after one with {}", one.lock, one.token,
+                                      before.token));
     }
-    before = std::max(before, one.token);
+    if (one.token > before.token) before = {one.token, one.counted_from};
     // Handed on in a process, from the block that the server reserved with its last grant: it grants none of these.
     auto& granted = last_[one.lock];
     const bool is_of_it = granted.owner == one.owner && granted.grant == fmt::format("{:016}", one.grant);
@@ -55,11 +52,28 @@ private:
     std::string token{};  // The grant's, or the largest that was handed on since.
   };
 
+  struct largest {
+    std::uint64_t token = 0;
+    instant counted_from{};
+  };
+
+  // Either lease was cut short, and both are valid; or the server has forgotten the larger token, and its clock is
+  // behind it, which may have gone back long before.
+  bool is_excused(const hold& one, const largest& before) const {
+    const instant since = std::min(one.counted_from, before.counted_from);
+    if (in().excuse({cause::clock_stepped, cause::clock_rate, cause::keys_deleted, cause::broken_at_once}, since,
+                    one.lock)) {
+      return true;
+    }
+    return in().excuse({cause::data_lost}, since, one.lock) &&
+           in().excuse({cause::clock_stepped, cause::clock_rate}, {}, one.lock);
+  }
+
   void judge(const script_run& run, const holder& granted) {
     auto& before = last_[run.lock];
     if (granted.token <= before.token && !before.token.empty()) {
       const bool is_behind = fmt::format("{:016}", run.at.time_since_epoch().count()) <= before.token;
-      const bool is_lost = in().excuse({cause::data_lost}, before.at) != nullptr;
+      const bool is_lost = in().excuse({cause::data_lost}, before.at, run.lock) != nullptr;
       if (!(is_behind && is_lost)) {
         in().complain("C2",
                       fmt::format("lock {}: token {} was granted after {}", run.lock, granted.token, before.token));
@@ -69,7 +83,7 @@ private:
   }
 
   std::map<int, last> last_;
-  std::map<int, std::uint64_t> held_;  // The largest.
+  std::map<int, largest> held_;
 };
 
 }  // namespace

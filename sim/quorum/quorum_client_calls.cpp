@@ -16,7 +16,7 @@ using decider = core::quorum_search;
 
 namespace {
 
-decider::lost_round facts_of(const round& seen, canary_switch planted) {
+decider::lost_round facts_of(const round& seen, time_point now, canary_switch planted) {
   const bool is_missed =
       planted == canary_switch::quarantine_is_silence && seen.outcome() == round::result::quarantined;
   return {is_missed ? round::result::unreachable : seen.outcome(),
@@ -24,6 +24,7 @@ decider::lost_round facts_of(const round& seen, canary_switch planted) {
           seen.was_cancelled(),
           seen.enough_voted(),
           seen.held_for(),
+          now - seen.sent_at(),
           planted == canary_switch::a_vote_that_is_left_is_forgotten ? std::vector<decider::leftover>{} : seen.left()};
 }
 
@@ -94,7 +95,7 @@ void quorum_client::conclude_acquire(open_call& call) {
                            vote.not_after_local,
                            std::max(now(), vote.not_after_local) + whose.what.ttl + 1s});
   }
-  go_on(whose, whose.flow.on_lost(now(), facts_of(seen, what_.planted), has_turn(whose)));
+  go_on(whose, whose.flow.on_lost(now(), facts_of(seen, now(), what_.planted), has_turn(whose)));
 }
 
 quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won) {

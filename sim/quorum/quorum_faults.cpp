@@ -135,7 +135,10 @@ void quorum_world::strike_server(fault what, std::size_t node) {
   };
   switch (what) {
     case fault::server_restarts: return server.restart(up_at, server.redis().all());
-    case fault::data_losses: server.restart(up_at, {}); return note_record(node);
+    case fault::data_losses:
+      server.restart(up_at, {});
+      has_forgotten_.insert(node);
+      return note_record(node);
     case fault::server_stalls: return server.be_stuck_until(up_at);
     case fault::full_memory:
       server.redis().set_memory_full(true);
@@ -177,6 +180,7 @@ void quorum_world::delete_keys(std::size_t node, std::initializer_list<std::stri
   note_record(node);
   if (knew > 1 && generation_at(node) == 0) history_.note_records_deleted();
   deleted_at_[node] = events_.now();
+  has_forgotten_.insert(node);
   disturb(cause::keys_deleted);
 }
 
@@ -201,9 +205,12 @@ void quorum_world::note_clock(std::size_t node) {
 // As far apart as they were drawn, and none of them behind anything that it ever showed: what is on a server whose
 // clock goes back stays there for as long, until somebody knocks.
 std::vector<wall_clock> quorum_world::agree_on_the_latest() {
-  if (most_ahead_ > duration{0}) disturb(cause::clock_stepped);
+  const instant now = events_.now();
   auto agreed = clocks_;
-  for (auto& one : agreed) one.step(events_.now(), std::chrono::ceil<server_time::duration>(most_ahead_));
+  for (std::size_t node = 0; node < agreed.size(); ++node) {
+    agreed[node].step(now, std::chrono::ceil<server_time::duration>(most_ahead_));
+    if (agreed[node].read(now) != servers_[node].clock().read(now)) disturb(cause::clock_stepped);
+  }
   return agreed;
 }
 
@@ -224,7 +231,8 @@ void quorum_world::end_trouble() {
       path.blocked_until = events_.now();
     }
   }
-  if (servers_.size() > 1 && trouble_.chance(30)) lose_one_for_good();
+  // The only one of a list is all that it had.
+  if (list().nodes.size() > 1 && trouble_.chance(30)) lose_one_for_good();
   for (auto& one : clients_) one->resume();
 }
 

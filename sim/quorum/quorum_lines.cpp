@@ -26,6 +26,7 @@ process& quorum_lines::of(std::size_t node) {
   h.on_call_ended = [](const call_record&) {};
   h.on_hold = [](const hold&) {};
   h.on_extended = [](const hold&) {};
+  h.on_at_risk = [](const hold&) {};
   h.on_late_answer = [] {};
   h.on_hold_ended = [](const hold&, hold_end) {};
   h.on_validity = [](const hold&, bool) {};

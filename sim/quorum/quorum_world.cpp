@@ -169,7 +169,7 @@ quorum_client::hooks quorum_world::client_hooks(int client) {
     ++statistics_->rounds[static_cast<std::size_t>(how)];
     mix(static_cast<std::uint64_t>(how) + 10);
     if (how == engine::quorum_acquire::result::quarantined) quarantined_at_[client] = events_.now();
-    static constexpr std::array words{"won", "busy", "split", "quarantined", "unreachable", "refused"};
+    static constexpr std::array words{"won", "busy", "tied", "split", "quarantined", "unreachable", "refused"};
     if (keeps_trace_) say(fmt::format("c{} round: {}", client, words[static_cast<std::size_t>(how)]));
   };
   h.on_turn = [this, client](call_end how) {

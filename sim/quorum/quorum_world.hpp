@@ -136,6 +136,7 @@ private:
   void check_idle(int lock);
   bool is_let_in_by_a_break(const std::string& one, const std::string& other) const;
   void check_broken(int client, const quorum_client::held& one, instant until);
+  bool has_lost_its_place(const view& seen, std::uint64_t token) const;
   void check_room(int client, const quorum_client::held& one, const view& seen);
   void check_token(int client, const quorum_client::held& one, const view& seen);
   duration farthest_vote(int client);
@@ -245,6 +246,7 @@ private:
   std::set<std::size_t> retired_;
   std::vector<disturbance> disturbances_;
   std::map<std::size_t, instant> deleted_at_;  // The last time that keys of this server were.
+  std::set<std::size_t> has_forgotten_;        // Servers that ever lost keys, in whatever way.
   std::deque<quorum_break> breaks_;
   std::vector<instant> node_trouble_until_;
   std::map<int, instant> client_trouble_until_;

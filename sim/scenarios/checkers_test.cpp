@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checkers say of courses that the engine must not take, and that no canary can bring about: told to them by
+// What the checkers say of leases, of scripts, and of a lock that nobody has, where all of that is told to them by
 // hand.
-#include "checkers/checker.hpp"
 #include "checkers/one_script.hpp"
+#include "made_up.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,66 +19,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One exclusive lock, everybody is well, and nothing is excused.
-class made_up final : public surroundings {
-public:
-  made_up() : checkers_{all_checkers(*this)} {}
-
-  // What the invariants' checkers say of this, at that time.
-  template <class Tell>
-  std::set<std::string> at(duration when, const Tell& tell) {
-    now_ = instant{} + when;
-    complaints_.clear();
-    for (const auto& one : checkers_) tell(*one);
-    return complaints_;
-  }
-
-  // Every process; until then they stood still.
-  void all_run_again_at(duration when) { resumed_at_ = instant{} + when; }
-  // Until then something befell each of them.
-  void all_are_well_since(duration when) { healthy_since_ = instant{} + when; }
-
-  instant now() const override { return now_; }
-  server_time server_now(int) const override { return {}; }
-  const model_redis& redis(int) override { return redis_; }
-  const lock& lock_of(int) const override { return lock_; }
-  int largest_size(int, instant) const override { return 1; }
-  int missing_copies(const hold&) override { return 0; }
-  bool is_at_primary(int) const override { return true; }
-  bool is_running(int) const override { return true; }
-  instant resumed_at(int) const override { return resumed_at_; }
-  instant healthy_since(int) const override { return healthy_since_; }
-  duration slowest_round_trip(int) const override { return 1ms; }
-  core::hand_over_limits hand_overs() const override { return {2, 20ms}; }
-  bool is_one_server() const override { return true; }
-  const disturbance* excuse(std::initializer_list<cause>, instant) const override { return nullptr; }
-  void complain(std::string_view invariant, std::string) override { complaints_.emplace(invariant); }
-  void attribute(cause) override {}
-  void at(instant, std::function<void()>) override {}
-
-private:
-  instant now_{};
-  instant resumed_at_{};
-  instant healthy_since_{};
-  lock lock_{0, lock_kind::exclusive, 1, {}};
-  model_redis redis_{{}, nullptr};
-  std::set<std::string> complaints_{};
-  std::vector<std::unique_ptr<checker>> checkers_;
-};
-
-hold lease(int number, duration from, duration until) {
-  hold made;
-  made.number = made.process = number;
-  made.token = made.grant = static_cast<std::uint64_t>(10 * number);
-  made.owner = std::string(32, static_cast<char>('a' + number));
-  made.counted_from = made.got_at = instant{} + from;
-  made.valid_until = instant{} + until;
-  return made;
-}
-hold renewed(hold made, duration until) {
-  made.valid_until = instant{} + until;
-  return made;
-}
 // Under the next token, by the thread that has it.
 hold handed_on(hold made) {
   ++made.number;
@@ -99,8 +39,6 @@ struct break_of {
   const resp::value done{std::string{"1795212800000000"}};
   script_run run{script::id::break_lock, {}, {}, nobody, {}, 0, {}};
 };
-
-using complaints = std::set<std::string>;
 
 }  // namespace
 
@@ -242,12 +180,13 @@ TEST(checkers, tell_a_script_that_fails_from_one_that_is_refused_something) {
 // and 1.2 s, D at 1.3 s.
 class whose_holder_died {
 public:
-  whose_holder_died() {
+  // All of it so much later, by the true time.
+  explicit whose_holder_died(duration later = 0s) : later_{later} {
     for (int i = 0; i < 4; ++i) {
       call_record call;
       call.process = i;
       call.label = label_of(i);
-      world_.at(1s, [&](checker& c) { c.on_call_started(call); });
+      world_.at(later_ + 1s, [&](checker& c) { c.on_call_started(call); });
     }
     run_at(1s, 0);
     has_it_ = true;
@@ -270,7 +209,11 @@ public:
     run.after = is_over ? std::vector<holder>{} : a;
     run.line_before = line_;
     run.reply = whose == 0 ? &done_ : &queued_;
-    return world_.at(when, [&](checker& c) { c.on_script(run); });
+    return world_.at(later_ + when, [&](checker& c) { c.on_script(run); });
+  }
+  void has_its_clock_stepped_at(duration when) {
+    world_.at(when, [](checker&) {});
+    world_.is_disturbed_by(cause::clock_stepped, 0);
   }
 
 private:
@@ -280,6 +223,7 @@ private:
 
   const resp::value done_{std::string{"1795212800000000"}};
   const resp::value queued_{resp::value::array{resp::value{std::int64_t{7}}, done_, done_}};
+  const duration later_;
   bool has_it_ = false;
   std::vector<line_place> line_{};
   made_up world_{};
@@ -311,6 +255,18 @@ TEST(checkers, let_a_lock_be_free_until_a_heartbeat_of_who_was_befallen) {
   it.world().all_are_well_since(3s);
   EXPECT_EQ(it.run_at(10s, 3), complaints{});
   EXPECT_EQ(it.run_at(11s, 3), complaints{"C7"});
+}
+
+TEST(checkers, see_a_wake_up_that_is_lost_long_after_a_step_of_the_clock_C7) {
+  whose_holder_died it{40s};
+  it.has_its_clock_stepped_at(1s);
+  EXPECT_EQ(it.run_at(2700ms, 3), complaints{"C7"});
+}
+
+TEST(checkers, let_a_wake_up_be_lost_in_a_step_of_the_clock) {
+  whose_holder_died it;
+  it.has_its_clock_stepped_at(1900ms);
+  EXPECT_EQ(it.run_at(2700ms, 3), complaints{});
 }
 
 // ---- what is handed on in a process: twice, for 20 ms ----

@@ -65,7 +65,8 @@ void quorum_actor::hold_back(std::size_t node, network::way direction, duration 
 // ---- the story ----
 
 quorum_story::quorum_story(const setting& where, const canary* without)
-    : world_{written_down(where), static_cast<int>(nodes), scripts_without(without), without, ignored_},
+    : each_is_another_{without && without->what == canary_switch::each_address_is_another_server},
+      world_{written_down(where), static_cast<int>(nodes), scripts_without(without), without, ignored_},
       store_{without && without->what == canary_switch::store_takes_any_token ? guarded_store::fence::takes_any_token
                                                                               : guarded_store::fence::compares},
       a{world_, add(world_, where.clock_of_a_ppm, {})},
@@ -135,6 +136,18 @@ void quorum_story::is_broken_now(std::size_t node) {
 void quorum_story::loses_the_vote(std::size_t node) {
   world_.say(fmt::format("node {} loses the vote", node));
   server(node).operate({"DEL", world_.lock_of(0).keys.holder});
+}
+
+// INFO says so. It is no start: nobody waits for a quarantine.
+void quorum_story::are_one_server(std::initializer_list<std::size_t> which) {
+  for (const auto node : which) {
+    world_.say(fmt::format("node {} is another address of node {}", node, *which.begin()));
+    auto& redis = server(node).redis();
+    const auto since = redis.started_at();
+    redis.start_run(std::string(40, static_cast<char>('d' + (each_is_another_ ? node : 0) % 3)));
+    redis.set_started_at(since);
+    server(node).kill_clients(model_server::kill::all);
+  }
 }
 
 void quorum_story::is_closed(std::size_t node) {

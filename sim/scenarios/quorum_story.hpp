@@ -90,6 +90,8 @@ public:
   void fails_over_empty(std::size_t node);
   void loses_the_vote(std::size_t node);
   void is_broken_now(std::size_t node);
+  // To whom connects to them: all of them say that they are the first one.
+  void are_one_server(std::initializer_list<std::size_t> which);
   // `holdfast quorum replace` has closed it for the list of servers that it belongs to.
   void is_closed(std::size_t node);
   // How many of them somebody has a vote of.
@@ -104,6 +106,7 @@ public:
 private:
   bool comes_to(duration time, const std::function<bool()>& is_so);
 
+  const bool each_is_another_;
   statistics ignored_{};
   quorum_world world_;
   guarded_store store_;

@@ -286,6 +286,20 @@ TEST(redlock, R12_three_that_share_the_votes_between_them_do_not_block_each_othe
   });
 }
 
+// Nobody waits: each is told that the others have it, who have it no more than he has.
+TEST(redlock, R12_of_three_that_try_once_at_the_same_time_one_has_it) {
+  const rule about{.opposite = "a server does not say whom it has voted for",
+                   .broken = "expected",
+                   .texts = {{{id::vote}, "return {2, now, sub(value, 1, 1024), pttl}", "return {2, now, '', pttl}"}}};
+  play(about, [](quorum_story& s) {
+    s.a.is_far_from({2, 3, 4}, 20ms);
+    s.b.is_far_from({0, 1, 4}, 20ms);
+    s.c.is_far_from({0, 1, 2, 3}, 20ms);
+    for (auto* who : {&s.a, &s.b, &s.c}) who->tries({.ttl = 30s});
+    s.within(2s, "one of them has it", [&] { return s.a.holds() || s.b.holds() || s.c.holds(); });
+  });
+}
+
 // A has no time to think: whenever it has released it asks again, and it is as near as B.
 TEST(redlock, P25_who_waits_is_let_in_before_who_takes_it_again_and_again) {
   const rule about{.opposite = "who stands first in line does not keep others out",
@@ -421,6 +435,20 @@ TEST(redlock, R19_two_lists_of_servers_have_no_lock_in_common) {
   play(about, {.clock_of_a_ppm = 0, .list_of_b = "n0:6379,n5:6379,n6:6379", .max_ttl = 60s}, [](quorum_story& s) {
     s.b.tries();
     s.within(3s, "B, whose list is another one, gets no vote of a free lock", [&] { return s.b.was_refused(); });
+  });
+}
+
+TEST(redlock, R20_one_server_behind_three_addresses_is_no_majority_of_five) {
+  const rule about{.opposite = "nobody can tell that it is one server",
+                   .broken = "expected",
+                   .what = canary_switch::each_address_is_another_server};
+  play(about, [](quorum_story& s) {
+    s.are_one_server({0, 1, 2});
+    s.a.is_cut_off_from({3, 4}, 10min);
+    s.a.tries();
+    s.within(3s, "A, for whom one server would vote three times, is refused",
+             [&] { return s.a.was_told(result::refused) && s.a.was_refused(); });
+    s.expect(s.votes() == 0, "and was not voted for");
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A primary with two replicas and three sentinels: what a renewal is worth there (P13b, P22). Real ones are in
-// tests/integration/sentinel_test.cpp and durability_test.cpp.
+// A primary with two replicas and three sentinels: what a renewal is worth there (P13b, P22), and a grant that no
+// replica has (R11). Real ones are in tests/integration/sentinel_test.cpp and durability_test.cpp.
 #include "scenarios/story.hpp"
 
 #include <gtest/gtest.h>
@@ -20,6 +20,11 @@ const rule grants_need_a_name{.opposite = "what a server grants counts, whomever
 const rule copied{.opposite = "nobody asks whether replicas have what was renewed",
                   .broken = "expected",
                   .what = canary_switch::asks_no_replica};
+const rule promoted_in_quarantine{
+    .opposite = "a replica that is promoted has forgotten nothing",
+    .broken = "C1",
+    .texts = {
+        {{script::id::epoch}, "local was_promoted = match(second_id, '[^0]') ~= nil", "local was_promoted = false"}}};
 
 }  // namespace
 
@@ -59,6 +64,31 @@ TEST(replicas, P22_a_primary_that_is_cut_off_grants_nothing_that_its_successor_r
     s.passes(25s);
     s.expect(s.a.holds(), "A is renewed by the successor");
     s.expect(!s.b.holds(), "the old one, where A's lease is over, has granted the lock to B for nothing");
+  });
+}
+
+TEST(replicas, R11_one_that_is_promoted_and_has_not_heard_of_the_lock_grants_it_to_nobody_while_it_may_be_held) {
+  play(promoted_in_quarantine, {.replicas = 2}, [](story& s) {
+    s.replication_stalls(10min);
+    a_holds(s, {.ttl = 20s});
+    s.a.is_cut_off(10min);
+    s.fails_over();
+    s.b.waits();
+    s.passes(5s);
+    s.expect(s.a.holds() && !s.b.is_over(), "A's lease is valid, and B waits");
+    s.within(20s, "A, which has not heard of it, is told in time", [&] { return s.a.has_lost(); });
+    s.within(70s, "B has it behind the quarantine", [&] { return s.b.holds(); });
+  });
+}
+
+TEST(replicas, R11_a_lock_that_no_replica_has_is_not_granted_to_who_asks_for_one) {
+  play(copied, {.replicas = 2, .copies = 1}, [](story& s) {
+    s.replication_stalls(10min);
+    s.a.tries();
+    s.within(6s, "A is refused", [&] { return s.a.is_over() && !s.a.holds(); });
+    s.fails_over();
+    s.passes(3s);
+    s.expect(!s.a.holds(), "and has nothing that its successor could not know of");
   });
 }
 

@@ -68,6 +68,7 @@ std::vector<net::tcp_address> replicas_of(client_state& state, const cluster_nod
       if (said->primaries[r.primary].id == one.id && !r.where.host.empty()) all.insert(r.where);
   }
   std::vector<net::tcp_address> where;
+  where.reserve(all.size());
   for (const auto& r : all) where.push_back({r.host, r.port});
   return where;
 }

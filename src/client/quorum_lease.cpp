@@ -65,9 +65,11 @@ quorum::end quorum::acquire(const quorum_wish& what) {
 
 namespace {
 
-core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, const std::stop_token& cancel) {
+core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, time_point now,
+                                         const std::stop_token& cancel) {
   return {seen.outcome(),      seen.final_reason(), seen.was_cancelled() || cancel.stop_requested(),
-          seen.enough_voted(), seen.held_for(),     seen.left()};
+          seen.enough_voted(), seen.held_for(),     now - seen.sent_at(),
+          seen.left()};
 }
 
 }  // namespace
@@ -78,7 +80,8 @@ quorum::end quorum::search::run() {
     try_once(seen);
     if (seen->outcome() == result::won) return {keep(*seen), {}, {}, attempts_};
     settle(*seen);
-    auto next = flow_.on_lost(boottime_now(), facts_of(*seen, what_.cancel), has_turn());
+    const time_point now = boottime_now();
+    auto next = flow_.on_lost(now, facts_of(*seen, now, what_.cancel), has_turn());
     while (!std::holds_alternative<decider::try_now>(next)) {
       if (const auto* over = std::get_if<decider::end>(&next)) return failed(*over, *seen);
       const auto* rest = std::get_if<decider::pause>(&next);
@@ -202,7 +205,7 @@ errc quorum::search::take_turn(std::size_t server, time_point until) {
   }
 }
 
-// "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ..."
+// "3 of 5 servers gave no vote: 10.0.0.2:6379: Connection refused; ...; 2 were not waited for"
 std::string quorum::report(const std::vector<std::string>& troubles, std::string_view missed) const {
   std::string out;
   std::size_t without = 0;
@@ -217,7 +220,18 @@ std::string quorum::report(const std::vector<std::string>& troubles, std::string
 std::string quorum::report(const round& of, const quorum_wish& what) const {
   std::vector<std::string> troubles;
   for (std::size_t i = 0; i < names_.size(); ++i) troubles.push_back(of.trouble(i));
+  // They may well have voted: the others had decided it by then.
+  std::size_t unheard = 0;
+  for (auto& one : troubles) {
+    if (one != round::not_waited_for) continue;
+    one.clear();
+    ++unheard;
+  }
   auto out = report(troubles, "gave no vote");
+  if (unheard > 0) {
+    const bool is_alone = out.ends_with(": ");  // Nobody said anything.
+    out += fmt::format("{}{} {} not waited for", is_alone ? "" : "; ", unheard, unheard == 1 ? "was" : "were");
+  }
   const int needed = engine::votes_needed(names_.size(), what.part);
   if (what.part.mode == 'p' && what.part.size > 1) {
     out += fmt::format("; a semaphore of {} takes {} votes", what.part.size, needed);

@@ -4,6 +4,7 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::core {
 
@@ -56,8 +57,8 @@ void quorum_round::on_vote(int node, fencing_token token) {
   if (of.is == state::asked || of.is == state::cut) of = {state::voted, token};
 }
 
-void quorum_round::on_refusal(int node, refusal why) {
-  votes_[static_cast<std::size_t>(node)] = {state::refused, {}, why};
+void quorum_round::on_refusal(int node, refusal why, std::string holder) {
+  votes_[static_cast<std::size_t>(node)] = {state::refused, {}, why, std::move(holder)};
 }
 
 void quorum_round::on_cut(int node) {
@@ -82,6 +83,19 @@ int quorum_round::refusals(refusal why) const {
 int quorum_round::with(fencing_token token) const {
   return static_cast<int>(std::count_if(votes_.begin(), votes_.end(),
                                         [&](const vote& v) { return v.is == state::voted && v.token == token; }));
+}
+
+// So many nodes one other has, at most, by what those say that are busy.
+int quorum_round::most_of_another() const {
+  int most = 0;
+  for (const auto& one : votes_) {
+    const auto may_be_of_the_same = [&](const vote& v) {
+      return v.is == state::refused && v.why == refusal::busy && (v.holder.empty() || v.holder == one.holder);
+    };
+    if (one.is != state::refused || one.why != refusal::busy) continue;
+    most = std::max(most, static_cast<int>(std::count_if(votes_.begin(), votes_.end(), may_be_of_the_same)));
+  }
+  return most;
 }
 
 std::optional<fencing_token> quorum_round::agreed() const {
@@ -117,7 +131,12 @@ std::optional<quorum_round::result> quorum_round::lost_to(time_point now) const 
   const int unwilling = refusals(refusal::other);
   // Where one refusal can be too many, it may be that of another who tries at the same time for the last place.
   const bool is_torn = how_.needed > majority_of(how_.nodes) && busy > 0 && voted > 0;
-  if (busy >= too_many && !is_torn) return result::busy;
+  if (busy >= too_many && !is_torn) {
+    const int of_another = most_of_another();
+    if (of_another + how_.nodes - busy - voted < how_.needed) return result::tied;
+    if (of_another < too_many && open > 0) return std::nullopt;  // They say whether one of them has it.
+    return result::busy;
+  }
   if (is_torn || (busy > 0 && busy + voted >= how_.needed)) return result::split;
   if (quarantined >= too_many) return result::quarantined;
   if (unwilling >= too_many) return result::refused;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace holdfast::core {
@@ -39,7 +40,8 @@ std::vector<bool> out_of_step(std::span<const std::optional<server_time>> clocks
 // change, whatever comes (P23). The round is lost when too few are left that could be enough, or when the grant would
 // be worth little, and over as soon as it is known what it is lost to: whoever waits stands in line for a holder, waits
 // for the end of a quarantine, and gives a silence up, so the first refusals do not decide that while others may still
-// answer. Never does it wait for all, nor for a tie, nor longer than its patience (B54, B56).
+// answer. Nor do those in the name of several, who may have tried at once: then it may be that nobody has it. Never
+// does it wait for all, nor for a tie, nor longer than its patience (B54, B56).
 class quorum_round {
 public:
   struct settings {
@@ -61,7 +63,8 @@ public:
     unreachable,  // Nothing was sent to it.
   };
   void on_vote(int node, fencing_token token);
-  void on_refusal(int node, refusal why);
+  // `holder`: who has a busy one. Empty: it does not say, and it may be anybody's.
+  void on_refusal(int node, refusal why, std::string holder = {});
   // Its connection ended with a request unanswered: it may have a vote of ours.
   void on_cut(int node);
   // It is raised to token(); or it is not, and nobody knows what it has now.
@@ -81,6 +84,7 @@ public:
   enum class result : unsigned char {
     won,
     busy,         // So many have another's that there was nothing to win.
+    tied,         // So many have others', and none of these can have enough: nobody has it (R12).
     split,        // Some voted, some are another's: who comes again a little later may win.
     quarantined,  // The votes that fail are those of nodes that may have forgotten a lock.
     unreachable,  // Too few answered.
@@ -105,11 +109,13 @@ private:
     state is = state::asked;
     fencing_token token{};
     refusal why{};
+    std::string holder{};
   };
 
   int count(state what) const;
   int refusals(refusal why) const;
   int with(fencing_token token) const;
+  int most_of_another() const;
   bool is_waited_for(const vote& of, time_point now) const;
   std::optional<fencing_token> agreed() const;
   void begin_second_phase(time_point now);

@@ -156,6 +156,55 @@ TEST(quorum_round, is_busy_as_soon_as_no_majority_is_left) {
   EXPECT_TRUE(of_five.may_have_voted(4));
 }
 
+// Three who try at once, each with the vote of the server next to it: all would be told that somebody has it, and a job
+// that is started at the same second everywhere would run nowhere.
+TEST(quorum_round, nobody_has_what_several_have_between_them_R12_C5) {
+  auto of_three = round_of(3);
+  of_three.on_vote(0, proposed);
+  of_three.on_refusal(1, refusal::busy, "x");
+  EXPECT_FALSE(of_three.decide(t0).is_over);
+  of_three.on_refusal(2, refusal::busy, "y");
+  EXPECT_TRUE(of_three.decide(t0).is_over);
+  EXPECT_EQ(of_three.outcome(), result::tied);
+  EXPECT_TRUE(of_three.may_have_voted(0));
+  auto of_others = round_of(3);
+  for (const int node : {0, 1, 2}) of_others.on_refusal(node, refusal::busy, std::string(1, "xyz"[node]));
+  EXPECT_TRUE(of_others.decide(t0).is_over);
+  EXPECT_EQ(of_others.outcome(), result::tied);
+}
+
+TEST(quorum_round, who_has_not_answered_yet_says_whether_one_of_several_has_it_R12_C5) {
+  auto of_five = round_of(5);
+  of_five.on_vote(0, proposed);
+  of_five.on_refusal(1, refusal::busy, "x");
+  of_five.on_refusal(2, refusal::busy, "y");
+  of_five.on_refusal(3, refusal::busy, "x");
+  const auto d = of_five.decide(t0);
+  EXPECT_FALSE(d.is_over);
+  EXPECT_EQ(d.wake_at, t0 + patience);
+  auto held = of_five;
+  held.on_refusal(4, refusal::busy, "x");
+  EXPECT_TRUE(held.decide(t0).is_over);
+  EXPECT_EQ(held.outcome(), result::busy);
+  auto silent = of_five;
+  EXPECT_TRUE(silent.decide(t0 + patience).is_over);
+  EXPECT_EQ(silent.outcome(), result::busy) << "x may have it";
+  auto unnamed = of_five;
+  unnamed.on_refusal(4, refusal::busy);
+  EXPECT_TRUE(unnamed.decide(t0).is_over);
+  EXPECT_EQ(unnamed.outcome(), result::busy) << "x may have it";
+  of_five.on_refusal(4, refusal::busy, "y");
+  EXPECT_TRUE(of_five.decide(t0).is_over);
+  EXPECT_EQ(of_five.outcome(), result::tied);
+}
+
+TEST(quorum_round, what_one_other_has_is_busy_before_the_rest_answer_B54) {
+  auto of_five = round_of(5);
+  for (const int node : {0, 2, 4}) of_five.on_refusal(node, refusal::busy, "x");
+  EXPECT_TRUE(of_five.decide(t0).is_over);
+  EXPECT_EQ(of_five.outcome(), result::busy);
+}
+
 // R12, B54: two clients have a vote each, and the third node is gone.
 TEST(quorum_round, a_tie_ends_R12_B54) {
   auto of_three = round_of(3);

@@ -35,22 +35,17 @@ quorum_search::step quorum_search::on_lost(time_point now, const lost_round& wha
 }
 
 quorum_search::step quorum_search::decide(time_point now, const lost_round& what, bool has_turn) {
-  const bool is_told = what.how == result::busy || what.how == result::split || what.how == result::quarantined;
+  const bool is_told = what.how == result::busy || what.how == result::tied || what.how == result::split ||
+                       what.how == result::quarantined;
   if (is_told || (what.enough_voted && what.final_reason == errc{})) heard_at_ = now;
   if (what.how == result::quarantined) heard_ = errc::quarantined;
-  if (what.how != result::split) splits_ = 0;
+  const bool is_split = what.how == result::split || (what.how == result::tied && how_.only_once);
+  if (!is_split) splits_ = 0;
   switch (what.how) {
     case result::won: break;
     case result::busy: return on_busy(now, what, has_turn);
-    case result::split:
-      ++splits_;
-      if (how_.only_once && splits_ > 1) return end{};
-      // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is. So
-      // may a vote be that nobody withdraws any more.
-      if (!how_.only_once && ((how_.is_counted && !has_turn) || splits_ > most_splits))
-        return on_busy(now, what, has_turn);
-      // Nobody has it: who draws the shorter pause wins (R12).
-      return rest(now, duration{rng_->between(1'000'000, 30'000'000)}, {errc::timed_out});
+    case result::tied:
+    case result::split: return is_split ? on_split(now, what, has_turn) : on_busy(now, what, has_turn);
     case result::quarantined:
       if (how_.only_once) return end{errc::quarantined, true};
       return rest(now, 250ms, {errc::quarantined, true});
@@ -74,6 +69,22 @@ quorum_search::step quorum_search::on_busy(time_point now, const lost_round& wha
   // Soon at first, because most locks are held for a moment, and then ten to three times a second.
   const duration held_for = what.held_for.value_or(300ms) + 2ms;
   return rest(now, std::min(busy_.next(*rng_), held_for), {errc::timed_out});
+}
+
+quorum_search::step quorum_search::on_split(time_point now, const lost_round& what, bool has_turn) {
+  ++splits_;
+  // Several may hold it: what somebody else has of it may be there to stay, and the line knows whose turn it is. So may
+  // a vote be that nobody withdraws any more.
+  if (splits_ > most_splits || (!how_.only_once && how_.is_counted && !has_turn)) return on_busy(now, what, has_turn);
+  return rest(now, lot(now, what.took), {how_.only_once ? errc{} : errc::timed_out});
+}
+
+// Nobody has it: who draws the shorter pause wins (R12), if the others do not come while its votes are under way. Who
+// waits has the line for that.
+duration quorum_search::lot(time_point now, duration took) {
+  duration most = 30ms;
+  if (how_.only_once) most = std::min(std::max(most, 3 * took) * (1 << (splits_ - 1)), give_up_at() - now);
+  return duration{rng_->between(1'000'000, std::max<duration>(1ms, most).count())};
 }
 
 // Nothing is heard of the lock there: whoever was the head may be dead, and the lock free. So there is time left for a

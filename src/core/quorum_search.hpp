@@ -22,7 +22,8 @@ namespace holdfast::core {
 //  a try ended | in the line's turn      | else
 //  ------------+-------------------------+-----------------------------------------------------------------
 //  busy        | pause, soon at first    | stand in line; once: it ends
-//  split       | pause, by lot (R12)     | the same; of a counted kind stand in line; once: the second ends it
+//  tied        | as busy                 | as busy: the line says who comes first; once: as split
+//  split       | pause, by lot (R12)     | the same; of a counted kind stand in line
 //  split again | as busy, from the fourth in a row on
 //  quarantined | pause; once: it ends
 //  refused     | it ends where trying again is no use, else as unreachable
@@ -83,6 +84,7 @@ public:
     bool was_cancelled = false;
     bool enough_voted = false;           // But under several tokens, and these were not made one.
     std::optional<duration> held_for{};  // The shortest remaining time of those who hold it.
+    duration took{0};                    // From asking the servers on, with the withdrawal.
     std::vector<leftover> left{};        // With each server.
   };
   step on_lost(time_point now, const lost_round& what, bool has_turn);
@@ -110,6 +112,8 @@ public:
 private:
   step decide(time_point now, const lost_round& what, bool has_turn);
   step on_busy(time_point now, const lost_round& what, bool has_turn);
+  step on_split(time_point now, const lost_round& what, bool has_turn);
+  duration lot(time_point now, duration took);
   time_point leaves_line_at(time_point now) const;
   step rest(time_point now, duration at_most, const end& if_over);
   end out_of_time(time_point now, const lost_round& what) const;

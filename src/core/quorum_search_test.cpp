@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace holdfast::core {
@@ -171,12 +173,62 @@ TEST(quorum_search, of_a_counted_kind_a_tie_that_lasts_is_not_polled_for_either_
   EXPECT_GE(*h.pauses(), 150ms);
 }
 
-TEST(quorum_search, a_try_is_given_one_tie) {
+// A job that is started at the same second everywhere would run nowhere.
+TEST(quorum_search, a_try_is_given_three_ties_R12) {
+  for (const auto tie : {result::split, result::tied}) {
+    hunt h{once()};
+    for (int i = 0; i < 3; ++i) {
+      h.loses(tie);
+      EXPECT_TRUE(h.pauses());
+    }
+    h.loses(tie);
+    EXPECT_EQ(h.ends(), errc{});
+  }
+}
+
+// Else the votes of the next round are under way at the same time again.
+TEST(quorum_search, who_tries_once_draws_from_longer_than_a_round_takes_and_twice_as_long_each_time_R12) {
+  duration drawn[3]{};
+  for (int i = 0; i < 100; ++i) {
+    hunt h{once()};
+    for (std::size_t which = 0; which < 3; ++which) {
+      for (std::size_t skip = 0; skip < static_cast<std::size_t>(i % 7); ++skip) (void)h.rng.between(0, 1);
+      h.loses({.how = result::tied, .took = 40ms});
+      drawn[which] = std::max(drawn[which], h.pauses().value_or(1h));
+    }
+  }
+  for (const auto& [longest, most] : {std::pair{drawn[0], 120ms}, {drawn[1], 240ms}, {drawn[2], 480ms}}) {
+    EXPECT_LE(longest, most);
+    EXPECT_GT(longest, most / 2);
+  }
+}
+
+TEST(quorum_search, a_tie_lasts_no_longer_than_the_try_may) {
   hunt h{once()};
-  h.loses(result::split);
-  EXPECT_TRUE(h.pauses());
-  h.loses(result::split);
-  EXPECT_EQ(h.ends(), errc{});
+  h.now = t0 + timeout - 100ms;
+  std::set<duration> seen;
+  for (int i = 0; i < 3; ++i) {
+    h.loses({.how = result::split, .took = 1s});
+    ASSERT_TRUE(h.pauses());
+    EXPECT_LE(*h.pauses(), timeout);
+    seen.insert(*h.pauses());
+  }
+  EXPECT_EQ(seen.size(), 3u) << "else both come at its end";
+  hunt over{once()};
+  over.now = t0 + timeout;
+  over.loses(result::split);
+  EXPECT_EQ(over.ends(), errc{});
+}
+
+TEST(quorum_search, who_waits_leaves_what_nobody_has_to_the_line_R12_P25) {
+  hunt h{waits_for_ever()};
+  h.loses({.how = result::tied, .took = 1s});
+  h.gets_turn();
+  h.loses({.how = result::tied, .took = 1s});
+  EXPECT_LE(*h.pauses(), 5ms);
+  hunt torn{waits_for_ever()};
+  torn.loses({.how = result::split, .took = 1s});
+  EXPECT_LE(*torn.pauses(), 30ms) << "and has it, where that is too short";
 }
 
 // What the others have of it may be there to stay.

@@ -41,7 +41,7 @@ void quorum_acquire::finish(result how) {
     const bool is_just_there = !round_ && all()[i]->wire().is_ready();
     if (!one.trouble.empty() || (one.has_spoken && !one.is_raising) || is_just_there) continue;
     one.trouble = all()[i]->trouble();
-    if (one.trouble.empty()) one.trouble = was_waited_for(one) ? "did not answer in time" : "was not waited for";
+    if (one.trouble.empty()) one.trouble = was_waited_for(one) ? "did not answer in time" : not_waited_for;
   }
   outcome_ = how;
   phase_ = phase::over;
@@ -284,7 +284,9 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     if (const auto left = busy->remaining; left >= std::chrono::milliseconds{0})
       held_for_ = std::min(held_for_.value_or(left), left);
     nodes_[node].keeps_our_list = true;
-    return refuse(node, refusal::busy, {});
+    // Of a counted kind it is one of those who are in the way, and another server may name another of the same.
+    auto holder = what_.part.mode == 'x' ? busy->by.id : std::string{};
+    return round_->on_refusal(static_cast<int>(node), refusal::busy, std::move(holder));
   }
   if (std::holds_alternative<script::late>(said->what)) return on_late(node, now);
   if (const auto* other = std::get_if<script::other_quorum>(&said->what)) {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::engine {
@@ -58,7 +59,7 @@ public:
   const owner_id& owner() const { return owner_; }
   fencing_token token() const { return round_->token(); }
   time_point deadline() const { return round_->deadline(); }
-  time_point sent_at() const { return sent_at_; }
+  time_point sent_at() const { return sent_at_; }  // Of a lost one, too.
   // What is known of each server's vote. Of a round that was lost: what is still to be withdrawn there, where there is
   // a not_after.
   const std::vector<quorum_vote>& votes() const { return votes_; }
@@ -70,6 +71,8 @@ public:
   std::optional<std::chrono::milliseconds> held_for() const { return held_for_; }
   // What kept each server from voting, for people; empty: nothing did.
   const std::string& trouble(std::size_t node) const { return nodes_[node].trouble; }
+  // What that is of those who had not answered yet when the others had decided it.
+  static constexpr std::string_view not_waited_for = "was not waited for";
   // The first reason that trying again will not remove; none, if there is none.
   errc final_reason() const { return final_; }
   const std::string& final_text() const { return final_text_; }

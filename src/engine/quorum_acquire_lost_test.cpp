@@ -71,6 +71,26 @@ TEST_F(quorum_acquire_lost, who_has_not_voted_yet_is_told_to_withdraw_and_not_wa
   EXPECT_TRUE(is_open_at(2));
 }
 
+TEST_F(quorum_acquire_lost, what_two_others_have_between_them_is_nobodys_R12_C5) {
+  start_voting();
+  say(1, busy(servers[1], 5000, 'b'));
+  say(2, busy(servers[2], 5000, 'c'));
+  EXPECT_FALSE(round->is_over()) << "the third says whether one of them has it";
+  grant(0);
+  say(0, done(servers[0]));
+  EXPECT_TRUE(is_over(result::tied));
+}
+
+// Each names one of those who are in the way, and they may all be on both.
+TEST_F(quorum_acquire_lost, of_a_counted_kind_it_is_busy_whomever_they_name) {
+  wants.keys.is_counted = true;
+  wants.part = {'w', 2, 2};
+  start_voting();
+  say(1, busy(servers[1], 5000, 'b'));
+  say(2, busy(servers[2], 5000, 'c'));
+  EXPECT_TRUE(is_over(result::busy));
+}
+
 TEST_F(quorum_acquire_of_five, who_withdraws_while_others_are_waited_for_has_nothing_left_B55) {
   start_voting();
   grant(0);

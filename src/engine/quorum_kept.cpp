@@ -323,7 +323,7 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   is_open_ = false;
   if (std::exchange(is_raising_, false)) {
     const auto said = script::parse_release(reply);
-    if (!said || said->what != script::release_answer::released) return;
+    if (!said || said->what != script::release_answer::released || is_asked_as_another()) return;
     return whole_->keep_mended(now, index_, whole_->lease_->token, asked_at_, until_, found_of_the_round());
   }
   channel& wire = whole_->of_->wire(index_);
@@ -333,8 +333,7 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
   // Its own keeper renews it, and from then on it counts (R18, B57). In quarantine it stays where it is, and is found
   // again when that is over.
   if (wire.worth_of_grant(sent_at) != epoch_watch::worth::counts) return;
-  // It may be a writer's still, and is found again by the reader that the lease is now.
-  if (whole_->is_narrowing_ || whole_->part_.mode != asked_as_) return;
+  if (is_asked_as_another()) return;
   const auto& lease = *whole_->lease_;
   const core::clock_drift drift = whole_->of_->how_.drift;
   if (const auto* granted = std::get_if<script::granted>(&said->what)) {
@@ -362,6 +361,10 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
       wire.send_and_forget(now, script::write_record(how.prefix, how.record, other->record));
     }
   }
+}
+
+bool quorum_keeper::repair::is_asked_as_another() const {
+  return whole_->is_narrowing_ || whole_->part_.mode != asked_as_;
 }
 
 void quorum_keeper::repair::on_cut(time_point /*now*/) { is_open_ = is_raising_ = false; }

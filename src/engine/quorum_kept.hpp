@@ -107,6 +107,9 @@ public:
   void on_cut(time_point now) override;
 
 private:
+  // The vote may be a writer's still, and is found again by the reader that the lease is now.
+  bool is_asked_as_another() const;
+
   kept* whole_;
   std::size_t index_;
   bool is_open_ = false;

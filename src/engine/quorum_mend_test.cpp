@@ -208,6 +208,28 @@ TEST_F(quorum_mend_test, a_vote_that_was_given_to_the_writer_is_asked_for_by_the
   EXPECT_THAT(said[0], Contains("r"));
 }
 
+// So is one that the round had given, while it got the token of the others.
+TEST_F(quorum_mend_test, a_vote_that_was_raised_for_the_writer_is_asked_for_by_the_reader_H63) {
+  const script::part reading{'r', 1, script::most_permits};
+  auto shared = keys;
+  shared.is_counted = true;
+  const auto lease = held({0, 1}, renewal::automatic, shared, {'w', script::most_permits, script::most_permits});
+  wake_after(500ms);
+  servers[2].connect();
+  wake_after(1ms);
+  say(2, mine(servers[2], fencing_token{token.value() - 5}, 4000));
+  ASSERT_THAT(asked(2), ElementsAre("vote_counted", "raise_counted"));
+  (void)keeps.begin_narrowing(*lease);
+  keeps.end_narrowing(*lease, reading);
+  wake();
+  say(2, done(servers[2]));
+  wake_after(500ms);
+  const auto said = servers[2].take();
+  ASSERT_EQ(said.size(), 1u) << "it was kept as it is";
+  EXPECT_EQ(named(said[0]), "vote_counted");
+  EXPECT_THAT(said[0], Contains("r"));
+}
+
 // Its downgrade was refused by all: as a reader's the vote would let others read beside the writer.
 TEST_F(quorum_mend_test, a_writer_that_stays_one_asks_for_a_writers_place) {
   auto counted = keys;

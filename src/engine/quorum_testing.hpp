@@ -41,8 +41,8 @@ inline std::string granted(const peer& by, fencing_token token) {
 inline std::string mine(const peer& by, fencing_token token, int remaining_ms) {
   return list({integer(1), stamp(by.clock), bulk(token.to_string()), integer(remaining_ms)});
 }
-inline std::string busy(const peer& by, int remaining_ms = 5000) {
-  const auto holder = fmt::format("v1|{}|1795212800000041|9000|1795212800000041|bob", std::string(32, 'b'));
+inline std::string busy(const peer& by, int remaining_ms = 5000, char whose = 'b') {
+  const auto holder = fmt::format("v1|{}|1795212800000041|9000|1795212800000041|bob", std::string(32, whose));
   return list({integer(2), stamp(by.clock), bulk(holder), integer(remaining_ms)});
 }
 inline std::string late(const peer& by) { return list({integer(3), stamp(by.clock)}); }

@@ -84,7 +84,7 @@ TEST_F(a_replica_view, names_the_commands_that_our_login_lacks_there) {
 // What every client sends, and does not outlive without; CONFIG is none of it.
 TEST_F(a_replica_view, has_its_words_for_what_it_denies) {
   const auto well = answers_;
-  for (const std::size_t one : {0, 1, 4, 5}) {
+  for (const std::size_t one : {0U, 1U, 4U, 5U}) {
     answers_ = well;
     answers_[one] = refusal(denied);
     (void)asked();

@@ -3,6 +3,7 @@
 #include "integration/few_descriptors.hpp"
 #include "integration/line_fixture.hpp"
 #include "integration/quorum_fixture.hpp"
+#include "support/fault_proxy.hpp"
 
 #include <gmock/gmock.h>
 
@@ -326,6 +327,32 @@ TEST_F(with_quorum, where_a_majority_falls_silent_nobody_knows_what_an_acquire_h
   EXPECT_GT(e->detail().may_remain, wish.ttl - 1s);
   EXPECT_LT(e->detail().may_remain, wish.ttl + 2s);
   EXPECT_TRUE(nothing_is_left());
+}
+
+class with_long_quarantines : public with_quorum {
+protected:
+  with_long_quarantines() : with_quorum{3, 60s} {}
+};
+
+// Two of three have decided it before the third can answer, which may well vote.
+TEST_F(with_long_quarantines, who_was_not_waited_for_is_none_of_those_that_gave_no_vote) {
+  fault_proxy third{port_of(node(2))};
+  client locks{
+      "redis+quorum://" + node(0).address + "," + node(1).address + ",127.0.0.1:" + std::to_string(third.port()),
+      options(5s)};
+  (void)locks.acquire("warm", brief).release();
+  for (const int i : {0, 1}) {
+    lab_.kill(node(i));
+    lab_.restart(node(i), lab_data::dropped);
+  }
+  third.set(direction::to_client, {.delay = 100ms});
+  std::string why;
+  const auto says_so = [&] {
+    const auto e = error_of([&] { (void)locks.try_acquire("x", {.ttl = 20s}); });
+    why = e ? e->detail().why : "nothing";
+    return why.starts_with("2 of 3 servers gave no vote: ") && why.ends_with("; 1 was not waited for");
+  };
+  EXPECT_TRUE(eventually(says_so, 30s)) << why;
 }
 
 // C7: the keeper renews other turns over a connection of its own, and its end is no news of the line.

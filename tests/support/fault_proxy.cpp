@@ -233,10 +233,14 @@ void fault_proxy::set_existing(direction which, const fault& what) {
   hidden_->poke();
 }
 
-void fault_proxy::set(direction which, const fault& what) {
-  set_existing(which, what);
+void fault_proxy::set_coming(direction which, const fault& what) {
   const std::lock_guard hold{hidden_->mutex};
   (which == direction::to_server ? hidden_->future_up : hidden_->future_down) = what;
+}
+
+void fault_proxy::set(direction which, const fault& what) {
+  set_existing(which, what);
+  set_coming(which, what);
 }
 
 void fault_proxy::heal() {

@@ -43,6 +43,9 @@ public:
   // For the connections that exist now; later ones are not harmed. The byte count starts again.
   void set_existing(direction which, const fault& what);
 
+  // For those to come; of two clients that connect behind each other one may be farther away.
+  void set_coming(direction which, const fault& what);
+
   // For the connections that exist now and all to come.
   void set(direction which, const fault& what);
 
