@@ -15,11 +15,39 @@ std::string with_relays::relayed_uri() const {
   return uri;
 }
 
+void with_relays::put_one_with_a_clock_of_its_own(int node, std::chrono::milliseconds ahead) {
+  auto& it = turned_[node];
+  it.clock.set(ahead);
+  lab_.kill(this->node(node));
+  auto& known = nodes_[static_cast<std::size_t>(node)];
+  known.address = "127.0.0.1:" + std::to_string(it.server.port());
+  known.pid = it.server.pid();
+}
+
+redis_server* with_relays::one_of_ours(int node) {
+  const auto found = turned_.find(node);
+  return found != turned_.end() ? &found->second.server : nullptr;
+}
+
+void with_relays::restart(int node) {
+  auto* ours = one_of_ours(node);
+  if (!ours) return lab_.restart(this->node(node), lab_data::dropped);
+  ours->restart();
+  nodes_[static_cast<std::size_t>(node)].pid = ours->pid();
+}
+
+std::chrono::microseconds with_relays::time_of(int node) const {
+  const auto said = ask_list(this->node(node), {"TIME"});
+  if (said.size() != 2) return {};
+  return std::chrono::seconds{std::stoll(said[0])} + std::chrono::microseconds{std::stoll(said[1])};
+}
+
 void with_relays::begin(int node, harm what, std::minstd_rand& random) {
   auto& relay = relays_[static_cast<std::size_t>(node)];
+  auto* ours = one_of_ours(node);
   switch (what) {
-    case harm::stopped: return lab_.pause(this->node(node));
-    case harm::killed: return lab_.kill(this->node(node));
+    case harm::stopped: return ours ? ours->pause() : lab_.pause(this->node(node));
+    case harm::killed: return ours ? ours->kill() : lab_.kill(this->node(node));
     case harm::silent:
       relay.set(direction::to_server, {.pass_only = 0});
       return relay.set(direction::to_client, {.pass_only = 0});
@@ -32,9 +60,10 @@ void with_relays::begin(int node, harm what, std::minstd_rand& random) {
 
 void with_relays::end(int node, harm what, std::minstd_rand& random) {
   auto& relay = relays_[static_cast<std::size_t>(node)];
+  auto* ours = one_of_ours(node);
   switch (what) {
-    case harm::stopped: return lab_.resume(this->node(node));
-    case harm::killed: lab_.restart(this->node(node), lab_data::dropped); return await_end_of_quarantine(node);
+    case harm::stopped: return ours ? ours->resume() : lab_.resume(this->node(node));
+    case harm::killed: restart(node); return await_end_of_quarantine(node);
     case harm::silent:
       if (random() % 2 == 0) relay.cut_all();
       return relay.heal();
@@ -55,7 +84,7 @@ void with_relays::await_end_of_quarantine(int node) {
       },
       long_enough))
       << "nobody has asked " << this->node(node).address << " for its epoch";
-  EXPECT_TRUE(eventually([&] { return std::chrono::system_clock::now().time_since_epoch() > ends_at; }, long_enough));
+  EXPECT_TRUE(eventually([&] { return time_of(node) > ends_at; }, long_enough));
 }
 
 int with_relays::pick(std::minstd_rand& random) {
