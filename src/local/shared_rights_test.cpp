@@ -74,7 +74,9 @@ TEST_F(rights_in_shared_directory, are_given_by_its_owners_next_start_where_it_w
     EXPECT_EQ(in_sandbox([] { return become(ann, 077); }, [&] { return stop_local(directory_).was_stopped; }), true);
     give_directory_to(ann, group, 02770);
     for (const auto& entry : std::filesystem::recursive_directory_iterator{directory_}) {
-      if (is_all_of_it) ASSERT_EQ(::lchown(entry.path().c_str(), ann, group), 0);
+      if (is_all_of_it) {
+        ASSERT_EQ(::lchown(entry.path().c_str(), ann, group), 0);
+      }
     }
     EXPECT_EQ(is_by_root ? start_local(directory_).was_started : started_by(ann, 077), true);
     end_server();
