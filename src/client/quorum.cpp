@@ -18,15 +18,11 @@ namespace detail {
 
 using net::boottime_now;
 
-namespace {
-
-std::vector<std::string> names_of(const settings& from) {
+std::vector<std::string> names_of(const settings& of_quorum) {
   std::vector<std::string> out;
-  for (const auto& one : from.server.quorum) out.push_back(text_of(std::get<net::tcp_address>(one.where)));
+  for (const auto& one : of_quorum.server.quorum) out.push_back(text_of(std::get<net::tcp_address>(one.where)));
   return out;
 }
-
-}  // namespace
 
 duration patience_of(std::chrono::milliseconds ttl, std::chrono::milliseconds timeout) {
   using namespace std::chrono_literals;

@@ -29,7 +29,8 @@ namespace detail {
 
 class client_state;
 
-// The list of servers that a client was given, as they are to keep it, and one of them alone.
+// The list of servers that a client was given, each as `host:port`; as they are to keep it; and one of them alone.
+std::vector<std::string> names_of(const settings& of_quorum);
 script::quorum_record record_of(const settings& of_quorum);
 settings single_server(const settings& of_quorum, std::size_t node);
 

@@ -37,12 +37,6 @@ settings resolve_quorum(std::string_view uri, const client_options& options) {
 
 std::string text_of(const settings& of_one) { return text_of(std::get<net::tcp_address>(of_one.server.where.where)); }
 
-std::vector<std::string> names_of(const settings& list) {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < list.server.quorum.size(); ++i) all.push_back(text_of(single_server(list, i)));
-  return all;
-}
-
 std::string uri_of_next(const settings& from, const settings& to) {
   const auto other_query = to.server.display.find('?');
   return to.server.display.substr(0, other_query) + "?generation=" + std::to_string(record_of(from).generation + 1);
