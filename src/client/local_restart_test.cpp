@@ -118,16 +118,18 @@ TEST(local_restart, starts_the_next_one_too) {
 TEST(local_restart, says_once_what_it_fails_of_and_goes_on) {
   const scratch_directory scratch;
   stopped_server(scratch);
-  restarting server{scratch.server()};
   const auto runs_of_it = scratch.path() + "/runs";
-  {
-    const local::other_server ends{scratch, "#!/bin/sh\necho run >>'" + runs_of_it + "'\necho \"$$: no\"\nexit 1\n"};
-    EXPECT_TRUE(comes_true([&] {
-      (*server).on_refused();
-      std::error_code none_yet;
-      return std::filesystem::file_size(runs_of_it, none_yet) >= 8 && !none_yet;
-    }));
-  }
+  const auto is_well = scratch.path() + "/well";
+  // To the end: whoever starts it reads the environment.
+  const local::other_server ends{scratch, "#!/bin/sh\necho run >>'" + runs_of_it + "'\n[ -e '" + is_well +
+                                              "' ] && exec redis-server \"$@\"\necho \"$$: no\"\nexit 1\n"};
+  restarting server{scratch.server()};
+  EXPECT_TRUE(comes_true([&] {
+    (*server).on_refused();
+    std::error_code none_yet;
+    return std::filesystem::file_size(runs_of_it, none_yet) >= 8 && !none_yet;
+  }));
+  std::ofstream{is_well};
   EXPECT_TRUE(comes_true([&] {
     (*server).on_refused();
     return server.said().size() > 1;
