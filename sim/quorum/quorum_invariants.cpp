@@ -31,6 +31,7 @@ void quorum_world::on_hold(int client, const quorum_client::held& one, instant v
     say(fmt::format("c{} holds lock {} ({} {}) with token {}", client, one.lock, one.part.mode, one.part.permits,
                     one.token.value()));
   }
+  idle_[one.lock].waits_since.erase(client);  // It may wait anew before the next look.
   const auto seen = view_of(client, one, valid_until);
   let_in(client, one, seen);
   check_broken(client, one, valid_until);
