@@ -12,7 +12,7 @@
 -- live as long as the longest of them.
 local last, kind, used, size, is_known
 local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out
-local read_only, mark_broken
+local is_left_over, read_only, mark_broken
 
 local function is_owner_id(text)
   return #text == 32 and not string.find(text, '%X')
@@ -164,6 +164,11 @@ held_token = function(owner)
     return nil
   end
   return string.match(call('HGET', KEYS[5], owner) or '', '^%d+|%a|.|v1|%x+|(%d+)|')
+end
+
+-- It is in the set, and the hash that said what it has is lost: no hold, but it keeps others out until it ends.
+is_left_over = function(owner)
+  return is_known and call('ZSCORE', KEYS[1], owner)
 end
 
 -- PEXPIRE is the first write, so a full memory cannot stop it (ZADD is refused then, but not behind a write).

@@ -6,7 +6,7 @@
 --   KEYS[1] holder   string `v1|owner id|token|ttl_ms|granted_us|owner label`
 --   KEYS[2] fence    string `stamp|owner id`, with `|q` behind it while there may be a line
 local last, value
-local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, claim, take_out
+local read, fence_mark, is_free, is_idle, has_room, is_too_large, put, held_token, is_left_over, claim, take_out
 
 -- Reads who holds it. Gives the type of the first key that is not what it should be, or the kind that the name is used
 -- as; nil when all is well.
@@ -57,6 +57,10 @@ end
 -- The token of what this owner id holds; nil when it holds nothing.
 held_token = function(owner)
   return value and sub(value, 1, 36) == 'v1|' .. owner .. '|' and sub(value, 37, 52) or nil
+end
+
+is_left_over = function()
+  return false
 end
 
 -- PEXPIRE is the only write, so a full memory cannot stop it.

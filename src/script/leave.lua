@@ -11,7 +11,7 @@
 --
 -- Returns  now               it stood in line or held the lock, and does not any more
 --          {18, now}         the same, and there may be somebody in line who was not seen: go_on.lua goes on
---          {5, now}          nothing of it was there
+--          {5, now}          nothing of it was there, or what it was had been lost (counted.lua: it is taken out)
 --          {10, now, what}   bad argument
 --
 -- Sent by a waiter that gives up, and after an acquire whose outcome is unknown: there no token is known, so only the
@@ -45,7 +45,8 @@ local was_waiting = in_line == 1 or in_waiters == 1
 
 local wrong, is_odd = read(nil, true)
 local token = held_token(owner)
-if token then
+local was_there = token or is_left_over(owner)
+if was_there then
   take_out(owner)
 end
 if refused then
@@ -56,7 +57,7 @@ if not was_waiting and not wrong and (not last or sub(last, 18, 49) ~= owner) th
   mark_spent(owner, token or '0000000000000000')
 end
 
-if is_free() and not wrong and not is_odd and (token or was_waiting) and not ARGV[2] then
+if is_free() and not wrong and not is_odd and (was_there or was_waiting) and not ARGV[2] then
   advance(nil)
 end
 if token or was_waiting then
