@@ -87,6 +87,8 @@ gets STOP (50 ms in a run in a run, 33 in one within that). It is ignored where 
 the head of a session (ssh -t HOST, xterm -e). Where another user's part of the command goes on (sudo in a script),
 which we cannot stop, we say so, and nothing is suspended.
 INT, QUIT, TERM and HUP also wake a command that is stopped.
+In a systemd unit with ExecStart=holdfast run: KillMode=mixed. Its default tells each process of the unit to end: the
+command would get TERM twice, from systemd and from us, and many programs take a second one as "at once".
 The command has a process group of its own and, if we are alone in ours, the terminal's foreground from the start.
 Inside a script, `make` or a pipeline the foreground is the script's, and the command gets it when it first uses the
 terminal, until it ends. Where nobody can bring us to the foreground any more (the script or shell has ended) it gets

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <initializer_list>
 #include <system_error>
 
 namespace holdfast::cli {
@@ -32,27 +33,29 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
-// Who only reads what we say and goes away must not end us: what it is about may be under way. Elsewhere SIGPIPE is
-// left as it is, for `holdfast ls | head`.
-class without_sigpipe {
+// Who only reads what we say and goes away must not end us (SIGPIPE), nor a log that is as large as it may be (SIGXFSZ,
+// ulimit -f): what it is about may be under way. Both are sent to the thread that writes. print() leaves SIGPIPE as it
+// is, for `holdfast ls | head`.
+class without_signals {
 public:
-  without_sigpipe() {
-    sigemptyset(&it_);
-    sigaddset(&it_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &it_, &before_);
+  explicit without_signals(std::initializer_list<int> numbers) {
+    sigemptyset(&taken_);
+    for (const int number : numbers) sigaddset(&taken_, number);
+    ::pthread_sigmask(SIG_BLOCK, &taken_, &before_);
+    for (const int number : numbers)
+      if (::sigismember(&before_, number) == 1) sigdelset(&taken_, number);
   }
-  ~without_sigpipe() {
-    if (::sigismember(&before_, SIGPIPE) == 1) return;
+  ~without_signals() {
     constexpr timespec at_once{};
-    while (::sigtimedwait(&it_, nullptr, &at_once) < 0 && errno == EINTR) {
+    while (::sigtimedwait(&taken_, nullptr, &at_once) > 0 || errno == EINTR) {
     }
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  without_sigpipe(const without_sigpipe&) = delete;
-  without_sigpipe& operator=(const without_sigpipe&) = delete;
+  without_signals(const without_signals&) = delete;
+  without_signals& operator=(const without_signals&) = delete;
 
 private:
-  sigset_t it_{};
+  sigset_t taken_{};
   sigset_t before_{};
 };
 
@@ -68,7 +71,7 @@ ssize_t write_some(int fd, std::string_view text) {
 }
 
 void write_to_stderr(std::string_view text) {
-  const without_sigpipe on_our_way;
+  const without_signals on_our_way{SIGPIPE, SIGXFSZ};
   try {
     write_all(STDERR_FILENO, text);
   } catch (const std::system_error&) {  // Nobody is left who could be told.
@@ -77,7 +80,7 @@ void write_to_stderr(std::string_view text) {
 
 // What is not taken is left out rather than waited for.
 bool try_write_to_stderr(std::string_view text) {
-  const without_sigpipe on_our_way;
+  const without_signals on_our_way{SIGPIPE, SIGXFSZ};
   return write_some(STDERR_FILENO, text) > 0;
 }
 
@@ -117,6 +120,7 @@ bool try_say_error(const fault& what) { return try_write_to_stderr(with_colour(w
 bool try_say(std::string_view text) { return try_write_to_stderr(fmt::format("holdfast: {}\n", text)); }
 
 void print(std::string_view text) {
+  const without_signals on_our_way{SIGXFSZ};
   try {
     write_all(STDOUT_FILENO, text);
   } catch (const std::system_error& e) {
@@ -132,7 +136,7 @@ void try_print(std::string_view& text) {
 }
 
 bool print_done(std::string_view text) {
-  const without_sigpipe on_our_way;
+  const without_signals on_our_way{SIGPIPE};
   try {
     print(text);
     return true;

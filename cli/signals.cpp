@@ -31,6 +31,8 @@ bool is_ignored(int number) {
 signal_inbox::signal_inbox() {
   // With SIGCHLD ignored, as some daemons leave it, the kernel would throw our command's exit status away.
   ::signal(SIGCHLD, SIG_DFL);
+  // SIGCONT wakes us all the same; but we would not hear of it, and the command would be left stopped.
+  ::signal(SIGCONT, SIG_DFL);
   sigset_t read;
   sigemptyset(&read);
   for (const int number : read_by_us)

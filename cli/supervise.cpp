@@ -226,9 +226,10 @@ private:
   }
 
   // The terminal's signals go to a whole group, and with --foreground ours is the command's. But a hang-up is told to
-  // the head of the session only.
+  // the head of the session alone; who is not the head hears of it when that has ended, with all of the group.
   bool has_it_already(const received_signal& signal) const {
-    return settings_.foreground && signal.from_terminal && signal.number != SIGHUP;
+    const bool is_told_to_us_alone = signal.number == SIGHUP && ::getsid(0) == ::getpid();
+    return settings_.foreground && signal.from_terminal && !is_told_to_us_alone;
   }
 
   // Not while it has to end, and not when nobody could wake us: the terminal would be dead.

@@ -200,6 +200,18 @@ class Status(CommandTest):
             self.assertEqual(status, 70, (words, err))
             self.assertIn("error[E21]: cannot write: No space left on device", err)
 
+    # XFSZ (153) would say nothing of what was done, or went wrong.
+    @unittest.skipIf(IS_SANITIZED, "a sanitizer writes a log of its own, on threads of its own")
+    def test_is_not_that_of_a_signal_when_stdout_and_stderr_are_as_large_as_they_may_be(self):
+        token = str(self.hold().token)
+        dead = {"HOLDFAST_URI": f"redis+unix://{self.path('nobody')}"}
+        for words, environment, exit in ((("show", self.lock), {}, 70), (("ls", "--json"), {}, 70),
+                                         (("check", self.lock), dead, 69), (("run",), {}, 64), ((), {}, 70),
+                                         (("break", "--now", "--token", token, self.lock), {}, 0)):
+            with self.subTest(words):
+                self.assertEqual(self.finish(*words, prefix=("prlimit", "--fsize=0"), **environment).status, exit)
+        self.assertTrue(self.is_free())
+
     # Whoever reads that it failed says it again, or goes on as if it had not been done.
     def test_is_0_of_what_was_done_and_stderr_has_what_stdout_does_not_take(self):
         token = str(self.hold().token)

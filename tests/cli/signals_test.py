@@ -85,6 +85,12 @@ class WhileWaiting(CommandTest):
         self.assertEqual(waiter.wait(), 0)
 
 
+class Help(CommandTest):
+    # Else systemd sends TERM to the command, too, which has ours as a second one.
+    def test_names_the_kill_mode_of_a_systemd_unit(self):
+        self.assertIn("KillMode=mixed", self.finish("help", "signals").out)
+
+
 class WhileRunning(CommandTest):
     def test_term_reaches_the_whole_group_and_exits_143(self):
         running = self.start("run", self.lock, "--", "sh", "-c", f"sleep 60 & echo $! >{self.path('pid~')}; "
@@ -127,6 +133,16 @@ class WhileRunning(CommandTest):
         until(lambda: state_of(running.child) == "T" and state_of(running.pid) == "T", "both are suspended")
         running.signal(signal.SIGCONT)
         until(lambda: state_of(running.child) != "T", "the command goes on")
+        running.signal(signal.SIGTERM)
+        self.assertEqual(running.wait(10), 40)
+
+    # It would stay stopped for ever, and its lock be kept.
+    def test_cont_wakes_both_also_where_our_parent_ignores_it(self):
+        running = self.start_child("--ttl", "30s", code=REPORTS, as_job=True, prefix=("env", "--ignore-signal=CONT"))
+        running.signal(signal.SIGTSTP)
+        until(lambda: state_of(running.child) == "T" and state_of(running.pid) == "T", "both are suspended")
+        running.signal(signal.SIGCONT)
+        until(lambda: state_of(running.child) != "T", "the command goes on", deadline=10)
         running.signal(signal.SIGTERM)
         self.assertEqual(running.wait(10), 40)
 

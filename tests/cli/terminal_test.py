@@ -4,11 +4,24 @@
 import os
 import pty
 import signal
+import sys
 import termios
 import unittest
 
 from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
 from shell import Shell
+
+
+# Writes down how often it was hung up on. It is sooner to look than who is above it.
+COUNTS_HUPS = """
+import os, signal, sys
+os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+print("up.", flush=True)
+signal.sigwaitinfo({signal.SIGHUP})
+again = signal.sigtimedwait({signal.SIGHUP}, 0.5)
+open(sys.argv[1], "w").write("twice" if again else "once")
+"""
 
 
 def children_of(pid):
@@ -99,6 +112,23 @@ class Job(CommandTest):
         shell.ctrl_c()
         self.assertNotIn("hung up", shell.all)
         until(lambda: self.is_free() and self.is_free(self.lock + ".inner"), "both have ended")
+
+    # The kernel tells all of the foreground then, and a second HUP kills many a command while it cleans up. Several at
+    # once, because two that come before one of them looks are one.
+    def test_the_end_of_the_shell_hangs_up_on_a_command_once(self):
+        program = self.path("counts.py")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(COUNTS_HUPS)
+        for options in ("", "--foreground"):
+            said = [self.path(f"said{options}{number}") for number in range(10)]
+            with self.subTest(options):
+                shell = self.shell()
+                shell.type(f"( for said in {' '.join(said)}; do {COMMAND} run {options} -l {len(said)} {self.lock} -- "
+                           f"{sys.executable} -S -E {program} $said & done; wait )\n")
+                shell.shows(r"(?s)(up\..*){%d}" % len(said))
+                os.kill(shell.pid, signal.SIGKILL)
+                until(lambda: all(os.path.exists(path) and content(path) for path in said), "all were hung up on")
+                self.assertEqual({content(path) for path in said}, {"once"})
 
     # Whoever stops us with STOP takes us by surprise; the shell takes the terminal, and with bg it keeps it.
     def test_of_which_only_holdfast_was_stopped_leaves_the_shell_its_terminal(self):
