@@ -25,7 +25,9 @@
 --                                        that ever had a replica restarts with a second id, too
 --
 -- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18).
--- The key lives 3.5 to 7 days after its last use. The clients keep the quarantine; here only this key is changed.
+-- The key lives 400 days from its last use, put off once a day: where it is gone, a server with a second id is new to
+-- whoever comes, and one who comes seldom and does not wait would never be granted anything. The clients keep the
+-- quarantine; here only this key is changed.
 --
 -- It must be one step, so that no two clients see the same epoch begin at two times. The server's clock decides. A full
 -- memory stops the writes but not the answer, which is reckoned from INFO: renewals must go on.
@@ -74,9 +76,9 @@ end
 
 local epoch = 'v1|' .. run .. '|' .. id .. '|' .. since .. '|' .. hold
 if epoch ~= value then
-  pcall('SET', KEYS[1], epoch, 'PX', '604800000')
-elseif call('PTTL', KEYS[1]) < 302400000 then
-  pcall('PEXPIRE', KEYS[1], '604800000')
+  pcall('SET', KEYS[1], epoch, 'PX', '34560000000')
+elseif call('PTTL', KEYS[1]) < 34473600000 then
+  pcall('PEXPIRE', KEYS[1], '34560000000')
 end
 
 local remaining = math.ceil((tonumber(since) - tonumber(now)) / 1000) + tonumber(hold)
