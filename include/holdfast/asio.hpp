@@ -12,7 +12,9 @@
 // Nothing of yours runs under a lock of ours, nor on a thread of ours: a completion is posted to the handler's
 // associated executor, never called in place. One of our threads moves it there, and asks its associated allocator for
 // nothing: that may be for your own threads alone. A handler without an executor goes, as Asio has it, to the system
-// executor, which is a thread pool: use bind_executor.
+// executor, which is a thread pool: use bind_executor. (Once one has completed there, or an any_completion_handler
+// anywhere, a child that is forked must end by _exit or exec: in its exit Asio would wait for the pool's threads, which
+// it has not.)
 //
 // Codes are those of the blocking calls (and std::errc::not_enough_memory, of an operation that could not be concluded:
 // docs/errors.md), and compare with holdfast::errc and holdfast::outcome. They are Boost's type
@@ -27,8 +29,10 @@
 //                   thread that ends it; the acquires are cancelled, and a lease that was granted meanwhile is released
 //                   in the background. An any_completion_handler hides its context: that one must not end first.
 //   the process     nothing is called.
-// After fork() the child's handlers of the parent's operations never run; what the child begins itself fails with
-// errc::used_after_fork.
+// After fork() handlers of the parent's operations do not run in the child, but for those that were in the context's
+// queue by then: Asio runs these in both processes. There the code may be none and the lease not empty; it is not
+// valid(), and release() throws errc::used_after_fork. run() of a context with operations under way does not return in
+// the child: destroy the context there. What the child begins itself fails with errc::used_after_fork.
 //
 // Left to the blocking interface: acquire_all and lease_set, which hold several waits and their losses together on the
 // caller's stack; semaphore::resize, which must not meet other calls on its object; inspect, list, break_lock and
@@ -164,7 +168,9 @@ struct asio_release {
 template <class Signature, class Token, class Begin, class... Args>
 auto initiate(Begin begin, Token&& token, Args&&... args) {
   using own_token = std::decay_t<Token>;
-  own_token own{std::forward<Token>(token)};
+  // Not in braces: an explicit constructor of as_tuple, append and their like, which adapts whatever it is given, would
+  // take a token that is not const in place of a copy.
+  own_token own = std::forward<Token>(token);
   return boost::asio::async_initiate<own_token, Signature>(std::move(begin), own, std::forward<Args>(args)...);
 }
 

@@ -88,7 +88,8 @@ public:
 
   // Gives the lock back and waits for the answer, at most client_options::timeout or until the ttl is over.
   // After it returned, whatever it said, this process never renews the lease again (C6), and the handle is empty.
-  // Throws errc::empty_handle for an empty handle and errc::used_after_fork in a forked child; nothing else.
+  // Throws errc::empty_handle for an empty handle and errc::used_after_fork in a forked child; nothing else,
+  // std::bad_alloc aside.
   release_outcome release();
 
   // The same, and what was in the way of a definite answer: of release_outcome::unknown `why` has the endpoint, the

@@ -19,5 +19,14 @@ inline namespace v0 {
 // The version of the library you linked, as "0.1.0". Static storage; safe from any thread.
 HOLDFAST_EXPORT const char* version() noexcept;
 
+#ifdef _GLIBCXX_DEBUG
+namespace detail {
+// That mode has containers of another layout, and what a function returns is not in its name: a program with it and a
+// library without would crash. So they do not link.
+HOLDFAST_EXPORT extern const char library_is_compiled_with_GLIBCXX_DEBUG;
+[[gnu::used]] static const char* const program_is_compiled_with_it = &library_is_compiled_with_GLIBCXX_DEBUG;
+}  // namespace detail
+#endif
+
 }  // namespace v0
 }  // namespace holdfast

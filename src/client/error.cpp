@@ -191,5 +191,9 @@ const char* version() noexcept {
       HOLDFAST_VERSION_MINOR) "." HOLDFAST_STRINGIFY(HOLDFAST_VERSION_PATCH);
 }
 
+#ifdef _GLIBCXX_DEBUG
+const char detail::library_is_compiled_with_GLIBCXX_DEBUG = 1;
+#endif
+
 }  // namespace v0
 }  // namespace holdfast

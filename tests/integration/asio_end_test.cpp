@@ -158,6 +158,34 @@ TEST_F(asynchronous_end, in_a_forked_child_is_an_error_and_the_parent_does_not_n
   EXPECT_TRUE(waiting.get().valid());
 }
 
+// Asio runs what is in the context's queue in both processes.
+TEST_F(asynchronous_end, posted_before_a_fork_has_no_valid_lease_in_the_child_P33) {
+  auto locks = make_client();
+  std::optional<lease> got;
+  async_acquire(locks, "x", {}, bound([&](error_code ec, lease what) {
+                  EXPECT_FALSE(ec) << ec.message();
+                  got = std::move(what);
+                }));
+  const auto behind = async_acquire(locks, "y", {}, asio::use_future).get();  // It is told behind that one.
+  io.notify_fork(asio::execution_context::fork_prepare);
+  const auto child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    io.notify_fork(asio::execution_context::fork_child);
+    io.poll();
+    const bool is_ours = !got || got->valid() || code_of([&] { got->release(); }) != errc::used_after_fork;
+    ::_exit(is_ours ? 1 : 0);
+  }
+  io.notify_fork(asio::execution_context::fork_parent);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  run();
+  ASSERT_TRUE(got);
+  EXPECT_TRUE(got->valid());
+  EXPECT_EQ(got->release(), release_outcome::released);
+}
+
 // H49: the answer came while nobody of us could read it, and lies in the socket when our time is up.
 TEST_F(asynchronous_end, of_a_release_that_was_answered_while_the_process_was_stopped_is_the_answer) {
   client_options how;

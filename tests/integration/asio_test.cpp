@@ -2,10 +2,13 @@
 // holdfast/asio.hpp with every kind of completion token, and every outcome.
 #include "integration/asio_fixture.hpp"
 
+#include <boost/asio/append.hpp>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/prepend.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -171,6 +174,35 @@ TEST_F(named_token, renews_downgrades_and_releases_as_a_copy_too) {
   run();
   EXPECT_EQ(*ends, 6);
 }
+
+TEST_F(named_token, may_be_an_adapter_and_not_const) {
+  const lease held = locks_.acquire("x");
+  int sum = 0;
+  auto appended = asio::append(bound([&](error_code ec, int what) { sum += ec ? 0 : what; }), 1);
+  auto prepended = asio::prepend(bound([&](int what, error_code ec) { sum += ec ? 0 : what; }), 10);
+  for (int i = 0; i < 2; ++i) {
+    async_renew(held, appended);
+    async_renew(held, prepended);
+  }
+  run();
+  EXPECT_EQ(sum, 22);
+}
+
+#ifdef BOOST_ASIO_HAS_CO_AWAIT
+TEST_F(named_token, may_be_an_adapter_in_a_coroutine) {
+  int served = 0;
+  const auto body = [&]() -> asio::awaitable<void> {
+    auto token = asio::as_tuple(asio::use_awaitable);
+    for (int i = 0; i < 2; ++i) {
+      auto [ec, got] = co_await async_acquire(locks_, "x", {.wait = 20s}, token);
+      served += !ec && got.valid();
+    }
+  };
+  asio::co_spawn(io, body, asio::detached);
+  run();
+  EXPECT_EQ(served, 2);
+}
+#endif
 
 // ---- Outcomes ----
 
