@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   const int jobs = argc > 3 ? std::atoi(argv[3]) : 40;
   try {
     holdfast::client locks;
-    holdfast::semaphore uploads{locks, "uploads", permits};
+    holdfast::semaphore uploads{locks, "example:uploads", permits};
     std::atomic<int> next{0};
     std::atomic<bool> failed{false};
     const auto work = [&] {

@@ -135,7 +135,7 @@ class Nightly(CommandTest):
 class WorkerPool(CommandTest):
     def setUp(self):
         super().setUp()
-        for key in self.server.ask("KEYS", "hf:{uploads}*"):
+        for key in self.server.ask("KEYS", "hf:{example:uploads}*"):
             self.server.ask("DEL", key)  # Its size is another one in each test.
 
     def run_it(self, *words, **environment):
@@ -144,7 +144,7 @@ class WorkerPool(CommandTest):
 
     def stopped_in_a_job(self):
         """A pool of one, which is stopped while it has its permit."""
-        return stopped_in_a_job(self, "uploads", "worker_pool", "1", "1", "1000000")
+        return stopped_in_a_job(self, "example:uploads", "worker_pool", "1", "1", "1000000")
 
     def end(self, pool):
         pool.send_signal(signal.SIGCONT)
@@ -160,7 +160,7 @@ class WorkerPool(CommandTest):
     # Others may have had the permit meanwhile: the job is not finished as if nothing had been.
     def test_that_was_stopped_for_longer_than_the_ttl_does_not_finish_its_job(self):
         pool = self.stopped_in_a_job()
-        until(lambda: self.is_free("uploads"), "the server has let its permit go")
+        until(lambda: self.is_free("example:uploads"), "the server has let its permit go")
         out, err = self.end(pool)
         # Of one that was stopped before it had read the answer, that this may have taken effect.
         job = re.fullmatch(r"worker_pool: job (\d+): .*\n", err)
@@ -169,7 +169,7 @@ class WorkerPool(CommandTest):
 
     def test_that_cannot_give_its_permits_back_says_so(self):
         pool = self.stopped_in_a_job()
-        self.server.ask("DEL", "hf:{uploads}")
+        self.server.ask("DEL", "hf:{example:uploads}")
         _, err = self.end(pool)
         self.assertRegex(err, r"^worker_pool: job \d+: the permits were lost at its end\n$")
 
