@@ -356,7 +356,9 @@ std::pair<engine::connection_failure, int> command_connection::trouble() {
   const auto held = locked();
   const int attempts = channel().connect_attempts();
   const bool nobody_drives = lead_ == lead::nobody || lead_ == lead::deputy;
-  if (nobody_drives && line_.is_shaking_hands()) return {line_.silent_handshake(), attempts};
+  if (nobody_drives) {
+    if (auto silence = line_.silence()) return {*std::move(silence), attempts};
+  }
   auto why = channel().last_failure();
   if (attempts == 0 || why.code != errc::server_silent) return {why, attempts};
   if (!is_somebody_named()) return {{errc::no_primary, "no majority has answered yet", false, false}, attempts};

@@ -26,10 +26,14 @@ void empty(std::string& buffer) {
 
 }  // namespace
 
-engine::connection_failure connection::silent_handshake() const {
+std::optional<engine::connection_failure> connection::silence() const {
+  using failure = engine::connection_failure;
+  if (const auto what = link_.reads(); !what.empty())
+    return failure{errc::tls_failed, what + ": the file system does not answer", false, false};
+  if (!link_.is_shaking_hands()) return std::nullopt;
   // Who has spoken TLS with us hangs now, or is stopped.
-  if (channel_->was_ever_ready()) return {errc::server_silent, "no answer to the TLS handshake", false, false};
-  return {errc::tls_failed, "the handshake got no answer; that port probably speaks plain Redis", false, false};
+  if (channel_->was_ever_ready()) return failure{errc::server_silent, "no answer to the TLS handshake", false, false};
+  return failure{errc::tls_failed, "the handshake got no answer; that port probably speaks plain Redis", false, false};
 }
 
 void connection::flush(lock& held) {
@@ -84,7 +88,9 @@ void connection::prepare(lock& held) {
   // Somebody had no memory to go on with it.
   const bool is_opening = !link_.is_open() && !link_.is_closed();
   if (!is_open_ && !is_opening) channel_->on_closed(now, {errc::cannot_connect, "out of memory", false, false});
-  if (link_.is_shaking_hands() && now >= channel_->wake_at()) channel_->on_closed(now, silent_handshake());
+  if (now >= channel_->wake_at()) {
+    if (const auto why = silence()) channel_->on_closed(now, *why);
+  }
   if (channel_->mind_primary(now, link_.term())) close_link(held);
   if (channel_->on_wake(now) || (channel_->is_closed() && !link_.is_closed())) close_link(held);
   if (!channel_->wants_connection(now)) return;

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -53,8 +54,8 @@ public:
 
   engine::channel& channel() { return *channel_; }
   bool is_shaking_hands() const { return link_.is_shaking_hands(); }
-  // What it means when nothing comes of that.
-  engine::connection_failure silent_handshake() const;
+  // What it means when nothing comes of what it is at: a TLS handshake, or the files for one. Null: the channel knows.
+  std::optional<engine::connection_failure> silence() const;
 
 private:
   void close_link(lock& held);

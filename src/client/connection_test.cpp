@@ -5,12 +5,16 @@
 #include "core/random_testing.hpp"
 #include "net/clock.hpp"
 #include "net/name_service_testing.hpp"
+#include "support/scratch_directory.hpp"
 #include "support/stream_address.hpp"
+#include "support/tls_material.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -56,10 +60,13 @@ struct what_is_told final : engine::channel_listener {
 // test's affair.
 class to_a_mute {
 public:
-  to_a_mute(const std::string& host, int port, bool uses_tls, duration patience)
+  to_a_mute(const std::string& host, int port, bool uses_tls, duration patience,
+            const std::string& cacert = test::tls_material(test::certificate::good) + "/ca.pem")
       : channel_{with(patience), rng_, told_},
-        line_{net::endpoint{.where = net::tcp_address{host, std::to_string(port)}, .uses_tls = uses_tls}, channel_,
-              mutex_} {
+        line_{net::endpoint{.where = net::tcp_address{host, std::to_string(port)},
+                            .uses_tls = uses_tls,
+                            .tls = {.cacert = cacert, .cert = "", .key = ""}},
+              channel_, mutex_} {
     channel_.set_demand(true);
   }
 
@@ -71,6 +78,10 @@ public:
   void collect() {
     connection::lock held{mutex_};
     line_.collect(held, POLLIN | POLLOUT);
+  }
+  // Its files come by themselves.
+  void collect_to_its_handshake() {
+    while (!is_shaking_hands() && !is_closed() && has_happened()) collect();
   }
   void say(const std::string& what) {
     connection::lock held{mutex_};
@@ -135,7 +146,7 @@ TEST_F(connection_to_a_mute, has_all_of_its_time_when_the_name_is_found) {
   slow.has({"127.0.0.1"});
   ASSERT_TRUE(one.has_happened());
   const auto found_at = boottime_now();
-  one.collect();
+  one.collect_to_its_handshake();
   EXPECT_TRUE(one.is_shaking_hands());
   EXPECT_GT(one.wake_at(), of_the_look_up);
   EXPECT_GE(one.wake_at(), found_at + 60s);
@@ -149,6 +160,7 @@ TEST_F(connection_to_a_mute, goes_on_from_a_name_that_was_found_while_nobody_loo
   const auto of_the_look_up = one.wake_at();
   ASSERT_TRUE(one.is_left_alone());
   one.prepare();
+  one.collect_to_its_handshake();
   EXPECT_TRUE(one.is_shaking_hands());
   EXPECT_GT(one.wake_at(), of_the_look_up);
   EXPECT_EQ(one.failures(), std::vector<std::string>{});
@@ -168,6 +180,7 @@ TEST_F(connection_to_a_mute, goes_on_from_a_peer_that_was_reached_while_nobody_l
     ASSERT_TRUE(one.is_left_alone());
     one.prepare();
     EXPECT_FALSE(one.is_closed());
+    if (uses_tls) one.collect_to_its_handshake();
     EXPECT_EQ(one.is_shaking_hands(), uses_tls);
     EXPECT_GT(one.wake_at(), of_the_peer);
     EXPECT_EQ(one.failures(), std::vector<std::string>{});
@@ -201,12 +214,28 @@ TEST_F(connection_to_a_mute, ends_when_its_time_is_over) {
   for (const bool uses_tls : {false, true}) {
     to_a_mute one{"127.0.0.1", port_, uses_tls, 100ms};
     one.prepare();
+    if (uses_tls) one.collect_to_its_handshake();
     while (boottime_now() < one.wake_at()) ::poll(nullptr, 0, 1);
     one.prepare();
     const std::string expected =
         uses_tls ? "the handshake got no answer; that port probably speaks plain Redis" : "no answer";
     EXPECT_EQ(one.failures(), std::vector{expected});
   }
+}
+
+// It is not the server's.
+TEST_F(connection_to_a_mute, names_the_file_whose_silence_it_is) {
+  const test::scratch_directory place;
+  const auto fifo = place / "ca.pem";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  to_a_mute one{"127.0.0.1", port_, true, 100ms, fifo};
+  one.prepare();
+  const int file = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);  // It is read.
+  while (boottime_now() < one.wake_at()) ::poll(nullptr, 0, 1);
+  one.prepare();
+  EXPECT_EQ(one.failures(),
+            std::vector{"cannot read authorities from '" + fifo + "': the file system does not answer"});
+  ::close(file);
 }
 
 }  // namespace

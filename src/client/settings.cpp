@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/settings.hpp"
 
+#include "net/tls_reader.hpp"
 #include "net/tls_session.hpp"
 
 #include <fcntl.h>
@@ -118,7 +119,7 @@ void check_readable(const char* field, const std::string& path) {
 
 // Likewise, and so that nobody is asked for a pass phrase on the terminal of a service.
 void check_not_encrypted(const net::tls_files& files) {
-  const auto why = net::tls_session::why_encrypted(files);
+  const auto why = net::why_encrypted(files);
   if (why.empty()) return;
   refuse(errc::invalid_option, fmt::format("key '{}'", files.key.empty() ? files.cert : files.key), why);
 }

@@ -53,7 +53,8 @@ link::link(endpoint where) : where_{std::move(where)} {}
 link::~link() { reset(); }
 
 void link::close() {
-  if (phase_ == phase::connecting || (fd_ >= 0 && !has_spoken_)) attempts_.on_silence();
+  const bool waits_for_peer = phase_ == phase::connecting || (fd_ >= 0 && !has_spoken_);
+  if (waits_for_peer && phase_ != phase::reading_files) attempts_.on_silence();
   reset();
 }
 
@@ -101,6 +102,7 @@ link::progress link::advance() try {
     case phase::open: return progress::open;
     case phase::resolving: return on_resolved();
     case phase::connecting: return on_connected();
+    case phase::reading_files: return on_read();
     case phase::shaking_hands: break;
   }
   std::array<char, 16 * 1024> buffer;
@@ -163,13 +165,34 @@ link::progress link::on_connected() {
     phase_ = phase::open;
     return progress::open;
   }
+  return read_files();
+}
+
+link::progress link::read_files() {
+  const time_point now = boottime_now();
+  if (!reader_ || !reader_->is_worth_waiting_for(now)) {
+    reader_ = std::make_unique<tls_reader>(where_.tls, now, reader_.get());
+  }
+  phase_ = phase::reading_files;
+  ++steps_;
+  return on_read();
+}
+
+link::progress link::on_read() {
+  const auto files = reader_->take();
+  if (!files) return progress::pending;
+  reader_.reset();
+  if (!files->context) {
+    return files->passes ? fail(errc::cannot_connect, files->failure, false, false) : fail_tls(files->failure);
+  }
   std::string why;
-  bool passes = false;
-  tls_ = tls_session::make(where_.tls, host_.empty() ? std::string{"localhost"} : host_, why, passes);
-  if (!tls_) return passes ? fail(errc::cannot_connect, why, false, false) : fail_tls(why);
+  tls_ = tls_session::make(*files->context, host_.empty() ? std::string{"localhost"} : host_, why);
+  if (!tls_) return fail_tls(why);
   phase_ = phase::shaking_hands;
   return shake_hands({});
 }
+
+std::string link::reads() const { return phase_ == phase::reading_files ? reader_->at() : std::string{}; }
 
 link::progress link::shake_hands(std::string_view bytes) {
   std::string why;
@@ -191,6 +214,7 @@ pollfd link::poll_for(bool wants_write) const {
     case phase::closed: break;
     case phase::resolving: return {resolver_->wake_fd(), POLLIN, 0};
     case phase::connecting: return {fd_, POLLOUT, 0};
+    case phase::reading_files: return {reader_->wake_fd(), POLLIN, 0};
     case phase::shaking_hands: return {fd_, static_cast<short>(handshake_wants_write_ ? POLLIN | POLLOUT : POLLIN), 0};
     case phase::open: return {fd_, static_cast<short>(wants_write ? POLLIN | POLLOUT : POLLIN), 0};
   }

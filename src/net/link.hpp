@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to a server, as non-blocking steps: resolve, connect, TLS, read, write. It decides nothing and waits
-// for nothing; whoever drives it polls what poll_for() says and calls the step that is due.
+// One connection to a server, as non-blocking steps: resolve, connect, TLS files and handshake, read, write. It decides
+// nothing and waits for nothing; whoever drives it polls what poll_for() says and calls the step that is due.
 //
 // Any thread may drive it, one at a time; write() alone may run beside the driver's other calls (rules P29 to P32).
 #pragma once
@@ -11,6 +11,7 @@
 #include "net/endpoint.hpp"
 #include "net/resolver.hpp"
 #include "net/spin_habit.hpp"
+#include "net/tls_reader.hpp"
 #include "net/tls_session.hpp"
 
 #include <poll.h>
@@ -36,8 +37,8 @@ public:
   progress open();
   // While opening: what poll_for() asked for has happened.
   progress advance();
-  // The next open() goes on with a look-up that is under way, and tries an address that was silent until now last: it
-  // has not accepted, or has accepted and said nothing.
+  // The next open() goes on with what is under way, a look-up or a reading of files, and tries an address that was
+  // silent until now last: it has not accepted, or has accepted and said nothing.
   void close();
 
   bool is_open() const { return phase_ == phase::open; }
@@ -45,7 +46,11 @@ public:
   // Connected, but the TLS handshake is not through: a plain port says nothing at all to one (E13).
   bool is_shaking_hands() const { return phase_ == phase::shaking_hands; }
 
-  // How many steps of opening were ever begun: a look-up, a connection to an address, each turn of a TLS handshake.
+  // Connected, and the TLS files are read: what of them that is now, in the words of a failure. Empty: no such thing.
+  std::string reads() const;
+
+  // How many steps of opening were ever begun: a look-up, a connection to an address, the TLS files, each turn of a TLS
+  // handshake.
   // Each has its own time: a look-up's answer is good for one connection, so that time taken from that is lost with it.
   unsigned steps() const { return steps_; }
 
@@ -73,7 +78,7 @@ public:
   engine::named_primary::term_number term() const { return term_; }
 
 private:
-  enum class phase { closed, resolving, connecting, shaking_hands, open };
+  enum class phase { closed, resolving, connecting, reading_files, shaking_hands, open };
 
   void reset();
   progress fail(errc code, std::string text, bool is_final, bool is_refusal);
@@ -83,6 +88,8 @@ private:
   progress on_resolved();
   progress connect_next();
   progress on_connected();
+  progress read_files();
+  progress on_read();
   progress shake_hands(std::string_view bytes);
   written send_from(std::string& bytes);
   bool receive(std::string& into, int flags);
@@ -99,6 +106,7 @@ private:
   address_attempts attempts_;
   std::string host_{};
   engine::named_primary::term_number term_ = 0;
+  std::unique_ptr<tls_reader> reader_;
   std::unique_ptr<tls_session> tls_;
   std::string wire_;  // Encrypted, not yet written. Only the writer touches it once the link is open.
   spin_habit spinning_;

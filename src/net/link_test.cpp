@@ -2,15 +2,22 @@
 #include "net/link.hpp"
 
 #include "net/tls_server_testing.hpp"
+#include "support/eventually.hpp"
 #include "support/scratch_directory.hpp"
 #include "support/stream_address.hpp"
 #include "support/tls_material.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 namespace holdfast::net {
@@ -90,10 +97,21 @@ TEST_F(open_link, keeps_what_the_peer_has_no_room_for) {
   EXPECT_EQ(heard, said);
 }
 
+// Goes on until the peer has to say something, or it has failed.
+link::progress went_on_to_its_handshake(link& one, link::progress came_to) {
+  while (came_to == link::progress::pending && !one.is_shaking_hands()) {
+    pollfd wanted = one.poll_for(false);
+    if (::poll(&wanted, 1, 10'000) != 1) break;
+    came_to = one.advance();
+  }
+  return came_to;
+}
+link::progress opened_to_its_handshake(link& one) { return went_on_to_its_handshake(one, one.open()); }
+
 class link_shaking_hands : public testing::Test {
 protected:
   link_shaking_hands() {
-    EXPECT_EQ(link_.open(), link::progress::pending) << link_.failure().text;
+    EXPECT_EQ(opened_to_its_handshake(link_), link::progress::pending) << link_.failure().text;
     peer_ = test::accept_from(listener_);
   }
   ~link_shaking_hands() override {
@@ -128,20 +146,58 @@ TEST(a_link_with_tls, that_cannot_open_its_files_for_now_is_tried_again) {
   const tls_files ours{.cacert = "", .cert = material + "/client.pem", .key = material + "/client.key"};
   for (const auto& files : {authorities, ours, tls_files{}}) {
     link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
-    rlimit usual{};
-    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
-    const int socket = ::dup(listener);  // What is free for one, and for nothing else.
-    ::close(socket);
-    const rlimit few{static_cast<rlim_t>(socket) + 1, usual.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    const auto came_to = one.open();
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
-    ASSERT_EQ(came_to, link::progress::failed);
-    EXPECT_EQ(one.failure().code, errc::cannot_connect) << one.failure().text;
-    EXPECT_FALSE(one.failure().is_final);
-    EXPECT_NE(one.failure().text.find("Too many open files"), std::string::npos) << one.failure().text;
-    EXPECT_EQ(one.open(), link::progress::pending) << one.failure().text;
+    for (const bool may_be_waited_for : {false, true}) {
+      // Who has read for another link is gone, and its descriptor.
+      const std::filesystem::path threads{"/proc/self/task"};
+      ASSERT_TRUE(test::eventually(
+          [&] { return std::distance(begin(std::filesystem::directory_iterator{threads}), {}) == 1; }));
+      rlimit usual{};
+      ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+      const int socket = ::dup(listener);  // What is free for one,
+      const int wake = ::dup(listener);    // for who reads the files to say so,
+      ::close(socket);                     // and for nothing else.
+      ::close(wake);
+      const rlimit few{static_cast<rlim_t>(may_be_waited_for ? wake : socket) + 1, usual.rlim_max};
+      ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+      const auto came_to = opened_to_its_handshake(one);
+      ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+      ASSERT_EQ(came_to, link::progress::failed);
+      EXPECT_EQ(one.failure().code, errc::cannot_connect) << one.failure().text;
+      EXPECT_FALSE(one.failure().is_final);
+      EXPECT_NE(one.failure().text.find("Too many open files"), std::string::npos) << one.failure().text;
+    }
+    EXPECT_EQ(opened_to_its_handshake(one), link::progress::pending) << one.failure().text;
   }
+  ::close(listener);
+}
+
+// A file of a mount that hangs: whoever drives the link has losses to tell (C4). The next connection goes on with what
+// is under way: with each try there would be one thread more.
+TEST(a_link_with_tls, waits_for_no_file) {
+  const auto& material = test::tls_material(test::certificate::good);
+  const test::scratch_directory place;
+  const int listener = test::listen_at(place / "s");
+  const auto fifo = place / "ca.pem";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const tls_files files{.cacert = fifo, .cert = "", .key = ""};
+  link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
+  ASSERT_EQ(one.open(), link::progress::pending);
+  EXPECT_EQ(one.advance(), link::progress::pending);
+  EXPECT_FALSE(one.is_shaking_hands());
+  EXPECT_EQ(one.steps(), 3U) << "behind look-up and connection it has a time of its own";
+  const int first = one.poll_for(false).fd;
+  one.close();
+  ASSERT_EQ(one.open(), link::progress::pending);
+  EXPECT_EQ(one.poll_for(false).fd, first);
+  const int file = ::open(fifo.c_str(), O_WRONLY | O_CLOEXEC);  // It is read.
+  EXPECT_EQ(one.reads(), "cannot read authorities from '" + fifo + "'");
+  std::ifstream good{material + "/ca.pem"};
+  const std::string content{std::istreambuf_iterator<char>{good}, {}};
+  EXPECT_EQ(::write(file, content.data(), content.size()), static_cast<ssize_t>(content.size()));
+  ::close(file);
+  EXPECT_EQ(went_on_to_its_handshake(one, link::progress::pending), link::progress::pending) << one.failure().text;
+  EXPECT_TRUE(one.is_shaking_hands());
+  EXPECT_EQ(one.reads(), "");
   ::close(listener);
 }
 
@@ -152,7 +208,7 @@ TEST(a_link_with_tls, counts_each_turn_of_the_handshake_as_a_step) {
   const int listener = test::listen_at(place / "s");
   const tls_files files{.cacert = material + "/ca.pem", .cert = "", .key = ""};
   link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
-  ASSERT_EQ(one.open(), link::progress::pending);
+  ASSERT_EQ(opened_to_its_handshake(one), link::progress::pending);
   const int peer = test::accept_from(listener);
   a_tls_server server{TLS1_2_VERSION};
   std::string hello(64 * 1024, '\0');
@@ -178,7 +234,7 @@ TEST(a_link_with_tls, hears_what_came_with_the_end_of_the_handshake) {
   const int listener = test::listen_at(place / "s");
   const tls_files files{.cacert = material + "/ca.pem", .cert = "", .key = ""};
   link one{endpoint{.where = unix_address{place / "s"}, .uses_tls = true, .tls = files}};
-  auto came_to = one.open();
+  auto came_to = opened_to_its_handshake(one);
   const int peer = test::accept_from(listener);
   a_tls_server server{TLS1_2_VERSION};
   const std::string refusal = "-DENIED Redis is running in protected mode\r\n";

@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls_session.hpp"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 #include <boost/asio/ip/address.hpp>
 
 #include <array>
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 
 namespace holdfast::net {
 
 namespace asio = boost::asio;
 
-namespace {
-
-struct free_tls_context {
-  void operator()(SSL_CTX* one) const { SSL_CTX_free(one); }
-};
-
-// Not Asio's ssl::context: that one counts on an object of Asio's that is static, and ends, in a program with the
-// static library, before a client that is static too.
-using tls_context = std::unique_ptr<SSL_CTX, free_tls_context>;
-
-tls_context make_tls_context() { return tls_context{SSL_CTX_new(TLS_client_method())}; }
-
-}  // namespace
-
 struct tls_session::hidden {
-  tls_context files = make_tls_context();  // Null: there was no memory.
   SSL* ssl = nullptr;
   BIO* from_wire = nullptr;  // Owned by `ssl`, as is the next.
   BIO* to_wire = nullptr;
@@ -61,87 +42,6 @@ std::string describe_failure(SSL* ssl) {
   if (verdict != X509_V_OK) text += std::string{": "} + X509_verify_cert_error_string(verdict);
   return text;
 }
-
-// Of an error of OpenSSL's: what the system could not do. 0: it is none of the system's.
-int errno_of(unsigned long code) {
-  if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) return ENOMEM;
-  return ERR_GET_LIB(code) == ERR_LIB_SYS ? ERR_GET_REASON(code) : 0;
-}
-
-bool is_scarcity(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM; }
-
-// OpenSSL says nothing of authorities of the system's that it could not open; whoever they vouch for is unknown then.
-int errno_of_one_more_file() {
-  const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  ::close(fd);
-  return 0;
-}
-
-class file_loader {
-public:
-  explicit file_loader(const tls_context& into) : into_{into.get()} {
-    // Without one, OpenSSL asks on the terminal or reads the program's input, on whichever thread connects.
-    SSL_CTX_set_default_passwd_cb(into_, [](char*, int, int, void* was_asked) {
-      *static_cast<bool*>(was_asked) = true;
-      return 0;
-    });
-    SSL_CTX_set_default_passwd_cb_userdata(into_, &was_asked_);
-  }
-  file_loader(const file_loader&) = delete;
-  file_loader& operator=(const file_loader&) = delete;
-
-  bool load(const tls_files& files) { return load_authorities(files.cacert) && load_ours(files); }
-
-  bool load_authorities(const std::string& file) {
-    ERR_clear_error();
-    if (!file.empty()) {
-      return SSL_CTX_load_verify_locations(into_, file.c_str(), nullptr) == 1 ||
-             fails("cannot read authorities from '" + file + "'");
-    }
-    if (SSL_CTX_set_default_verify_paths(into_) != 1) return fails("cannot read the system's authorities");
-    const int error = errno_of_one_more_file();
-    return !is_scarcity(error) || fails("cannot read the system's authorities", error);
-  }
-
-  bool load_ours(const tls_files& files) {
-    if (files.cert.empty()) return true;
-    ERR_clear_error();
-    if (SSL_CTX_use_certificate_chain_file(into_, files.cert.c_str()) != 1)
-      return fails("cannot use client certificate '" + files.cert + "'");
-    const std::string& key = files.key.empty() ? files.cert : files.key;
-    return SSL_CTX_use_PrivateKey_file(into_, key.c_str(), SSL_FILETYPE_PEM) == 1 ||
-           fails("cannot use private key '" + key + "'");
-  }
-
-  const std::string& why() const { return why_; }
-  bool passes() const { return passes_; }
-  bool is_encrypted() const { return was_asked_; }
-
-private:
-  // The first of OpenSSL's errors is the cause of the others.
-  bool fails(const std::string& what) {
-    const unsigned long code = ERR_get_error();
-    const char* reason = ERR_reason_error_string(code);
-    ERR_clear_error();  // The others would be taken for those of a session that the caller has.
-    return fails(what, errno_of(code), reason ? reason : "unknown error");
-  }
-
-  bool fails(const std::string& what, int error, const char* reason = "") {
-    passes_ = is_scarcity(error);
-    why_ = what + ": " + (error != 0 ? std::generic_category().message(error) : std::string{reason});
-    if (is_encrypted()) {
-      why_ = what + ": it is encrypted, and holdfast takes no pass phrase; `openssl pkey -in FILE -out DECRYPTED` " +
-             "makes one that is not";
-    }
-    return false;
-  }
-
-  SSL_CTX* into_;
-  bool was_asked_ = false;
-  std::string why_{};
-  bool passes_ = false;
-};
 
 // False: whose certificate it must be was not taken note of, and any would do.
 bool expect_host(SSL* ssl, std::string host) {
@@ -174,20 +74,10 @@ bool open_wire(SSL* ssl, BIO*& from_wire, BIO*& to_wire) {
 tls_session::tls_session(std::unique_ptr<hidden> h) : hidden_{std::move(h)} {}
 tls_session::~tls_session() = default;
 
-std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std::string& host, std::string& why,
-                                               bool& passes) {
+std::unique_ptr<tls_session> tls_session::make(SSL_CTX& files, const std::string& host, std::string& why) {
   auto h = std::make_unique<hidden>();
-  if (!h->files) {
-    why = "no TLS session can be made: " + last_openssl_error();
-    return nullptr;
-  }
-  file_loader loader{h->files};
-  if (!loader.load(files)) {
-    why = loader.why();
-    passes = loader.passes();
-    return nullptr;
-  }
-  h->ssl = SSL_new(h->files.get());
+  ERR_clear_error();
+  h->ssl = SSL_new(&files);  // Which keeps them.
   if (!h->ssl || !open_wire(h->ssl, h->from_wire, h->to_wire) ||
       SSL_set_min_proto_version(h->ssl, TLS1_2_VERSION) != 1) {
     why = "no TLS session can be made: " + last_openssl_error();
@@ -202,14 +92,6 @@ std::unique_ptr<tls_session> tls_session::make(const tls_files& files, const std
     return nullptr;
   }
   return std::unique_ptr<tls_session>{new tls_session{std::move(h)}};
-}
-
-std::string tls_session::why_encrypted(const tls_files& files) {
-  if (files.cert.empty()) return {};
-  const tls_context nobody = make_tls_context();
-  if (!nobody) return {};  // Whoever connects finds out.
-  file_loader loader{nobody};
-  return loader.load_ours(files) || !loader.is_encrypted() ? std::string{} : loader.why();
 }
 
 void tls_session::keep_openssl() noexcept { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }

@@ -5,25 +5,21 @@
 // another writes (docs/decisions/0002). The lock inside is held for the cryptography of one call, never for IO.
 #pragma once
 
-#include "net/endpoint.hpp"
-
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
+
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX.
 
 namespace holdfast::net {
 
 class tls_session {
 public:
-  // Verifies the chain and the host name (or IP literal), sends SNI for names, TLS 1.2 or newer.
-  // On bad files, on a host name that OpenSSL cannot check (it is empty, too long, has a NUL) and without memory gives
-  // null and sets `why`. `passes`: this machine has not enough of something for now, descriptors say.
-  static std::unique_ptr<tls_session> make(const tls_files& files, const std::string& host, std::string& why,
-                                           bool& passes);
-  // Does a file want a pass phrase? There is nobody to ask: whoever connects may be a thread of ours. Empty, or why it
-  // cannot be used.
-  static std::string why_encrypted(const tls_files& files);
+  // Verifies the chain and the host name (or IP literal), sends SNI for names, TLS 1.2 or newer. `files`: as they were
+  // read (net/tls_reader.hpp); for one session.
+  // On a host name that OpenSSL cannot check (it is empty, too long, has a NUL) and without memory gives null and sets
+  // `why`.
+  static std::unique_ptr<tls_session> make(ssl_ctx_st& files, const std::string& host, std::string& why);
   // OpenSSL ends itself with exit(): before a client that is static, and under the threads of one that is never
   // destroyed. From here on it does not, unless the program has begun it by itself before.
   static void keep_openssl() noexcept;

@@ -7,10 +7,14 @@
 #include "support/scripted_server.hpp"
 #include "support/tls_material.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <holdfast/asio.hpp>
 
+#include <atomic>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -252,6 +256,36 @@ TEST_F(tls, files_that_are_being_changed_are_waited_for_by_whom_they_were_good_f
     EXPECT_LT(boottime() - began, 20s) << changed;
     copy(certificate::good, changed);
   }
+}
+
+// C4: the keeper, which tells it, makes a new connection meanwhile, with a file of a mount that is away. When that is
+// back, so is the client.
+TEST_F(tls, lost_is_told_in_time_while_a_file_does_not_answer) {
+  redis_server server{{.tls_directory = tls_material(certificate::good)}};
+  const scratch_directory place;
+  const auto good = tls_material(certificate::good) + "/ca.pem";
+  const auto file = place / "ca.pem";
+  const auto hangs = place / "hangs";
+  std::filesystem::copy_file(good, file);
+  fault_proxy proxy{server.tls_port()};
+  client locks{"rediss://localhost:" + std::to_string(proxy.port()) + "?cacert=" + file};
+  auto held = locks.acquire("x", {.ttl = 2s});
+  std::atomic<std::chrono::nanoseconds> lost_at{0ns};
+  std::stop_callback lost{held.lost(), [&] { lost_at = boottime(); }};
+  ASSERT_EQ(::mkfifo(hangs.c_str(), 0600), 0);
+  std::filesystem::remove(file);
+  std::filesystem::create_hard_link(hangs, file);
+  proxy.cut_all();
+  const auto deadline = boottime() + held.remaining();
+  EXPECT_TRUE(eventually([&] { return lost_at.load() != 0ns; }));
+  EXPECT_LE(lost_at.load(), deadline + 1ms + when_busy / 4);
+  EXPECT_TRUE(eventually([&] { return !held.valid(); }));
+  EXPECT_EQ(held.lost_reason(), errc::lease_expired);
+  std::filesystem::remove(file);
+  std::filesystem::copy_file(good, file);
+  ::close(::open(hangs.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+  std::error_code ec;
+  EXPECT_TRUE(locks.acquire("x", {.wait = 30s}, ec)) << ec.message();
 }
 
 // The peer accepts and stays silent in the middle of the handshake (H22).
