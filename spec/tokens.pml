@@ -7,12 +7,14 @@
 //
 // Says: tokens strictly increase in the order of the grants, also when a node loses its data, with quarantine. No clock
 // is farther than max_ttl/2 from the median: one ahead of two others by that, or (STAGGERED) two apart by max_ttl and
-// the third between them. Which lines of the code an action stands for is in actions.md.
+// the third between them. MENDS: a node is asked so often for a vote that a granted lease has lost there, as late as it
+// likes, also when another has been granted since. Which lines of the code an action stands for is in actions.md.
 //
 // Runs, read by script/check-models: kind, name, switches, and which claim a bad or an open one must break.
 //   good  no_loss            LOSSES=0
 //   good  loss               LOSSES=1,HORIZON=2
 //   good  staggered          LOSSES=1,STAGGERED,SKEW=2,PATIENCE=0,HORIZON=2
+//   good  mended             LOSSES=1,MENDS=1,HORIZON=2
 //   slow  loss_longer        LOSSES=1
 //   slow  staggered_longer   LOSSES=1,STAGGERED,SKEW=2,PATIENCE=0
 //   slow  any_skew           LOSSES=1,ANY_SKEW
@@ -22,6 +24,7 @@
 //   bad   far_clocks         LOSSES=1,SKEW=2,PATIENCE=0,HORIZON=2     token_order
 //   bad   slow_round         LOSSES=1,STAGGERED,SKEW=2,HORIZON=2      token_order
 //   bad   no_clock           LOSSES=1,NO_CLOCK                        token_order
+//   bad   mend_takes_back    LOSSES=0,MENDS=1,MEND_TAKES_BACK,ENTRIES=3,HORIZON=1  token_order
 #include "claims.pml"
 
 #define NODES 3
@@ -64,6 +67,10 @@ byte sent[ENTRIES + 1];          // By bits: where its request has arrived.
 byte given[NODES * (ENTRIES + 1)];  // The token of each vote that it has read.
 byte token[ENTRIES + 1];         // Of the second phase.
 byte newest;                     // The token of the last grant.
+#ifdef MENDS
+byte held[ENTRIES + 1];          // The token of its grant, while votes may be asked for again.
+byte mends = MENDS;
+#endif
 
 hidden byte stamp;
 bool token_order = true;
@@ -98,6 +105,31 @@ inline run_raise(e, n) {
 #endif
 }
 
+inline forget_held() {
+  held[1] = 0; held[2] = 0;
+#if ENTRIES > 2
+  held[3] = 0
+#endif
+}
+
+// Its token again, unless the node has given a larger one.
+inline run_mend(e, n) {
+#ifdef MENDS
+#ifdef MEND_TAKES_BACK
+  last[n] = held[e];
+#else
+  last[n] = (last[n] <= held[e] -> held[e] : larger(last[n] + 1, TIME(n)));
+#endif
+  holder[n] = e; until[n] = now + TTL; mends--;
+  if
+  :: mends == 0 -> forget_held()
+  :: else
+  fi
+#else
+  skip
+#endif
+}
+
 // ---- A client.
 
 inline on_vote(e, n) {
@@ -125,6 +157,9 @@ inline forget(e) {
 
 inline grant(e) {
   must(token_order, stamp > newest);
+#ifdef MENDS
+  held[e] = (mends > 0 -> stamp : 0);
+#endif
   newest = stamp; stamp = 0; state[e] = granted; forget(e)
 }
 
@@ -144,13 +179,19 @@ inline give_up(e) { state[e] = over; forget(e) }
 #define may_begin(e) (state[e] == unborn && (e == 1 || state[e - 1] != unborn))
 #define is_trying(e) (state[e] == asking || state[e] == raising)
 #define may_vote(e, n) (!is_in(sent[e], n) && holder[n] == 0)
+#ifdef MENDS
+#define may_mend(e, n) (state[e] == granted && mends > 0 && holder[n] == 0)
+#else
+#define may_mend(e, n) false
+#endif
 #define must_raise(e, n) (state[e] == raising && vote(e, n) != 0 && vote(e, n) < token[e])
 
 #define at_node(e, n) \
   :: d_step { is_trying(e) && in_time(e) && may_vote(e, n) -> on_vote(e, n) } \
   :: d_step { state[e] != unborn && may_vote(e, n) -> on_unheard_vote(e, n) } \
   :: d_step { must_raise(e, n) -> on_raise(e, n, true) } \
-  :: d_step { must_raise(e, n) -> on_raise(e, n, false) }
+  :: d_step { must_raise(e, n) -> on_raise(e, n, false) } \
+  :: d_step { may_mend(e, n) -> run_mend(e, n) }
 
 proctype attempt(byte e) {
 end:

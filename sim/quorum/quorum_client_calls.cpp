@@ -25,7 +25,8 @@ decider::lost_round facts_of(const round& seen, time_point now, canary_switch pl
           seen.enough_voted(),
           seen.held_for(),
           now - seen.sent_at(),
-          planted == canary_switch::a_vote_that_is_left_is_forgotten ? std::vector<decider::leftover>{} : seen.left()};
+          planted == canary_switch::a_vote_that_is_left_is_forgotten ? std::vector<decider::leftover>{} : seen.left(),
+          seen.has_opened()};
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ core::quorum_search::lost_round facts_of(const engine::quorum_acquire& seen, tim
                                          const std::stop_token& cancel) {
   return {seen.outcome(),      seen.final_reason(), seen.was_cancelled() || cancel.stop_requested(),
           seen.enough_voted(), seen.held_for(),     now - seen.sent_at(),
-          seen.left()};
+          seen.left(),         seen.has_opened()};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "core/quorum_search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::core {
 
@@ -46,9 +47,12 @@ quorum_search::step quorum_search::decide(time_point now, const lost_round& what
     case result::busy: return on_busy(now, what, has_turn);
     case result::tied:
     case result::split: return is_split ? on_split(now, what, has_turn) : on_busy(now, what, has_turn);
-    case result::quarantined:
-      if (how_.only_once) return end{errc::quarantined, true};
-      return rest(now, 250ms, {errc::quarantined, true});
+    case result::quarantined: {
+      // Once: a server that does not take what was written would be tried for ever.
+      const bool comes_to_opened = what.has_opened && !std::exchange(has_come_to_opened_, true);
+      if (how_.only_once && !comes_to_opened) return end{errc::quarantined, true};
+      return rest(now, comes_to_opened ? duration{0} : duration{250ms}, {errc::quarantined, true});
+    }
     case result::refused:
     case result::unreachable:
       if (what.how == result::refused && what.final_reason != errc{}) return end{what.final_reason, true};

@@ -25,7 +25,7 @@ namespace holdfast::core {
 //  tied        | as busy                 | as busy: the line says who comes first; once: as split
 //  split       | pause, by lot (R12)     | the same; of a counted kind stand in line
 //  split again | as busy, from the fourth in a row on
-//  quarantined | pause; once: it ends
+//  quarantined | pause; once: it ends. But at once again, where the try itself has opened our list at who refused
 //  refused     | it ends where trying again is no use, else as unreachable
 //  unreachable | pause, longer and longer
 //
@@ -86,6 +86,7 @@ public:
     std::optional<duration> held_for{};  // The shortest remaining time of those who hold it.
     duration took{0};                    // From asking the servers on, with the withdrawal.
     std::vector<leftover> left{};        // With each server.
+    bool has_opened = false;             // Our list, where a server did not have it as open.
   };
   step on_lost(time_point now, const lost_round& what, bool has_turn);
   // None: there is a turn. Else why not, of the server of line_of(), or that there was none to go to.
@@ -130,6 +131,7 @@ private:
   end rested_from_{};    // What the last try met, if there is no time for another.
   time_point rests_until_ = never;
   bool is_last_try_ = false;
+  bool has_come_to_opened_ = false;
   int splits_ = 0;                // In a row.
   std::vector<leftover> left_{};  // Of all tries, with each server.
   std::optional<std::size_t> line_{};

@@ -257,6 +257,20 @@ TEST(quorum_search, a_quarantine_ends_a_try_and_is_waited_for_else) {
   EXPECT_EQ(patient.ends(), errc::quarantined);
 }
 
+// Where a try needs all servers and one has forgotten our list, nobody else opens it there.
+TEST(quorum_search, who_opened_our_list_where_it_was_not_comes_at_once_and_once_P26) {
+  hunt h{once()};
+  h.loses({.how = result::quarantined, .has_opened = true});
+  EXPECT_EQ(h.pauses(), 0ns);
+  h.loses({.how = result::quarantined, .has_opened = true});
+  EXPECT_EQ(h.ends(), errc::quarantined);
+  hunt patient{waits_for_ever()};
+  patient.loses({.how = result::quarantined, .has_opened = true});
+  EXPECT_EQ(patient.pauses(), 0ns);
+  patient.loses({.how = result::quarantined, .has_opened = true});
+  EXPECT_EQ(patient.pauses(), 250ms);
+}
+
 // ---- too few ----
 
 TEST(quorum_search, too_few_are_asked_again_for_as_long_as_a_silence_is_put_up_with) {

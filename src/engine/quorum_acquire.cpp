@@ -284,8 +284,10 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     if (const auto left = busy->remaining; left >= std::chrono::milliseconds{0})
       held_for_ = std::min(held_for_.value_or(left), left);
     nodes_[node].keeps_our_list = true;
-    // Of a counted kind it is one of those who are in the way, and another server may name another of the same.
-    auto holder = what_.part.mode == 'x' ? busy->by.id : std::string{};
+    // Of several places it is one of those who are in the way, and another server may name another of the same. It may
+    // of the readers before a writer, too: what is taken for a tie then is busy after some more tries.
+    const bool is_named = what_.part.mode != 'p' || what_.part.size == 1;
+    auto holder = is_named ? busy->by.id : std::string{};
     return round_->on_refusal(static_cast<int>(node), refusal::busy, std::move(holder));
   }
   if (std::holds_alternative<script::late>(said->what)) return on_late(node, now);
@@ -349,6 +351,7 @@ void quorum_acquire::open_the_rest(time_point now) {
   for (std::size_t i = 0; i < size(); ++i) {
     auto& wire = all()[i]->wire();
     if (!nodes_[i].unopened || !wire.is_ready()) continue;
+    has_opened_ = true;
     wire.load(now, script::id::quorum_record);  // Our process may be gone before it is asked for.
     wire.send_and_forget(now, script::write_record(what_.prefix, what_.record, *nodes_[i].unopened));
   }

@@ -69,6 +69,8 @@ public:
   bool has_spoken(std::size_t node) const { return nodes_[node].has_spoken; }
   // The shortest remaining time of those who hold it; empty when nobody said so.
   std::optional<std::chrono::milliseconds> held_for() const { return held_for_; }
+  // Has it written our list where a server did not have it as open, and most have? Who comes again finds it open.
+  bool has_opened() const { return has_opened_; }
   // What kept each server from voting, for people; empty: nothing did.
   const std::string& trouble(std::size_t node) const { return nodes_[node].trouble; }
   // What that is of those who had not answered yet when the others had decided it.
@@ -140,6 +142,7 @@ private:
   std::vector<seen> nodes_;
   std::vector<quorum_vote> votes_;
   std::optional<std::chrono::milliseconds> held_for_{};
+  bool has_opened_ = false;
   errc final_{};
   std::string final_text_{};
   std::string final_why_{};

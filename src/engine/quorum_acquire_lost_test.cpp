@@ -81,13 +81,32 @@ TEST_F(quorum_acquire_lost, what_two_others_have_between_them_is_nobodys_R12_C5)
   EXPECT_TRUE(is_over(result::tied));
 }
 
-// Each names one of those who are in the way, and they may all be on both.
-TEST_F(quorum_acquire_lost, of_a_counted_kind_it_is_busy_whomever_they_name) {
+TEST_F(quorum_acquire_lost, nor_is_the_one_place_of_a_semaphore_nor_a_writer_s_that_two_others_have_R12_C5) {
   wants.keys.is_counted = true;
-  wants.part = {'w', 2, 2};
+  connect_all();
+  for (const script::part& what : {script::part{'p', 1, 1}, script::part{'w', 1'000'000, 1'000'000}}) {
+    wants.part = what;
+    for (const char another : {'c', 'b'}) {
+      start();
+      take_votes();
+      say(1, busy(servers[1], 5000, 'b'));
+      say(2, busy(servers[2], 5000, another));
+      say(0, granted(servers[0], proposal_of(votes[0])));
+      EXPECT_THAT(asked(0), ElementsAre("leave"));
+      say(0, done(servers[0]));
+      EXPECT_TRUE(is_over(another == 'c' ? result::tied : result::busy)) << what.mode;
+    }
+  }
+}
+
+// Each names one of those who are in the way, and they may all be on both.
+TEST_F(quorum_acquire_of_five, of_several_places_it_is_busy_whomever_they_name) {
+  wants.keys.is_counted = true;
+  wants.part = {'p', 1, 2};
   start_voting();
   say(1, busy(servers[1], 5000, 'b'));
   say(2, busy(servers[2], 5000, 'c'));
+  for (const std::size_t i : {0u, 3u, 4u}) say(i, granted(servers[i], proposal_of(votes[i])) + done(servers[i]));
   EXPECT_TRUE(is_over(result::busy));
 }
 

@@ -220,6 +220,7 @@ TEST_F(quorum_acquire_trouble, who_needs_all_servers_opens_the_list_where_it_is_
   ASSERT_EQ(said.size(), 2u);
   EXPECT_EQ(named(said[1]), "quorum_record");
   EXPECT_EQ(said[1].at(4), text_of(wants.record));
+  EXPECT_TRUE(round->has_opened());
 }
 
 TEST_F(quorum_acquire_trouble, a_minority_that_is_open_opens_nothing_P26) {
@@ -230,6 +231,7 @@ TEST_F(quorum_acquire_trouble, a_minority_that_is_open_opens_nothing_P26) {
   say(1, other_list(servers[1], ""));
   EXPECT_THAT(asked(0), IsEmpty());
   EXPECT_THAT(asked(1), IsEmpty());
+  EXPECT_FALSE(round->has_opened());
 }
 
 // ---- clocks ----

@@ -48,10 +48,14 @@ local function is_too_far()
 end
 
 -- The proposal, or what this server needs: max(last + 1, now, min_fence + 1). Never tostring(): it would turn the sum
--- into 1.7e+15.
-local function next_token(before)
+-- into 1.7e+15. To who has lost this vote (`is_again`) the proposal is its lease's token: that is no new grant, so it
+-- gets no new token because the clock is past that, or because it is the last stamp; but it does for a larger one.
+local function next_token(before, is_again)
   local stamp = now
   before = before and string.match(before, '^(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)|')
+  if is_again and (not before or before <= proposal) and tonumber(min_fence) < tonumber(proposal) then
+    return proposal
+  end
   if before and before >= stamp and before < '9007199254740991' then
     stamp = string.format('%.0f', tonumber(before) + 1)
   end
@@ -64,7 +68,12 @@ local function next_token(before)
   return stamp
 end
 
+-- When what gets this token was granted: a stamp behind the clock is that of a vote that was lost.
+local function granted_us(stamp)
+  return stamp < now and stamp or now
+end
+
 -- A week, and as long as the stamp is ahead of the clock, so that it is not forgotten before the clock is past it.
 local function fence_ms(stamp)
-  return string.format('%.0f', 604800000 + math.ceil((tonumber(stamp) - tonumber(now)) / 1000))
+  return string.format('%.0f', 604800000 + math.max(0, math.ceil((tonumber(stamp) - tonumber(now)) / 1000)))
 end

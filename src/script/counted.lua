@@ -139,7 +139,8 @@ put = function(entry, stamp, expires_us)
   if type(done) == 'table' and done.err then
     return done
   end
-  local grant = 'v1|' .. entry.id .. '|' .. stamp .. '|' .. entry.ttl .. '|' .. now .. '|' .. entry.label
+  local at = entry.granted_us or now -- A vote's that is given again (ballot.lua).
+  local grant = 'v1|' .. entry.id .. '|' .. stamp .. '|' .. entry.ttl .. '|' .. at .. '|' .. entry.label
   local text = string.format('%.0f', entry.permits) .. '|' .. entry.mode .. '|-|' .. grant
   done = pcall('HSET', KEYS[5], entry.id, text, 'used', string.format('%.0f', used + entry.permits), 'kind', kind)
   if type(done) == 'table' and done.err then

@@ -39,6 +39,10 @@
 -- anybody sees it (P23). So any two majorities have a node in common that knows the earlier token, and the clock that a
 -- proposal may not be behind stands in for a stamp that is lost with its node (P24).
 --
+-- A vote that is given again to its holder (`k`) is the same grant: it has the lease's token again, also when the clock
+-- is past it, so that whoever shows or breaks the lock knows it by the number that its holder knows. Only where a
+-- larger one was given since is it a new one, because stamps never go back (C2).
+--
 -- The record. A server without one belongs to the first list that votes there, if that is of generation 1. A list of a
 -- later generation begins with `holdfast quorum replace` (quorum_record.lua), never with a vote: the list before it may
 -- not be closed yet, and the two have majorities without a node in common. So a server votes for a later generation
@@ -113,9 +117,10 @@ end
 if is_too_far() then
   return {11, now}
 end
-local stamp = next_token(last)
+local stamp = next_token(last, standing == 'k')
 
-call('SET', KEYS[1], 'v1|' .. owner .. '|' .. stamp .. '|' .. ttl .. '|' .. now .. '|' .. label, 'PX', ttl)
+local grant = 'v1|' .. owner .. '|' .. stamp .. '|' .. ttl .. '|' .. granted_us(stamp) .. '|' .. label
+call('SET', KEYS[1], grant, 'PX', ttl)
 call('SET', KEYS[2], stamp .. '|' .. owner, 'PX', fence_ms(stamp))
 if kept then
   call('PEXPIRE', KEYS[3], record_ms())

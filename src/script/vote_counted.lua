@@ -96,7 +96,8 @@ end
 if is_too_far() then
   return {11, now}
 end
-local stamp = next_token(last)
+local stamp = next_token(last, standing == 'k')
+entry.granted_us = granted_us(stamp)
 local done = put(entry, stamp, tonumber(now) + ttl_ms * 1000)
 if done.err then
   return done

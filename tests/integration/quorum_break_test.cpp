@@ -90,6 +90,26 @@ TEST_F(with_quorum, a_vote_that_comes_while_the_others_are_broken_is_broken_too_
   EXPECT_TRUE(is_in_time);
 }
 
+// One after another was away for longer than the ttl, or restarted without its data.
+TEST_F(with_quorum, a_lock_whose_votes_were_all_given_again_is_broken_by_its_holder_s_token) {
+  auto locks = make();
+  const auto held = locks.acquire("x", brief);
+  const auto began_at = boottime();
+  const auto token = std::to_string(held.token().value());
+  for (int i = 0; i < size(); ++i) {
+    have_all_votes(held);
+    ask(i, {"DEL", "hf:{x}", "hf:{x}:fence"});
+    EXPECT_TRUE(eventually([&] { return !value(i).empty(); }, long_enough));
+    EXPECT_THAT(value(i), HasSubstr(token));
+  }
+  const auto lasted = boottime() - began_at;
+  const auto seen = make().inspect("x");
+  EXPECT_EQ(seen.token, held.token());
+  EXPECT_GE(seen.held_for + 1s, lasted);
+  make().break_lock("x", held.token(), {.why = "test", .mode = break_mode::immediately});
+  EXPECT_TRUE(eventually([&] { return held.lost().stop_requested(); }, long_enough));
+}
+
 TEST_F(with_quorum, a_lock_that_all_refuse_to_break_is_not_broken) {
   auto locks = make();
   auto held = locks.acquire("x", brief);

@@ -376,6 +376,15 @@ TEST_F(with_spare_servers, a_list_whose_servers_forgot_that_it_is_open_is_opened
   EXPECT_EQ(code_of([&] { (void)ours.try_acquire("x", brief); }), errc::other_quorum);
 }
 
+// Who needs all votes finds the one that forgot, and opens it: it is not told that the list is not open.
+TEST_F(with_spare_servers, a_list_that_one_server_forgot_grants_to_who_tries_once_and_needs_that_server_P26) {
+  for (const int i : before_) (void)ask(i, {"SET", "hf:quorum", opened(before_).c_str()});
+  auto ours = client_of(list(before_, "?generation=2"));
+  (void)semaphore{ours, "x", 2}.acquire({.ttl = 4s, .wait = long_enough}).release();
+  (void)ask(1, {"DEL", "hf:quorum"});
+  EXPECT_TRUE((semaphore{ours, "x", 2}.try_acquire(brief)));
+}
+
 TEST_F(with_spare_servers, lists_that_cannot_follow_each_other_are_refused_P26) {
   const auto refusal = [&](const std::string& from, const std::string& to) {
     const auto e = error_of([&] { (void)replace_quorum(from, to, how()); });

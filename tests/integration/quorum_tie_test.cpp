@@ -78,6 +78,17 @@ TEST_F(each_near_another_server, of_those_who_try_at_once_one_has_it_R12_C5) {
   }
 }
 
+// The same, as `-l 1` and `-x` ask.
+TEST_F(each_near_another_server, of_those_who_try_at_once_for_one_place_or_to_write_one_has_it_R12_C5) {
+  for (int round = 0; round < 5; ++round) {
+    const auto name = std::to_string(round);
+    const auto place = [&](client& by) { return semaphore{by, "place " + name, 1}.try_acquire({.ttl = max_ttl}); };
+    const auto paper = [&](client& by) { return shared_mutex{by, "paper " + name}.try_acquire({.ttl = max_ttl}); };
+    EXPECT_EQ(holders_of(all_ask(place)), 1) << name;
+    EXPECT_EQ(holders_of(all_ask(paper)), 1) << name;
+  }
+}
+
 TEST_F(each_near_another_server, of_those_who_wait_each_has_it_in_its_turn_R12_P25) {
   const auto work = [](client& by) -> std::optional<lease> {
     auto held = by.acquire("x", {.ttl = max_ttl, .wait = long_enough});
