@@ -65,7 +65,7 @@ private:
     server_time at{};
     instant seen_at{};
     bool has_granted = false;
-    std::string granted_to{};         // The channel of the process of the last in line that it granted to.
+    std::string granted_to{};         // The channel of the process, if it granted to one in line alone.
     server_time offered_until{};      // When whoever was told to stand by is to look.
     std::string asked{};              // Who asked for its place.
     std::set<std::string> watches{};  // Who was told when a lease ends.
@@ -81,18 +81,24 @@ private:
     return is_place(run.which) && run.args.size() > told && run.args[told].size() > 1;
   }
 
-  // Others of the process that was granted something last are not told to stand by: it would not come for them either.
-  // Nor is whoever gives up before that, or is gone.
+  // Two are told to stand by, of two processes if there are. Nobody of the process of who was granted something, if
+  // that is one alone: it would not come for them either. Nor whoever gives up before that, or is gone.
   void note_line(const script_run& run, seen& of) {
-    std::size_t told = 0;
+    const line_place* first = nullptr;
+    const line_place* second = nullptr;
     for (std::size_t rank = 0; rank < run.line_before.size(); ++rank) {
       const auto& place = run.line_before[rank];
       if (rank < are_told && of.asked == place.owner) of.watches.insert(place.owner);
-      if (!of.has_granted || told == are_told || of.granted_to == place.channel) continue;
+      if (!of.has_granted || of.granted_to == place.channel) continue;
       if (gives_up_before(place, of) || of.unheard.contains(place.channel)) continue;
-      of.watches.insert(place.owner);
-      ++told;
+      if (first == nullptr) {
+        first = &place;
+      } else if (second == nullptr || (second->channel == first->channel && place.channel != first->channel)) {
+        second = &place;
+      }
     }
+    if (first != nullptr) of.watches.insert(first->owner);
+    if (second != nullptr) of.watches.insert(second->owner);
   }
 
   // Who gives up a little later is not told either. It counts as one who is; soon it waits no more.
@@ -147,11 +153,12 @@ private:
     of.at = run.at;
     of.has_granted = std::any_of(run.after.begin(), run.after.end(), is_new);
     of.granted_to.clear();
+    int grants = 0;
     for (const auto& place : run.line_before) {
       const auto is_place_of = [&](const holder& h) { return h.owner == place.owner; };
       const auto granted = std::find_if(run.after.begin(), run.after.end(), is_place_of);
       if (granted == run.after.end()) continue;
-      of.granted_to = place.channel;
+      of.granted_to = ++grants == 1 ? place.channel : std::string{};
       if (place.owner != run.owner()) of.offered_until = end_of(*granted);
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // C7: what those cost who stand in line and are not there. Whose connection is gone is granted nothing; who is granted
 // something has its claim window to take it, and not a moment more; who has not looked for so long that it counts as
-// silent, or was told to stand by for a grant that nobody claimed and did not look, is granted nothing while somebody
-// stands there who has; and who is dead by then is taken out of the line.
+// silent, or was told to stand by for a grant that nobody claimed and did not look, or is of the process that did not
+// claim it, is granted nothing while somebody stands there who has; and who is dead by then is taken out of the line.
 //
 // idle_lock sees what nobody has. What is granted to somebody who never comes is had by him.
 #include "checkers/checker.hpp"
@@ -58,6 +58,7 @@ private:
   // What the line was granted last, to somebody who has not come.
   struct grant {
     std::string owner{};
+    std::string channel{};  // Of its process.
     std::int64_t at_us = 0;
     std::int64_t until_us = 0;
     std::map<std::string, std::int64_t> stand_by{};  // Who is to look when it lapses, and when.
@@ -91,12 +92,16 @@ private:
     if (silence > dead) return complain(run, one, "who is dead");
     if (!has_somebody_fresh(run, one)) return;
     if (silence > silent) return complain(run, one, "who is silent");
-    const auto stands_by = last.stand_by.find(one.owner);
     const bool lapsed = last.until_us != 0 && last.until_us <= now_us(run);
-    if (!lapsed || stands_by == last.stand_by.end() || one.looked_us >= last.at_us) return;
+    if (!lapsed || last.stand_by.empty() || one.looked_us >= last.at_us) return;
     if (run.which != script::id::look && run.which != script::id::wait) return;  // No other asks who has stood by.
+    const auto stands_by = last.stand_by.find(one.owner);
+    if (one.channel == last.channel && now_us(run) > last.until_us + us(1ms)) {
+      return complain(run, one, "whose process did not claim what it had");
+    }
     const auto on_its_way = 101ms + std::max<std::chrono::milliseconds>(one.window - 1s, 0ms) / 4;
-    if (now_us(run) > stands_by->second + us(on_its_way)) complain(run, one, "who did not look when it stood by");
+    if (stands_by == last.stand_by.end() || now_us(run) <= stands_by->second + us(on_its_way)) return;
+    complain(run, one, "who did not look when it stood by");
   }
 
   // Whoever stands before the last of those who are granted something has been seen.
@@ -136,7 +141,7 @@ private:
     });
   }
 
-  // The first two of other processes behind it, who hear it and have not given up by then.
+  // The first two of other processes behind it, who hear it and have not given up by then; of two, if there are.
   void note_grants(const script_run& run, grant& last) const {
     if (in().lock_of(run.lock).kind != lock_kind::exclusive || run.after.size() != 1) return;
     const auto& h = run.after.front();
@@ -145,12 +150,23 @@ private:
     if (!is_new) return;
     last = {};
     if (place == run.line_before.end() || h.owner == run.owner()) return;
-    last = {h.owner, now_us(run), h.expires_at.count()};
+    last = {h.owner, place->channel, now_us(run), h.expires_at.count()};
+    const auto looks_at = [&] {
+      return now_us(run) + us(place->window) + us(200ms) * static_cast<int>(last.stand_by.size() + 1);
+    };
+    const line_place* first = nullptr;
+    const line_place* spare = nullptr;
     for (auto p = place + 1; p != run.line_before.end() && last.stand_by.size() < stand_by; ++p) {
       if (p->channel == place->channel || !is_there(run, *p) || now_us(run) - p->looked_us > dead.count()) continue;
-      const auto looks_at = now_us(run) + us(place->window) + us(200ms) * static_cast<int>(last.stand_by.size() + 1);
-      if (p->wait_until_us == 0 || p->wait_until_us > looks_at) last.stand_by[p->owner] = looks_at;
+      if (p->wait_until_us != 0 && p->wait_until_us <= looks_at()) continue;
+      if (first != nullptr && first->channel == p->channel) {
+        if (spare == nullptr) spare = &*p;
+        continue;
+      }
+      last.stand_by[p->owner] = looks_at();
+      if (first == nullptr) first = &*p;
     }
+    if (spare != nullptr && last.stand_by.size() < stand_by) last.stand_by[spare->owner] = looks_at();
   }
 
   void complain(const script_run& run, const line_place& one, std::string_view how) const {

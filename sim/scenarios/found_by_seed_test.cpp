@@ -49,7 +49,7 @@ TEST(found_by_seed, seed_1591_a_leave_before_anything_else_does_not_decide_the_k
 TEST(found_by_seed, seed_1010377_a_dead_waiter_that_looked_in_the_future_does_not_stop_the_line) {
   const rule about{.opposite = "who looked in the future is as fresh as can be",
                    .broken = "expected",
-                   .texts = {{with_line, "if silence < 0 then", "if false then"}}};
+                   .texts = {{with_line, "silence < 0 and silent_us + 1 or silence", "silence"}}};
   play(about, [](story& s) {
     a_holds(s);
     s.server().deny_subscribe(true);

@@ -127,7 +127,7 @@ TEST(quarantine, P21_a_release_of_a_lock_that_came_back_lets_nobody_in) {
   const rule about{.opposite = "a release moves the line, whatever the server has forgotten",
                    .broken = "expected",
                    .texts = {{{id::release}, "if not ARGV[3] then", "if true then"},
-                             {{id::leave}, "and (token or was_waiting) and not ARGV[2] then", "then"}}};
+                             {{id::leave}, "and (was_there or was_waiting) and not ARGV[2] then", "then"}}};
   play(about, [](story& s) {
     a_holds(s);
     waits(s, s.d);

@@ -338,7 +338,7 @@ TEST(redlock, P25_who_waited_and_was_killed_costs_a_second_and_no_more) {
 TEST(redlock, R13_who_is_cut_off_before_its_release_costs_a_ttl_and_no_more) {
   const rule about{.opposite = "a vote does not end by itself",
                    .broken = "expected",
-                   .texts = {{{id::vote}, ".. label, 'PX', ttl)", ".. label)"}}};
+                   .texts = {{{id::vote}, "grant, 'PX', ttl)", "grant)"}}};
   play(about, [](quorum_story& s) {
     a_holds(s);
     a_is_cut_off(s);

@@ -8,8 +8,9 @@
 --                  process  -> the server's time of its last look: its heartbeat
 --                  deaf     -> when a message was refused: nobody here can be told anything
 --                  swept    -> when processes that do not look any more were last taken out (place.lua)
---                  standby  -> `now_us|owner id|at_us|owner id|at_us|owner id`: who was told to look when, at the
---                              last grant, and whose grant that was
+--                  standby  -> `now_us|until_us|process|owner id|at_us|owner id|at_us|owner id`: of the last grant,
+--                              until when it is to be claimed and by which process, who was told to look when, and
+--                              whose it was
 --
 -- A process is named by its channel; one that ends with `{number}` is sharded, at a node of a cluster
 -- (docs/decisions/0026-sharded-channels.md). The ear is `s`: it has subscribed to it and the server said so (P1); or
@@ -19,7 +20,7 @@
 --
 -- Whoever is granted is taken out of the line. The value is the waiter's own, with its whole ttl; only its expiry is
 -- the claim window, so a claim is compare and PEXPIRE. The message is a hint and nothing is decided by it.
-local is_sharded, tell, next_stamp, write_fence, mark_spent, grant, go_on_at, advance, done
+local is_sharded, tell, next_stamp, write_fence, mark_spent, grant, has_missed, call_two, go_on_at, advance, done
 
 local silent_us = 6000000 -- One look missed: others go first (P3).
 local dead_us = 16500000  -- Three looks missed: out of the line (P1).
@@ -36,12 +37,7 @@ end
 
 -- False when nobody may be told anything here, by anybody with the caller's permissions.
 tell = function(channel, message)
-  local told
-  if is_sharded(channel) then
-    told = pcall('SPUBLISH', channel, message)
-  else
-    told = pcall('PUBLISH', channel, message)
-  end
+  local told = is_sharded(channel) and pcall('SPUBLISH', channel, message) or pcall('PUBLISH', channel, message)
   return type(told) == 'number'
 end
 
@@ -83,15 +79,16 @@ mark_spent = function(owner, least)
     stamp = least
   end
   local fence = stamp .. '|' .. owner .. fence_mark()
-  local done
-  if last then
-    done = pcall('SET', KEYS[2], fence, 'PX', fence_lives(stamp))
-  else
-    done = pcall('SET', KEYS[2], fence, 'NX', 'PX', fence_lives(stamp))
-  end
+  local lives = fence_lives(stamp)
+  local done = last and pcall('SET', KEYS[2], fence, 'PX', lives) or pcall('SET', KEYS[2], fence, 'NX', 'PX', lives)
   if done and not done.err then
     last = fence
   end
+end
+
+local function strike(id)
+  call('ZREM', KEYS[3], id)
+  call('HDEL', KEYS[4], id)
 end
 
 -- Makes it a holder and takes it out of the line. The token; nil and the server's error when memory is full.
@@ -105,8 +102,7 @@ grant = function(entry, lives_ms, is_all)
   if is_all then
     call('DEL', KEYS[3], KEYS[4])
   else
-    call('ZREM', KEYS[3], entry.id)
-    call('HDEL', KEYS[4], entry.id)
+    strike(entry.id)
     if call('EXISTS', KEYS[3]) == 0 then
       call('DEL', KEYS[4])
       is_all = true
@@ -131,36 +127,21 @@ local function entry_of(id, text, at)
 end
 
 -- How long its process has not looked; of one who cannot be told, how long nobody has looked for it: its process may
--- know nothing of it any more and look for others, and nothing would ever call it (P5). A look finds room behind a
--- grant that lapsed: whoever was told to stand by for that and did not look is silent too, and need not cost a window
--- of its own (P3). A tenth of a second is for the network, and more for who is so far away that its window is longer
--- than a second: a quarter of the rest, as its window is four round trips (P4).
-local function silence_of(entry, standby)
+-- know nothing of it any more and look for others, and nothing would ever call it (P5).
+local function silence_of(entry)
   local looked = entry.told ~= 's' and entry.looked or call('HGET', KEYS[4], entry.process)
+  entry.looked = looked
   local silence = looked and tonumber(now) - tonumber(looked) or dead_us + 1
   -- It looked in the future: the clock went back, and nobody knows how long it has been silent (H5). Whoever lives
   -- looks soon; until then those who have looked since go first, or a dead one would be first for all of the step.
-  if silence < 0 then
-    return silent_us + 1
-  end
-  local due = string.match(standby, entry.id .. '|(%d+)')
-  if due and silence <= dead_us and looked < sub(standby, 1, 16) then
-    local on_its_way = 100000 + math.max(tonumber(entry.window) - 1000, 0) * 250
-    if tonumber(now) > tonumber(due) + on_its_way then
-      return silent_us + 1
-    end
-  end
-  return silence
+  return silence < 0 and silent_us + 1 or silence
 end
 
 -- The exact channel: PUBLISH's own count includes whoever subscribed to a pattern (P1).
 local function listens(entry)
-  local listening
-  if is_sharded(entry.process) then
-    listening = pcall('PUBSUB', 'SHARDNUMSUB', entry.process)
-  else
-    listening = pcall('PUBSUB', 'NUMSUB', entry.process)
-  end
+  local process = entry.process
+  local listening = is_sharded(process) and pcall('PUBSUB', 'SHARDNUMSUB', process) or
+    pcall('PUBSUB', 'NUMSUB', process)
   return listening.err or tonumber(listening[2]) ~= 0
 end
 
@@ -174,37 +155,52 @@ local function offer(entry, is_all)
   return grant(entry, entry.window, is_all) ~= nil
 end
 
--- Should it not come, the first two of other processes behind it look without being asked again: nobody else would
--- notice (P3). They stand at `rank` or a little behind: a crowd of its own process is not searched for ever, nor one of
--- those who give up before that. Who does not listen is not there.
-local function stand_by(offered, rank)
-  local same = 'v1|' .. offered.process .. '|'
-  local standby, told, gone = now, 0, 0
+-- Has two who stand at `rank` or a little behind look at those times, without being asked again. Of two processes,
+-- since all who wait in one are gone together; of one, where there is no other. Nobody of `without`, nor who has given
+-- up by then, nor who does not listen. A crowd of one process is not searched for ever, nor one of those who give up.
+-- `|owner id|at_us` of each.
+call_two = function(rank, without, from_us, step_us)
+  local two, told, gone, spare = {}, '', 0, nil
+  local function at_us(nth)
+    return string.format('%.0f', from_us + step_us * nth)
+  end
   for _, id in ipairs(call('ZRANGE', KEYS[3], rank, rank + most_behind - 1)) do
     local text = call('HGET', KEYS[4], id)
-    if text and sub(text, 1, #same) ~= same then
-      local at = string.format('%.0f', tonumber(now) + tonumber(offered.window) * 1000 + 200000 * (told + 1))
-      local entry = entry_of(id, text, at)
+    local process = string.match(text or '', '^v1|([^|]+)|s|')
+    local is_second = two[1] and two[1].process == process
+    if process and process ~= without and not (is_second and spare) then
+      local entry = entry_of(id, text, at_us(#two + 1))
       if not entry then
         gone = gone + 1
-      elseif entry.told == 's' and silence_of(entry, '') <= dead_us and listens(entry) and
-        tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at) then
-        told = told + 1
-        standby = standby .. '|' .. id .. '|' .. at
+      elseif is_second then
+        spare = entry
+      elseif silence_of(entry) <= dead_us and listens(entry) then
+        two[#two + 1] = entry
       end
-      if told == 2 or gone == most_gone then
+      if #two == 2 or gone == most_gone then
         break
       end
     end
   end
-  if told > 0 then
-    call('HSET', KEYS[4], 'standby', standby .. '|' .. offered.id)
+  two[2] = two[2] or spare
+  for nth, entry in ipairs(two) do
+    local at = '|' .. at_us(nth)
+    if tell(entry.process, 'v1|look|' .. entry.id .. '|' .. now .. at) then
+      told = told .. '|' .. entry.id .. at
+    end
   end
+  return told
 end
 
-local function strike(id)
-  call('ZREM', KEYS[3], id)
-  call('HDEL', KEYS[4], id)
+-- Should it not come, nobody else would notice (P3), and nobody else of its process would come either. If it is not the
+-- only one that was granted something, any of these may be dead: then two processes are enough.
+local function stand_by(offered, without, rank)
+  local until_us = tonumber(now) + tonumber(offered.window) * 1000
+  local told = call_two(rank, without, until_us, 200000)
+  if told ~= '' then
+    local claim = string.format('|%.0f|', until_us) .. offered.process
+    call('HSET', KEYS[4], 'standby', now .. claim .. told .. '|' .. offered.id)
+  end
 end
 
 local function tell_to_look(entry)
@@ -237,7 +233,10 @@ end
 -- when it looks (P7).
 advance = function(me)
   local rank, seen, grants, asked, is_end = 0, 0, 0, 4, false
-  local token, first_silent, offered, head, standby
+  local token, first_silent, offered, head
+  -- Behind a release that is done already nothing in here may fail, also if a key has another type. Who asks for itself
+  -- is told: else it would wait beside a free lock, and each newcomer would see nobody in line.
+  local ask = me and call or pcall
 
   local function pass(entry)
     if rank == most_passed then
@@ -248,9 +247,7 @@ advance = function(me)
   end
 
   while seen < most_seen and grants < most_grants and not head do
-    -- Behind a release that is done already nothing in here may fail, also if a key has another type. Who asks for
-    -- itself is told: else it would wait beside a free lock, and each newcomer would see nobody in line.
-    local ids = (me and call or pcall)('ZRANGE', KEYS[3], rank, rank + asked - 1)
+    local ids = ask('ZRANGE', KEYS[3], rank, rank + asked - 1)
     if ids.err then
       return nil, false
     end
@@ -258,16 +255,15 @@ advance = function(me)
     if #ids == 0 then
       break
     end
-    local first = (me and call or pcall)('HGET', KEYS[4], ids[1])
+    local first = ask('HGET', KEYS[4], ids[1])
     if type(first) == 'table' then
       return nil, false
     end
-    standby = standby or me and call('HGET', KEYS[4], 'standby') or ''
     seen = seen + #ids
     for i = 1, #ids do
       local entry = entry_of(ids[i], i == 1 and first or call('HGET', KEYS[4], ids[i]))
       local is_all = is_end and i == #ids and rank == 0
-      local silence = entry and (entry.id == me and 0 or silence_of(entry, standby)) or dead_us + 1
+      local silence = entry and (entry.id == me and 0 or silence_of(entry)) or dead_us + 1
       if silence > dead_us then
         strike(ids[i])
       elseif not is_free() then
@@ -279,7 +275,7 @@ advance = function(me)
         if entry.told == 's' then
           tell_to_look(entry)
         end
-      elseif entry.id ~= me and silence > silent_us then
+      elseif entry.id ~= me and (silence > silent_us or me and has_missed(entry)) then
         local passed = pass(entry)
         first_silent = first_silent or passed
       elseif entry.id ~= me and entry.told == 's' and not listens(entry) then
@@ -317,7 +313,7 @@ advance = function(me)
     end
   end
   if offered then
-    stand_by(offered, rank)
+    stand_by(offered, grants < 2 and offered.process, rank)
   end
   if more then
     go_on_at(rank)

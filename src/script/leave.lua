@@ -57,6 +57,12 @@ if not was_waiting and not wrong and (not last or sub(last, 18, 49) ~= owner) th
   mark_spent(owner, token or '0000000000000000')
 end
 
+-- Nobody had to stand by for it, and its process is there (place.lua).
+local standby = pcall('HGET', KEYS[4], 'standby')
+if type(standby) == 'string' and sub(standby, -32) == owner then
+  pcall('HDEL', KEYS[4], 'standby')
+end
+
 if is_free() and not wrong and not is_odd and (was_there or was_waiting) and not ARGV[2] then
   advance(nil)
 end

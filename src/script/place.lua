@@ -16,27 +16,34 @@ mine = function(owner, token)
   return {1, now, token, tonumber(claim(owner))}
 end
 
+-- A look finds room behind a grant that lapsed: whoever was told to stand by for that and did not look is silent, and
+-- so are the others of the process that did not claim it. None of them need cost a window of its own (P3). To stand by
+-- gives a tenth of a second for the network, and more to who is so far away that its window is longer than a second: a
+-- quarter of the rest, as its window is four round trips (P4). The window of the claim had that.
+has_missed = function(entry)
+  local standby = call('HGET', KEYS[4], 'standby') or ''
+  if entry.looked >= sub(standby, 1, 16) then
+    return false
+  end
+  local until_us, process = string.match(standby, '^%d+|(%d+)|([^|]+)')
+  local due = string.match(standby, entry.id .. '|(%d+)')
+  local on_its_way = 100000 + math.max(tonumber(entry.window) - 1000, 0) * 250
+  return process == entry.process and now > until_us or due and tonumber(now) > tonumber(due) + on_its_way
+end
+
 -- Who was told to stand by for a grant, and has got in without that, does not look any more: the next two who are
 -- there at that time do (P3).
 stand_in = function(owner)
   local standby = call('HGET', KEYS[4], 'standby')
   local at = standby and string.match(standby, owner .. '|(%d+)')
-  local told = 0
-  for _, id in ipairs(at and at > now and call('ZRANGE', KEYS[3], 0, most_behind - 1) or {}) do
-    local entry = entry_of(id, call('HGET', KEYS[4], id), at)
-    if entry and entry.told == 's' and listens(entry) and
-      tell(entry.process, 'v1|look|' .. id .. '|' .. now .. '|' .. at) then
-      told = told + 1
-    end
-    if told == 2 then
-      return
-    end
+  if at and at > now then
+    call_two(0, nil, tonumber(at), 0)
   end
 end
 
 -- Who of those ahead is there to be granted: how many, 8 at most, how many of them still wait in `pttl`, 4 at most, and
 -- the first. A hundred killed ones in front must not keep those behind them from looking when the holder's lease ends
--- (B28), nor a few who have given up by then.
+-- (B28), nor a few who have given up by then, or who are silent: they are stopped, or their host is.
 local function live_ahead(ahead, pttl)
   local live, staying, first = 0, 0, nil
   local at = pttl > 0 and string.format('%.0f', tonumber(now) + pttl * 1000) or now
@@ -44,7 +51,7 @@ local function live_ahead(ahead, pttl)
     for _, id in ipairs(call('ZRANGE', KEYS[3], 0, math.min(ahead, 128) - 1)) do
       local text = call('HGET', KEYS[4], id)
       local entry = entry_of(id, text)
-      if entry and (entry.told ~= 's' or listens(entry)) then
+      if entry and silence_of(entry) <= silent_us and (entry.told ~= 's' or listens(entry)) then
         live, first = live + 1, first or entry
         staying = staying + (entry_of(id, text, at) and 1 or 0)
         if live == 8 or staying == 4 then

@@ -50,6 +50,15 @@ inline step is_absent(const std::string& key) { return send({"EXISTS", key}, num
 inline step is_for(const std::string& who, const std::string& hint) {
   return send({"EVAL", "return string.sub(ARGV[1], 1, 40)", "0", hint}, text("v1|look|" + who));
 }
+// Whoever was told to stand by for the last grant, in that order, with a blank between them.
+inline step stand_by_is(const std::string& who) {
+  return send({"EVAL",
+               "local who = {} "
+               "for id in string.gmatch(redis.call('HGET', KEYS[1], 'standby'), '|(%x+)|%d+') do "
+               "who[#who + 1] = id end return table.concat(who, ' ')",
+               "1", waiters},
+              text(who));
+}
 // So many of one process that nobody listens for any more, in line before everybody or behind that ticket; they are not
 // silent yet.
 inline step crowd(int count, const std::string& behind = "0") {

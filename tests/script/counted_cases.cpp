@@ -8,6 +8,7 @@ namespace {
 
 const std::string ear = "hf:wake:p";
 const std::string other_ear = "hf:wake:q";
+const std::string third_ear = "hf:wake:r";
 const std::vector<std::string> keys{holder, fence, line, waiters, holders};
 
 struct entry {
@@ -263,6 +264,28 @@ std::vector<script_case> semaphore_cases() {
         release_part("<A>", "<ta>"), holding(1),
         send({"HSET", waiters, "standby", "<now-1000000>|<C>|<now-500000>|<B>", other_ear, "<now-2000000>"}, number(0)),
         look("<B>", claimed()), wait("<E>", busy, as_try({})), holding(1), waiting(2)}},
+      {"stand_bys_are_of_two_processes_P3_C7",
+       {listen(ear), listen(other_ear), listen(third_ear), wait("<A>", granted("ta"), {.permits = "3"}),
+        wait("<B>", queued(0), {.permits = "3"}), wait("<C>", queued(1), {.process = other_ear}),
+        wait("<D>", queued(2), {.process = other_ear}), wait("<E>", queued(3), {.process = third_ear}),
+        release_part("<A>", "<ta>"), holding(1), stand_by_is("<C> <E>")}},
+      {"stand_bys_are_of_one_process_where_there_is_no_other_P3_C7",
+       {listen(ear), listen(other_ear), wait("<A>", granted("ta"), {.permits = "3"}),
+        wait("<B>", queued(0), {.permits = "3"}), wait("<C>", queued(1), {.process = other_ear}),
+        wait("<D>", queued(2)), wait("<E>", queued(3), {.process = other_ear}),
+        wait("<F>", queued(4), {.process = other_ear}), release_part("<A>", "<ta>"), holding(1),
+        stand_by_is("<C> <E>")}},
+      // Whichever of the two is dead.
+      {"of_several_that_are_granted_each_has_somebody_of_another_process_stand_by_P3_C7",
+       {listen(ear), listen(other_ear), listen(third_ear), wait("<A>", granted("ta"), {.permits = "3"}),
+        wait("<B>", queued(0), {.permits = "2"}), wait("<C>", queued(1), {.process = other_ear}),
+        wait("<D>", queued(2)), wait("<E>", queued(3)), wait("<F>", queued(4), {.process = third_ear}),
+        release_part("<A>", "<ta>"), holding(2), stand_by_is("<D> <F>")}},
+      {"of_two_processes_that_are_granted_both_stand_by_P3_C7",
+       {listen(ear), listen(other_ear), wait("<A>", granted("ta"), {.permits = "3"}),
+        wait("<B>", queued(0), {.permits = "2"}), wait("<C>", queued(1), {.process = other_ear}),
+        wait("<D>", queued(2), {.process = other_ear}), wait("<E>", queued(3)), release_part("<A>", "<ta>"), holding(2),
+        stand_by_is("<D> <E>")}},
       // B, which needs more room than there is, was in its way until then, and calls nobody.
       {"who_comes_back_with_its_ticket_has_the_room_that_there_is_C7_P4_seed_50114471",
        {listen(ear), wait("<A>", granted("ta")), wait("<B>", queued(0), {.permits = "3"}),

@@ -179,6 +179,13 @@ inline step ear_is(const std::string& who, const std::string& told) {
       {"EVAL", "return string.match(redis.call('HGET', KEYS[1], ARGV[1]), '^v1|[^|]+|([s-])')", "1", waiters, who},
       text(told));
 }
+// Nobody of this process has looked since.
+inline step last_looked_at(const std::string& process, const std::string& at = "<now-1000000>") {
+  return send({"HSET", waiters, process, at}, number(0));
+}
+// A key's expiry is cut to milliseconds.
+inline const std::string a_while = "hf:{t}";
+inline step some_milliseconds() { return send({"SET", a_while, "1", "PX", "10"}); }
 // One who cannot be told: so it stands in its entry.
 inline step last_looked_for(const std::string& who, const std::string& at) {
   return send({"EVAL",
