@@ -63,6 +63,8 @@ public:
   virtual void on_hearing_changed(time_point /*now*/) {}
   virtual time_point wake_at() const = 0;
   virtual bool is_over() const = 0;
+  // Is nothing granted by it? It does not change.
+  virtual bool gives_back() const { return false; }
   // There is nothing more to do for it here: it is over, or goes on at another server.
   bool is_done() const { return is_moved_ || is_over(); }
   // It is started no longer, or soon; index() still knows it. Perhaps twice.

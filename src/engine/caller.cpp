@@ -6,7 +6,9 @@ namespace holdfast::engine {
 void caller::start(call& what, time_point now) {
   calls_.push_back(what);
   what.index_ = &index_;
-  channel_.set_demand(true);
+  if (what.gives_back()) ++giving_back_;
+  update_demand();
+  channel_.mind_primary(now);
   what.step(now);
 }
 
@@ -14,9 +16,12 @@ void caller::stop(call& what) {
   what.on_stop();
   what.expect_no_hints();
   what.index_ = nullptr;
-  if (what.listed_.is_linked()) calls_.erase(calls_.iterator_to(what));
+  if (what.listed_.is_linked()) {
+    calls_.erase(calls_.iterator_to(what));
+    if (what.gives_back()) --giving_back_;
+  }
   channel_.forget(what);
-  if (calls_.empty()) channel_.set_demand(false);
+  update_demand();
 }
 
 // A call that is told may end but never leaves the list by itself, so the list stays as it is.
@@ -37,7 +42,7 @@ void caller::expect_many(time_point now) {
 
 void caller::on_ready(time_point now) {
   if (tell_.on_up) tell_.on_up(now);
-  if (!channel_.is_ready()) return;  // It was not what it should be.
+  if (!channel_.takes_back()) return;  // It was not what it should be.
   if (expects_many_) expect_many(now);
   // One of them may step another one, in the same line.
   tell_all([](call& c) { c.on_new_connection(); });

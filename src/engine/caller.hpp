@@ -52,6 +52,7 @@ public:
 private:
   template <class Tell>
   void tell_all(Tell&& tell);
+  void update_demand() { channel_.set_demand(!calls_.empty(), giving_back_ > 0); }
 
   using call_list =
       boost::intrusive::list<call,
@@ -61,6 +62,7 @@ private:
   hooks tell_;
   call_list calls_;  // In the order of their starts, which is the order in which they are told.
   call_index index_;
+  int giving_back_ = 0;
   bool expects_many_ = false;
   channel channel_;
 };

@@ -30,9 +30,18 @@ bool channel::wants_connection(time_point now) const {
   return state_ == state::closed && has_demand_ && now >= may_connect_at_;
 }
 
+void channel::set_demand(bool is_wanted, bool to_give_back) {
+  // A pause was for those who would have been granted something.
+  const bool may_be_served = to_give_back && !gives_back_ && last_failure_.code == errc::no_primary;
+  if (may_be_served) may_connect_at_ = time_point{};
+  has_demand_ = is_wanted;
+  gives_back_ = to_give_back;
+}
+
 void channel::on_connecting(time_point now) {
   HOLDFAST_ASSERT(state_ == state::closed);
   state_ = state::connecting;
+  only_takes_back_ = false;
   state_since_ = now;
   must_close_ = false;
   ++connect_attempts_;
@@ -235,7 +244,9 @@ void channel::on_closed(time_point now, connection_failure failure) {
     if (reply_sink* const from = pop_kept(first)) from->on_cut(now);
   }
   while (!open_.empty()) {
-    if (reply_sink* const from = pop().from) from->on_cut(now);
+    const slot cut = pop();
+    if (!cut.from) continue;
+    cut.is_refused ? cut.from->on_reply(now, cut.sent_at, *refusal_) : cut.from->on_cut(now);
   }
   listener_->on_down(now, last_failure_, was_ready);
 }
@@ -248,13 +259,21 @@ void channel::fail(time_point now, const connection_failure& failure) {
 bool channel::mind_primary(time_point now, named_primary::term_number term) {
   if (!settings_.primary || state_ == state::closed || term == 0) return false;
   const bool is_other = settings_.primary->term() != term;
-  const bool is_fresh =
-      settings_.epoch.may_be_unknown ? settings_.primary->is_fresh(term, now) : settings_.primary->may_grant(term, now);
-  if (!is_other && (state_ == state::connecting || is_fresh)) return false;
+  if (!is_other && (state_ == state::connecting || is_of_use(now, term))) return false;
   fail(now,
        {errc::no_primary, is_other ? "another primary is named now" : "no majority has named this primary for too long",
         false, false});
   return true;
+}
+
+// Also where it is named again, one that was there for those who give back ends with them: the others are told of the
+// next one.
+bool channel::is_of_use(time_point now, named_primary::term_number term) {
+  const auto& named = *settings_.primary;
+  if (settings_.epoch.may_be_unknown) return named.is_fresh(term, now);
+  if (!only_takes_back_ && named.may_grant(term, now)) return true;
+  only_takes_back_ = gives_back_ && named.is_fresh(term, now);
+  return only_takes_back_;
 }
 
 bool channel::on_wake(time_point now) {
@@ -280,7 +299,9 @@ time_point channel::silence_ends() const {
   if (open_.empty()) return never;
   const auto& next = open_.front();
   const duration allowed = next.is == slot::sort::wait ? duration{settings_.durable.timeout} : duration{0};
-  return std::max(heard_at_, next.sent_at) + std::max(settings_.least_silence, 3 * round_trip_p99_) + allowed;
+  const duration most = std::max(most_silence_, round_trip_p99_ * 3 / 2);  // It may be far away.
+  const duration measured = std::min(3 * round_trip_p99_, most);
+  return std::max(heard_at_, next.sent_at) + std::max(settings_.least_silence, measured) + allowed;
 }
 
 // Each 32nd round trip, so that it costs nothing: the second largest of the last 128 stands for the 99th percentile.
@@ -303,7 +324,7 @@ void channel::observe_clock(server_time server_now, time_point sent_at, time_poi
 }
 
 void channel::send(time_point now, script::command what, reply_sink& from, hope what_for) {
-  HOLDFAST_ASSERT(is_ready());
+  HOLDFAST_ASSERT(takes_back());
   mind_quarantine(now, what, what_for);
   const auto sort = sort_of(what, what_for);
   request({.from = &from, .sent_at = now, .what = std::move(what), .is = sort},
@@ -313,7 +334,7 @@ void channel::send(time_point now, script::command what, reply_sink& from, hope 
 void channel::send_and_forget(time_point now, script::command what) { send_unasked(now, std::move(what), 0); }
 
 void channel::send_unasked(time_point now, script::command what, unsigned char times) {
-  HOLDFAST_ASSERT(is_ready());
+  HOLDFAST_ASSERT(takes_back());
   mind_quarantine(now, what, hope::grant);
   request({.sent_at = now, .what = std::move(what), .times = times},
           [&](const slot& made) { script::append(output_, *made.what, script::call::by_digest); });
@@ -344,21 +365,30 @@ void channel::on_epoch(time_point now, time_point sent_at, const resp::value& re
   if (error && script::classify(error->text).what == script::reaction::try_again) return;
   if (epoch_.may_be_unknown()) return;  // What is held is renewed, whatever the server says of that.
   const auto why = no_epoch(reply, run_id(), is_in_cluster());
-  if (why.code == errc::not_a_primary && !settings_.primary && !is_in_cluster()) refuse_next(now, reply);
+  if (why.code == errc::not_a_primary && !settings_.primary && !is_in_cluster()) find_refused(reply);
   fail(now, why);
 }
 
-// What was asked right behind the question did nothing, if its answer has come along and is that it did not: a definite
-// no (C5), for the same reason. Nothing else that a replica says counts.
-void channel::refuse_next(time_point now, const resp::value& why) {
-  if (open_.empty() || open_.front().is == slot::sort::wait) return;
-  const auto reply = reader_.next();
-  const auto* error = reply ? reply->as_error() : nullptr;
-  if (!error) return;
-  const bool is_unknown_script = error->text.starts_with("NOSCRIPT");
-  if (!is_unknown_script && script::classify(error->text).code != errc::not_a_primary) return;
-  const slot refused = pop();
-  if (refused.from) refused.from->on_reply(now, refused.sent_at, why);
+void channel::hang_up(time_point now, const connection_failure& failure) {
+  if (state_ == state::closed) return;  // Somebody who was told of that.
+  if (failure.code == errc::not_a_primary) find_refused(resp::server_error{failure.text});
+  fail(now, failure);
+}
+
+// What was asked behind that did nothing, if its answer has come along and is that it did not: a definite no (C5), for
+// the same reason. Nothing else that a replica says counts. They are told when the connection has ended, because the
+// first of them ends it for the others.
+void channel::find_refused(resp::value why) {
+  refusal_ = std::move(why);
+  for (slot& next : open_) {
+    const auto reply = reader_.next();
+    if (!reply) return;
+    const auto* error = reply->as_error();
+    const bool is_unknown_script = error && error->text.starts_with("NOSCRIPT");
+    const bool is_no = is_unknown_script || (error && script::classify(error->text).code == errc::not_a_primary);
+    next.is_refused = is_no && next.is != slot::sort::wait && next.from != &epoch_answers_;
+    if (is_no && !next.from && next.what) ++refused_unheard_;
+  }
 }
 
 void channel::send_raw(time_point now, std::string_view encoded, reply_sink& from) {

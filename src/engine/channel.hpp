@@ -133,9 +133,12 @@ public:
     return output_;
   }
 
-  // A connection is wanted while this is set (or requests are open).
-  void set_demand(bool is_wanted) { has_demand_ = is_wanted; }
-  bool is_ready() const { return state_ == state::ready; }
+  // A connection is wanted while this is set (or requests are open); `to_give_back`: by somebody who takes back a lock,
+  // perhaps among others, and is served where no grant would count (mind_primary()).
+  void set_demand(bool is_wanted, bool to_give_back = false);
+  bool is_ready() const { return takes_back() && !only_takes_back_; }
+  // As is_ready(), for whoever only gives back.
+  bool takes_back() const { return state_ == state::ready; }
   bool is_closed() const { return state_ == state::closed; }
   bool was_ever_ready() const { return was_ever_ready_; }
   bool has_open_requests() const { return !open_.empty(); }
@@ -167,10 +170,12 @@ public:
   }
   // Silence is called after max(3 x p99, this).
   void set_least_silence(duration least) { settings_.least_silence = least; }
+  // And no later than after max(1.5 x p99, this), if that is more than the least.
+  void set_most_silence(duration most) { most_silence_ = most; }
   // As settings::connect_timeout.
   void set_connect_timeout(duration most) { settings_.connect_timeout = most; }
   // Something in an answer shows that the server is not what the greeting found: end the connection.
-  void hang_up(time_point now, const connection_failure& failure) { fail(now, failure); }
+  void hang_up(time_point now, const connection_failure& failure);
 
   // ---- the quarantine (engine/epoch_watch.hpp) ----
   // Of a grant that was just answered, to a request that was sent then.
@@ -205,8 +210,14 @@ public:
   }
   // `term`: of the server that the connection leads to or is being made to, 0 before that is known. Ends it when that
   // is not the primary any more, or has not been named for so long that a grant would not count; one over which nothing
-  // is granted (epoch.may_be_unknown), when a renewal would be worth little. True: the driver must close it.
+  // is granted (epoch.may_be_unknown), when a renewal would be worth little. So long is it there for those who give
+  // back, too, and is_ready() for nobody else: until they have gone. True: the driver must close it.
   [[nodiscard]] bool mind_primary(time_point now, named_primary::term_number term);
+  // Likewise, of one that stands and by anybody: what is asked over one that ends is cut off, and may have been done.
+  // The driver finds it closed.
+  void mind_primary(time_point now) {
+    if (state_ == state::ready) (void)mind_primary(now, term_);
+  }
 
   // A reply carried this; notices steps.
   void observe_clock(server_time server_now, time_point sent_at, time_point now);
@@ -251,6 +262,7 @@ private:
     std::uint64_t number = 0;               // On this connection.
     sort is = sort::plain;
     bool is_text = false;     // It was sent by its text, so that the server knows it.
+    bool is_refused = false;  // The connection ends, and this came with the reason.
     unsigned char times = 0;  // So often has the line been let go on before.
   };
   // Answered, and not yet by WAIT.
@@ -265,7 +277,7 @@ private:
   void on_greeting_reply(time_point now, const resp::value& reply);
   void on_request_reply(time_point now, const resp::value& reply);
   void on_epoch(time_point now, time_point sent_at, const resp::value& reply);
-  void refuse_next(time_point now, const resp::value& why);  // What was asked right behind a question about the epoch.
+  void find_refused(resp::value why);
   void ask_epoch(time_point now);
   void mind_quarantine(time_point now, script::command& what, hope what_for);
   void send_again(slot& refused);
@@ -274,6 +286,7 @@ private:
   void fail(time_point now, const connection_failure& failure);
   void note_round_trip(duration round_trip);
   time_point silence_ends() const;
+  bool is_of_use(time_point now, named_primary::term_number term);
   // A request, and the slot for its answer. Without memory there is neither: what is written and has none would take
   // the answer to the next one (C5). `write` appends to the output, and is not kept.
   template <class Write>
@@ -307,6 +320,8 @@ private:
   channel_listener* listener_;
   state state_ = state::closed;
   bool has_demand_ = false;
+  bool gives_back_ = false;       // Some of that is by one who only gives back.
+  bool only_takes_back_ = false;  // The connection: nobody else is served any more, nor will be.
   bool must_close_ = false;
   bool was_ever_ready_ = false;
   int useless_in_a_row_ = 0;  // Connections that greeted and ended before they answered anything.
@@ -338,6 +353,8 @@ private:
   std::array<duration, 128> round_trips_{};
   std::size_t round_trips_seen_ = 0;
   duration round_trip_p99_{0};
+  duration most_silence_ = duration::max();
+  std::optional<resp::value> refusal_{};  // To those that are refused.
   connection_failure last_failure_;
 };
 

@@ -243,11 +243,57 @@ TEST_F(epoch_test, a_replica_that_refuses_the_question_refuses_what_came_along_C
     server.pass(2s);
     look();
     look();
-    server.say(refusal(readonly) + said + said);
+    server.say(refusal(readonly) + said);
     EXPECT_TRUE(wire.is_closed());
     EXPECT_THAT(who.own, ElementsAre("error " + readonly, "cut"));
     server.pass(2s);
   }
+}
+
+// Many threads ask in one write. The first that hears of it ends the connection, as a call does.
+TEST_F(epoch_test, all_that_a_replica_refused_behind_the_question_is_a_definite_no_H37_C5) {
+  const std::string readonly = refusal("READONLY You can't write against a read only replica.");
+  greet(nothing());
+  server.pass(2s);
+  for (int i = 0; i < 4; ++i) look();
+  who.then = [&] { wire.hang_up(server.now, {errc::not_a_primary, "it says so", false, false}); };
+  server.say(readonly + readonly + refusal("NOSCRIPT No matching script.") + readonly);
+  const std::string no = "error READONLY You can't write against a read only replica.";
+  EXPECT_THAT(who.own, ElementsAre(no, no, no, "cut")) << "of the last one nobody knows";
+}
+
+// Who asks behind it takes the next answer for a proof that it has left (core/acquire_call.hpp).
+TEST_F(epoch_test, a_replica_that_refuses_what_nobody_waits_for_has_refused_it_H37) {
+  const std::string readonly = refusal("READONLY You can't write against a read only replica.");
+  greet(nothing());
+  server.pass(2s);
+  look();
+  wire.send_and_forget(server.now, script::leave(keys, somebody));
+  look();
+  server.say(readonly + readonly + readonly + readonly);
+  EXPECT_EQ(wire.refused_unheard(), 1u);
+}
+
+TEST_F(epoch_test, what_stands_behind_a_second_question_is_refused_likewise_H37_C5) {
+  const std::string readonly = refusal("READONLY You can't write against a read only replica.");
+  greet(nothing());
+  for (int i = 0; i < 2; ++i) {
+    server.pass(2s);
+    look();
+  }
+  server.say(readonly + readonly + readonly + readonly);
+  const std::string no = "error READONLY You can't write against a read only replica.";
+  EXPECT_THAT(who.own, ElementsAre(no, no));
+}
+
+// Between two questions the first request finds it out.
+TEST_F(epoch_test, all_that_a_replica_refused_behind_a_request_is_a_definite_no_H37_C5) {
+  const std::string text = "READONLY You can't write against a read only replica.";
+  greet(nothing());
+  for (int i = 0; i < 4; ++i) look();
+  who.then = [&] { wire.hang_up(server.now, {errc::not_a_primary, text, false, false}); };
+  server.say(refusal(text) + refusal("NOSCRIPT No matching script.") + stamp(server.clock) + refusal(text));
+  EXPECT_THAT(who.own, ElementsAre("error " + text, "error " + text, "cut", "error " + text)) << "what it says else";
 }
 
 // It answers what only reads, and may be a primary by then.

@@ -216,6 +216,51 @@ TEST_F(keeper_silence_test, is_longer_again_when_the_shortest_has_moved) {
   EXPECT_EQ(silence_allowed(), 25ms);
 }
 
+class a_keeper_whose_server_was_slow : public keeper_silence_test {
+protected:
+  // So often that the 99th percentile says what it can. `takes`: which answer, how long.
+  std::shared_ptr<held_lease> renewed_often(const std::function<duration(int)>& takes) {
+    const auto lease = held(0, renewal::automatic, 1s);
+    for (int answers = 0; answers < 32;) {
+      wake();
+      if (keeps.wire().wants_connection(server.now)) server.connect();
+      if (!server.take().empty()) {
+        server.pass(takes(answers++));
+        server.say(done());
+      }
+      server.pass(std::max(duration{0}, keeps.wake_at() - server.now));
+    }
+    EXPECT_THAT(listens.lost, IsEmpty());
+    listens.take();
+    return lease;
+  }
+  static duration slow_twice(int answer) { return answer == 10 || answer == 20 ? 240ms : 1ms; }
+};
+
+// What has been measured outlives its connection.
+TEST_F(a_keeper_whose_server_was_slow, twice_gives_a_silent_connection_up_while_there_is_time_for_another) {
+  const auto lease = renewed_often(slow_twice);
+  wake();
+  ASSERT_THAT(server.take_names(), ElementsAre("renew"));
+  EXPECT_LE(silence_allowed(), 450ms);
+  drive_until(server.now + 5s, true, [&](const request&) {
+    return !listens.news.empty() ? done() : std::string{};  // "down", of the silent one.
+  });
+  EXPECT_THAT(listens.lost, IsEmpty());
+}
+
+// Else it would be given up with each renewal.
+TEST_F(a_keeper_whose_server_was_slow, each_time_waits_longer_than_that) {
+  const auto lease = renewed_often([](int answer) -> duration { return answer == 0 ? 200ms : 350ms; });
+  EXPECT_EQ(silence_allowed(), 525ms);
+}
+
+TEST_F(a_keeper_whose_server_was_slow, twice_waits_as_long_as_ever_when_no_lease_is_short) {
+  const auto lease = renewed_often(slow_twice);
+  keeps.let_go(*lease);
+  EXPECT_EQ(silence_allowed(), 720ms);
+}
+
 // ---- letting go ----
 
 TEST_F(keeper_test, a_late_reply_to_a_renewal_that_was_let_go_is_dropped_H42_B1_C6) {

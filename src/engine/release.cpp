@@ -13,7 +13,7 @@ release::release(channel& to, script::lock_keys keys, owner_id owner, fencing_to
     : call{to}, keys_{std::move(keys)}, owner_{owner}, token_{token}, flow_{lease_deadline, give_up_at} {}
 
 void release::step(time_point now) {
-  if (flow_.on_wake(now, to().is_ready())) to().send(now, script::release(keys_, owner_, token_), *this);
+  if (flow_.on_wake(now, to().takes_back())) to().send(now, script::release(keys_, owner_, token_), *this);
 }
 
 void release::on_reply(time_point now, time_point sent_at, const resp::value& reply) {

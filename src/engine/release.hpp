@@ -20,8 +20,9 @@ public:
   void on_reply(time_point now, time_point sent_at, const resp::value& reply) override;
   void on_cut(time_point now) override;
   void on_no_connection(time_point now, const connection_failure& failure) override;
-  time_point wake_at() const override { return flow_.wake_at(to().is_ready()); }
+  time_point wake_at() const override { return flow_.wake_at(to().takes_back()); }
   bool is_over() const override { return flow_.end().has_value(); }
+  bool gives_back() const override { return true; }
   void on_left(time_point /*now*/) override { flow_.on_cut(); }
 
   release_outcome end() const { return *flow_.end(); }

@@ -318,6 +318,59 @@ TEST_F(with_sentinels, a_holder_that_hears_of_no_majority_is_lost_in_time_P22) {
   EXPECT_TRUE(locks.acquire("x", {.ttl = 1s, .wait = long_enough}).valid());
 }
 
+class with_silent_sentinels : public with_sentinels {
+protected:
+  void fall_silent() {
+    const auto all = lab_.nodes("sentinel");
+    for (std::size_t i = 0; i < 2; ++i) lab_.pause(all[i]);
+    std::this_thread::sleep_for(3s);  // Until no grant counts any more, which nothing shows but that.
+  }
+  ~with_silent_sentinels() override {
+    const auto all = lab_.nodes("sentinel");
+    for (std::size_t i = 0; i < 2; ++i) lab_.resume(all[i]);
+  }
+  client_options how = [] {
+    auto h = options(5s);
+    h.max_ttl = long_enough;  // What is held is renewed for half of that.
+    return h;
+  }();
+};
+
+// It asks for no grant, and the primary is well.
+TEST_F(with_silent_sentinels, a_lock_is_released_P22) {
+  client locks{lab_.uri(), how};
+  auto held = locks.acquire("x", {.ttl = 20s});
+  fall_silent();
+  const auto began = boottime();
+  EXPECT_EQ(held.release(), release_outcome::released);
+  EXPECT_LT(boottime() - began, 500ms);
+  EXPECT_FALSE(has_key(primary()));
+}
+
+TEST_F(with_silent_sentinels, a_lock_is_released_behind_a_try_that_found_nobody_P22) {
+  client locks{lab_.uri(), how};
+  auto held = locks.acquire("x", {.ttl = 60s});
+  fall_silent();
+  EXPECT_EQ(code_of([&] { (void)locks.try_acquire("y", brief); }), errc::no_primary);
+  const auto began = boottime();
+  EXPECT_EQ(held.release(), release_outcome::released);
+  EXPECT_LT(boottime() - began, 3s) << "as long as the sentinels are asked for";
+  EXPECT_FALSE(has_key(primary()));
+}
+
+// Its request would be cut off behind the write, and leave a lock that nobody has.
+TEST_F(with_silent_sentinels, a_try_over_an_idle_connection_says_that_there_is_no_primary_P22_C5) {
+  how.timeout = 2s;
+  client locks{lab_.uri(), how};
+  locks.acquire("warm", brief).release();
+  fall_silent();
+  const auto e = error_of([&] { (void)locks.try_acquire("x", {.ttl = 20s}); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::no_primary);
+  EXPECT_EQ(e->code(), outcome::not_applied);
+  EXPECT_FALSE(has_key(primary()));
+}
+
 // ---- who is no sentinel, or is none for us: nothing of that will pass (H22) ----
 
 // Where nobody listens, and nobody will.
