@@ -153,6 +153,7 @@ bool process::hand_on(const lease_ptr& lease) {
   if (left <= duration{0}) return false;
   const auto token = queue.next_token({lease->owner, lease->token}, at, at + left);
   if (!token) return false;
+  const auto more = queue.wants_more(at, at + left);
   if (!lease->kept_at->keeper.let_go(*lease)) return false;
 
   const time_point deadline = at + left;
@@ -172,6 +173,10 @@ bool process::hand_on(const lease_ptr& lease) {
   next->kept_at->keeper.keep(next, at, deadline, renewal::automatic);
   tell_.on_hold(next->seen);
   tell(to);
+  if (more) {
+    next->kept_at->keeper.reserve(at,
+                                  {next->keys, next->owner, next->grant, more->last, more->block, more->is_granted});
+  }
   return true;
 }
 

@@ -55,6 +55,7 @@ void world::start_process(const process_plan& what) {
   process_settings how{number, what.clock_ppm, what.timeout, seeded_random{rng.next()},
                        what.max_ttl.count() > 0 ? what.max_ttl : plan_.max_ttl};
   how.hand_overs = plan_.hand_overs;
+  how.hand_overs.may_go_on = plan_.copies == 0;
   if (servers_.size() > 1) {
     how.servers = &servers_;
     how.is_in_cluster = servers_.shards() > 1;

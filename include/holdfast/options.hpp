@@ -134,10 +134,10 @@ struct client_options {
   holdfast::durability durability{};
 
   // How often threads of this process may hand an exclusive lock on to each other, without Redis, before the line
-  // outside gets its turn; and for how long since the server granted it, whichever comes first. More is faster where
-  // many threads want one lock, and lets other processes wait longer. 0 times: never. 0 to 1000; 0 to 1 s. Each grant
-  // of the server while other threads wait reserves so many tokens, of a microsecond each; above 16 only while they are
-  // not a second ahead of its clock.
+  // outside gets its turn; and for how long since the server granted it, or said that nobody waits there, whichever
+  // comes first. More is faster where others wait, and lets them wait longer. 0 times: never. 0 to 1000; 0 to 1 s. Each
+  // grant of the server while other threads wait reserves so many tokens, of a microsecond each; above 16 only while
+  // they are not a second ahead of its clock.
   int hand_overs = 16;
   std::chrono::milliseconds hand_over_span = std::chrono::milliseconds{20};
 

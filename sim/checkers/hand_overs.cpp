@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C7, P14: what the server granted is handed on in a process so often at most, and for so long, and then the line
-// outside has its turn, whether or not anybody knows that somebody stands there. Each grant is counted by itself.
+// outside has its turn, whether or not anybody knows that somebody stands there. Each grant is counted by itself, and
+// anew from where the server said that nobody does.
 #include "checkers/checker.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,15 @@ namespace {
 class hand_overs final : public checker {
 public:
   using checker::checker;
+
+  void on_script(const script_run& run) override {
+    if (run.which != script::id::reserve || !run.reply->as_bulk()) return;
+    if (!run.line_before.empty() && !in().excuse({cause::data_lost, cause::keys_deleted}, {}, run.lock)) {
+      in().complain("C7", fmt::format("lock {}: process {} may hand token {} on for longer, and {} wait", run.lock,
+                                      run.process, run.args[1], run.line_before.size()));
+    }
+    grants_[{run.owner(), std::stoull(std::string{run.args[1]})}] = {in().now(), 0};
+  }
 
   void on_hold(const hold& one) override {
     auto& of = grants_[{one.owner, one.grant}];

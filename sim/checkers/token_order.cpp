@@ -37,11 +37,13 @@ public:
       in().complain("C2", fmt::format("lock {}: a lease with token {} was got after one with {}", one.lock, one.token,
                                       before.token));
     }
-    if (one.token > before.token) before = {one.token, one.counted_from};
     // Handed on in a process, from the block that the server reserved with its last grant: it grants none of these.
     auto& granted = last_[one.lock];
     const bool is_of_it = granted.owner == one.owner && granted.grant == fmt::format("{:016}", one.grant);
     if (is_of_it) granted.token = std::max(granted.token, fmt::format("{:016}", one.token));
+    if (one.token > before.token) {
+      before = {one.token, one.counted_from, is_of_it ? std::min(granted.at, one.counted_from) : one.counted_from};
+    }
   }
 
 private:
@@ -55,6 +57,7 @@ private:
   struct largest {
     std::uint64_t token = 0;
     instant counted_from{};
+    instant reserved_at{};  // When the server wrote it down, with the grant.
   };
 
   // Either lease was cut short, and both are valid; or the server has forgotten the larger token, and its clock is
@@ -65,7 +68,7 @@ private:
                     one.lock)) {
       return true;
     }
-    return in().excuse({cause::data_lost}, since, one.lock) &&
+    return in().excuse({cause::data_lost}, std::min(since, before.reserved_at), one.lock) &&
            in().excuse({cause::clock_stepped, cause::clock_rate}, {}, one.lock);
   }
 

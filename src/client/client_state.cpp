@@ -122,9 +122,11 @@ client_state::client_state(const settings& from)
       quorum_{from.server.quorum.empty() ? nullptr
                                          : std::make_unique<quorum>(from, channel_settings(from, nullptr),
                                                                     keeper_settings(from, nullptr), drift_, reporter_)},
-      line_{{from.options.hand_overs, from.options.hand_over_span},
+      // Tokens that no replica has could be granted again behind a failover.
+      line_{{from.options.hand_overs, from.options.hand_over_span, from.options.durability.replicas == 0},
             from.options.timeout,
-            [this](const auto& giver, fencing_token token) { return hand_on(giver, token); }} {
+            [this](const auto& giver, fencing_token token) { return hand_on(giver, token); },
+            [this](const auto& giver, const auto& what) { ask_for_more(giver, what); }} {
   if (!sentinels_) return;
   sentinels_->on_change([at = std::weak_ptr{node_}] {
     if (const auto n = at.lock()) n->look_around();

@@ -234,6 +234,7 @@ private:
   // Its time was over, or it was cancelled, before it was its turn to ask.
   [[noreturn]] void fail_behind_others(const planned& what, const local_line::outcome& turn, time_point started_at);
   std::shared_ptr<lease_record> hand_on(const std::shared_ptr<lease_record>& giver, fencing_token token);
+  void ask_for_more(const lease_record& giver, const core::hand_over_queue::more& what) noexcept;
   bool let_keeper_go(const lease_record& record);
   // The index of one that was lost before, if there is one.
   std::optional<std::size_t> keep_as_one(const records& several, engine::keeper::leases joined, time_point deadline);

@@ -45,6 +45,7 @@ public:
   bool renew_now(const engine::held_lease& lease, time_point give_up_at, std::shared_ptr<engine::renewal_wish> whose);
   void cancel(const engine::held_lease& lease, const engine::renewal_wish& whose);
   void release_later(engine::keeper::background_release what);
+  void reserve(engine::keeper::reservation what);
   void on_stray_hint(std::string_view owner, server_time said_at);
   void on_step_seen(duration step, const core::server_clock& seen);
   std::vector<engine::keeper::departing> take_away(const std::function<bool(const script::lock_keys&)>& which);

@@ -83,18 +83,22 @@ void local_line::failed(const std::string& key, const core::hand_over_queue::in_
 
 bool local_line::hand_on(const std::shared_ptr<lease_record>& record, time_point deadline) {
   core::hand_over_queue::waiter_ptr next;
+  std::optional<core::hand_over_queue::more> more;
   {
     const std::lock_guard alone{mutex_};
     const auto at = queues_.find(record->keys.holder);
     if (at == queues_.end()) return false;
-    const auto token = at->second.next_token({record->owner, record->token}, boottime_now(), deadline);
+    const time_point now = boottime_now();
+    const auto token = at->second.next_token({record->owner, record->token}, now, deadline);
     if (!token) return false;
+    more = at->second.wants_more(now, deadline);
     auto given = give_(record, *token);
     if (!given) return false;
     next = at->second.hand_on(*token);
     static_cast<waiter&>(*next).given = std::move(given);
   }
   news_of(next).post();
+  if (more) ask_(*record, *more);
   return true;
 }
 

@@ -31,9 +31,12 @@ public:
   // giver's was lost meanwhile. Called under our mutex, and must not call back.
   using pass_on = std::function<std::shared_ptr<lease_record>(const std::shared_ptr<lease_record>&, fencing_token)>;
 
+  // Has the server asked for more tokens, for a lease that was just handed on. Called without our mutex; nobody waits.
+  using ask_for_more = std::function<void(const lease_record& giver, const core::hand_over_queue::more& what)>;
+
   // `patience`: so long a silence of the server is put up with.
-  local_line(const core::hand_over_limits& limits, duration patience, pass_on give)
-      : limits_{limits}, patience_{patience}, give_{std::move(give)} {}
+  local_line(const core::hand_over_limits& limits, duration patience, pass_on give, ask_for_more ask)
+      : limits_{limits}, patience_{patience}, give_{std::move(give)}, ask_{std::move(ask)} {}
 
   bool is_used() const { return limits_.most > 0; }
 
@@ -78,6 +81,7 @@ private:
   const core::hand_over_limits limits_;
   const duration patience_;
   const pass_on give_;
+  const ask_for_more ask_;
   std::mutex mutex_{};
   std::unordered_map<std::string, core::hand_over_queue> queues_{};  // By holder key.
 };

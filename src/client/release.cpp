@@ -355,6 +355,13 @@ std::shared_ptr<lease_record> client_state::hand_on(const std::shared_ptr<lease_
   return next;
 }
 
+void client_state::ask_for_more(const lease_record& giver, const core::hand_over_queue::more& what) noexcept try {
+  const auto placed = moving();
+  keeper_of(giver)->keeper().reserve({giver.keys, giver.owner, giver.grant, what.last, what.block, what.is_granted});
+} catch (...) {
+  // No memory: the line has its turn as without it.
+}
+
 }  // namespace detail
 }  // namespace v0
 }  // namespace holdfast

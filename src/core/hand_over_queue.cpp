@@ -57,7 +57,8 @@ void hand_over_queue::leave(const waiter_ptr& who) {
   if (at != waiting_.end()) waiting_.erase(at);
 }
 
-bool hand_over_queue::may_ask(const waiter& who, time_point now) const {
+bool hand_over_queue::may_ask(const waiter& who, time_point now) {
+  hear_of_more();
   if (who.is_told_to_ask) return true;
   return is_first(who) && asking_ == 0 && (!chain_ || now >= chain_->tokens.ends_at());
 }
@@ -95,6 +96,7 @@ bool hand_over_queue::failed(const in_vain& what, time_point now, duration patie
 }
 
 std::optional<fencing_token> hand_over_queue::next_token(const lease_of& held, time_point now, time_point deadline) {
+  hear_of_more();
   if (!chain_ || chain_->held != held || waiting_.empty()) return std::nullopt;
   if (!chain_->tokens.can_pass(now, deadline, waiting_.front()->wish)) return std::nullopt;
   return chain_->tokens.pass();
@@ -105,6 +107,21 @@ hand_over_queue::waiter_ptr hand_over_queue::hand_on(fencing_token next) {
   waiting_.pop_front();
   chain_->held.token = next;
   return to;
+}
+
+std::optional<hand_over_queue::more> hand_over_queue::wants_more(time_point now, time_point deadline) {
+  if (!chain_ || !chain_->tokens.wants_to_go_on(now, deadline)) return std::nullopt;
+  chain_->has_more = std::make_shared<std::atomic<bool>>(false);
+  chain_->tokens.ask_to_go_on(now);
+  return more{chain_->tokens.last(), chain_->tokens.most(), chain_->has_more};
+}
+
+// Not when the first is on its way to the server: it has its turn.
+void hand_over_queue::hear_of_more() {
+  if (!chain_ || !chain_->has_more || !*chain_->has_more || asking_ > 0) return;
+  chain_->has_more.reset();
+  chain_->tokens.go_on();
+  last_ = chain_->tokens.last();
 }
 
 bool hand_over_queue::ended(const lease_of& held) {

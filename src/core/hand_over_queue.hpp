@@ -54,7 +54,7 @@ public:
   // Its time is over, or it is cancelled. The first is to be told.
   void leave(const waiter_ptr& who);
 
-  bool may_ask(const waiter& who, time_point now) const;
+  bool may_ask(const waiter& who, time_point now);
   // When it is to look again if nobody tells it anything. `until`: when its wait is over.
   time_point wake_at(const waiter& who, time_point now, time_point until) const;
   // Leaves to ask, and says `got` or `failed` when the answer is there. True: others wait behind it.
@@ -86,6 +86,14 @@ public:
   std::optional<fencing_token> next_token(const lease_of& held, time_point now, time_point deadline);
   // The first has it, is out of the queue, and is to be told.
   waiter_ptr hand_on(fencing_token next);
+  // Whether the server is to be asked, behind next_token(), for `block` tokens more than `last`: said once.
+  // `is_granted`: to be set when it has reserved them, by any thread, and never if it has not.
+  struct more {
+    fencing_token last;
+    int block;
+    std::shared_ptr<std::atomic<bool>> is_granted;
+  };
+  std::optional<more> wants_more(time_point now, time_point deadline);
   // It is given back, and not handed on. True: the first is to be told.
   bool ended(const lease_of& held);
 
@@ -98,10 +106,12 @@ private:
   struct held_chain {
     hand_over_chain tokens;
     lease_of held;
+    std::shared_ptr<std::atomic<bool>> has_more{};  // None: it was not asked, or has been heard.
   };
 
   bool is_first(const waiter& who) const { return !waiting_.empty() && waiting_.front().get() == &who; }
   void end_asking(errc news);
+  void hear_of_more();
 
   std::list<waiter_ptr> waiting_{};
   int asking_ = 0;

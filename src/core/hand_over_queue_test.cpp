@@ -192,6 +192,78 @@ TEST_F(hand_over_in_queue, is_there_while_anybody_waits_asks_or_has_the_lock) {
   EXPECT_TRUE(queue.is_idle());
 }
 
+class hand_over_that_goes_on : public hand_over_in_queue {
+protected:
+  // a has it, and the next of the tokens was handed to b: then the server is asked.
+  hand_over_queue::more asked_for_more() {
+    queue.go_and_ask(a);
+    queue.got(granted, 2, now, wish, {.most = 2, .longest = 20ms, .may_go_on = true});
+    EXPECT_EQ(queue.wants_more(now, deadline), std::nullopt) << "nothing was handed on";
+    held.token = *queue.next_token(granted, now, deadline);
+    auto more = queue.wants_more(now, deadline);
+    queue.hand_on(held.token);
+    return *std::move(more);
+  }
+  hand_over_queue::lease_of held = granted;
+};
+
+TEST_F(hand_over_that_goes_on, asks_once_for_tokens_behind_those_that_it_has_P14) {
+  const auto more = asked_for_more();
+  EXPECT_EQ(more.last, fencing_token{1002});
+  EXPECT_EQ(more.block, 2);
+  EXPECT_FALSE(queue.wants_more(now, deadline).has_value());
+}
+
+TEST_F(hand_over_that_goes_on, has_them_when_the_server_has_said_so_P14b) {
+  const auto more = asked_for_more();
+  joined();
+  joined();
+  *more.is_granted = true;
+  for (std::uint64_t token = 1002; token <= 1003; ++token) {
+    ASSERT_EQ(queue.next_token(held, now, deadline), fencing_token{token});
+    queue.hand_on(held.token = fencing_token{token});
+  }
+  EXPECT_EQ(queue.last(), fencing_token{1004});
+  EXPECT_EQ(queue.next_token(held, now, deadline), std::nullopt) << "two since the question";
+  const auto again = queue.wants_more(now, deadline);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->last, fencing_token{1004});
+}
+
+TEST_F(hand_over_that_goes_on, ends_as_ever_when_the_server_says_nothing_P14) {
+  asked_for_more();
+  EXPECT_EQ(queue.next_token(held, now, deadline), fencing_token{1002});
+  EXPECT_EQ(queue.next_token(held, now, deadline), std::nullopt);
+  EXPECT_TRUE(queue.may_ask(*c, now + 20ms));
+}
+
+TEST_F(hand_over_that_goes_on, keeps_the_first_from_asking_for_so_long_P14) {
+  const auto more = asked_for_more();
+  *more.is_granted = true;
+  EXPECT_FALSE(queue.may_ask(*c, now + 20ms - 1ns));
+  EXPECT_EQ(queue.wake_at(*c, now, until), now + 20ms) << "since it asked";
+  EXPECT_TRUE(queue.may_ask(*c, now + 20ms));
+}
+
+TEST_F(hand_over_that_goes_on, hears_of_them_too_late_when_the_first_is_on_its_way_to_the_server_C7) {
+  const auto more = asked_for_more();
+  const auto d = joined();
+  queue.go_and_ask(c);
+  *more.is_granted = true;
+  EXPECT_EQ(queue.next_token(held, now, deadline), fencing_token{1002});
+  EXPECT_EQ(queue.next_token(held, now, deadline), std::nullopt);
+  EXPECT_EQ(queue.last(), fencing_token{1002});
+}
+
+TEST_F(hand_over_that_goes_on, hears_nothing_of_what_was_asked_for_another_lease_C2) {
+  const auto more = asked_for_more();
+  EXPECT_TRUE(queue.ended(held));
+  asks_and_gets(c);
+  *more.is_granted = true;
+  EXPECT_FALSE(queue.may_ask(*joined(), now));
+  EXPECT_EQ(queue.last(), fencing_token{1016});
+}
+
 TEST_F(hand_over_in_queue, hands_nothing_to_who_has_left) {
   asks_and_gets(a);
   queue.leave(b);

@@ -72,6 +72,56 @@ TEST_F(hand_over, meets_a_demand_for_a_token_or_is_none_P14b) {
   EXPECT_TRUE(chain.can_pass(now, deadline, {.ttl = 10s, .min_fence = fencing_token{1001}}));
 }
 
+// ---- the server says that nobody waits outside ----
+
+class hand_over_that_may_go_on : public hand_over {
+protected:
+  hand_over_chain longer{fencing_token{1000}, 16, granted_at, wish, {.most = 4, .longest = 20ms, .may_go_on = true}};
+};
+
+TEST_F(hand_over_that_may_go_on, asks_once_when_half_of_it_is_done_P14) {
+  longer.pass();
+  EXPECT_FALSE(longer.wants_to_go_on(now, deadline));
+  EXPECT_TRUE(longer.wants_to_go_on(granted_at + 10ms, deadline)) << "or half of its time is over";
+  longer.pass();
+  EXPECT_TRUE(longer.wants_to_go_on(now, deadline));
+  longer.ask_to_go_on(now);
+  longer.pass();
+  EXPECT_FALSE(longer.wants_to_go_on(now, deadline));
+}
+
+TEST_F(hand_over_that_may_go_on, begins_anew_from_where_it_asked_P14) {
+  longer.pass();
+  longer.pass();
+  longer.ask_to_go_on(now);
+  longer.pass();
+  longer.go_on();
+  EXPECT_EQ(longer.ends_at(), now + 20ms);
+  EXPECT_EQ(longer.last(), fencing_token{1020});
+  for (std::uint64_t i = 4; i <= 6; ++i) {
+    ASSERT_TRUE(longer.can_pass(now, deadline, wish)) << "one of the four was before the answer";
+    EXPECT_EQ(longer.pass().value(), 1000 + i);
+  }
+  EXPECT_FALSE(longer.can_pass(now, deadline, wish));
+  EXPECT_TRUE(longer.wants_to_go_on(now, deadline));
+}
+
+TEST_F(hand_over_that_may_go_on, does_not_ask_with_a_lease_that_is_soon_renewed) {
+  longer.pass();
+  longer.pass();
+  EXPECT_TRUE(longer.wants_to_go_on(now, now + 7s));
+  EXPECT_FALSE(longer.wants_to_go_on(now, now + 7s - 1ns));
+}
+
+TEST_F(hand_over_that_may_go_on, does_not_ask_when_it_is_over_or_may_not) {
+  longer.pass();
+  longer.pass();
+  EXPECT_FALSE(longer.wants_to_go_on(longer.ends_at(), deadline));
+  chain.pass();
+  chain.pass();
+  EXPECT_FALSE(chain.wants_to_go_on(now, deadline)) << "replicas are to have its tokens";
+}
+
 // A server that lost its data grants smaller tokens then.
 TEST(block_of, does_not_outrun_the_clock_C2) {
   const hand_over_limits many{1000, 20ms};

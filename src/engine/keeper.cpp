@@ -4,6 +4,7 @@
 #include "engine/keeper_task.hpp"
 #include "engine/releasing.hpp"
 #include "engine/renewing.hpp"
+#include "engine/reserving.hpp"
 
 #include <algorithm>
 #include <new>
@@ -30,6 +31,7 @@ keeper::keeper(channel::settings settings, core::clock_drift drift, base::random
 keeper::~keeper() {
   leases_.clear();
   releases_.clear();
+  reservations_.clear();
 }
 
 void keeper::keep(std::shared_ptr<held_lease> lease, time_point granted_at, time_point deadline, renewal mode) {
@@ -77,6 +79,12 @@ void keeper::release_later(time_point now, background_release what) {
   const releasing* key = background.get();
   auto& started = *releases_.emplace(key, std::move(background)).first->second;
   schedule(started, now);
+}
+
+void keeper::reserve(time_point now, reservation what) {
+  auto asked = std::make_unique<reserving>(*this, std::move(what));
+  const reserving* key = asked.get();
+  schedule(*reservations_.emplace(key, std::move(asked)).first->second, now);
 }
 
 void keeper::on_stray_hint(time_point now, std::string_view owner, server_time said_at) {
@@ -129,6 +137,9 @@ void keeper::mind_silence() {
   const duration least = std::min(longest_silence, in_time);
   // So must an address that says nothing, while there is time for the next one. But the far ones must be reached, too.
   channel_.set_connect_timeout(std::min(connect_timeout_, std::max(longest_silence, in_time)));
+  // Nor may it matter that the server was slow once. A renewal goes out at 0.37 of the ttl at the latest: what is left
+  // behind such a silence is enough for a connection and another one.
+  channel_.set_most_silence(ttls_.empty() ? duration::max() : duration{ttls_.begin()->first} * 9 / 20);
   if (least == least_silence_) return;
   least_silence_ = least;
   channel_.set_least_silence(least);

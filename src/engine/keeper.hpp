@@ -143,6 +143,16 @@ public:
     time_point place_until{};  // A place in line may be there until then, which nothing else ends.
   };
   void release_later(time_point now, background_release what);
+  // Asks for more tokens to hand a lease on with (script::reserve), once, and over a connection that is there.
+  struct reservation {
+    script::lock_keys keys;
+    owner_id owner;
+    fencing_token grant;
+    fencing_token last;  // That is reserved.
+    int block;           // So many more.
+    std::shared_ptr<std::atomic<bool>> is_granted;
+  };
+  void reserve(time_point now, reservation what);
   // The line called `owner`, 32 hex digits, whom nobody waits as: if it is one that is released in the background, it
   // was queued after all, and leaves now (P5). So does one of ours that has had its turn and ended, for the server has
   // forgotten that: it is the promoted replica of one that died (H25), and would wait for its claim. What is held never
@@ -209,6 +219,7 @@ private:
   class task;
   class renewing;
   class releasing;
+  class reserving;
 
   std::vector<task*> all_tasks() const;  // In the order in which they came.
   // No renewal of it that was sent before moves a deadline (engine/named_primary.hpp).
@@ -227,6 +238,7 @@ private:
   agenda<task> agenda_;
   std::unordered_map<const held_lease*, std::unique_ptr<renewing>> leases_;
   std::unordered_map<const releasing*, std::unique_ptr<releasing>> releases_;
+  std::unordered_map<const reserving*, std::unique_ptr<reserving>> reservations_;
   std::deque<ghost> ghosts_;                           // The latest of them.
   std::unordered_map<std::string, time_point> moved_;  // Owner ids that came from another server: when.
   time_point forget_moved_at_{};

@@ -97,6 +97,12 @@ command release(const lock_keys& keys, const owner_id& owner, fencing_token toke
   return with_line(id::release, id::release_counted, keys, {std::string{owner.hex()}, token_field(token)});
 }
 
+command reserve(const lock_keys& keys, const owner_id& owner, fencing_token grant, fencing_token last, int block) {
+  return {id::reserve,
+          {keys.holder, keys.fence(), keys.broken()},
+          {std::string{owner.hex()}, token_field(grant), token_field(last), std::to_string(block)}};
+}
+
 command wait(const lock_keys& keys, const owner_id& owner, const line_entry& entry, const listener& who,
              server_time not_after, std::chrono::milliseconds max_ttl) {
   return stand(keys, owner, entry, who, who.hears ? "s" : "-", not_after, max_ttl);
@@ -221,6 +227,7 @@ std::optional<command> go_on(const command& behind) {
     case id::go_on_counted: return with(id::go_on_counted, of_counted);
     case id::acquire:
     case id::renew:
+    case id::reserve:
     case id::inspect:
     case id::wait:  // Of these a grant leaves no room, and a try goes on by itself.
     case id::look:
@@ -277,6 +284,7 @@ void keep_quarantine(command& what) {
     case id::acquire:
     case id::renew:
     case id::renew_counted:
+    case id::reserve:
     case id::inspect:
     case id::epoch:
     case id::vote:

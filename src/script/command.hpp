@@ -37,6 +37,8 @@ command acquire(const lock_keys& keys, const owner_id& owner, std::chrono::milli
 command renew(const lock_keys& keys, const owner_id& owner, fencing_token token, std::chrono::milliseconds ttl);
 
 command release(const lock_keys& keys, const owner_id& owner, fencing_token token);
+// More tokens behind `last`, the last of those that come with `grant`, while nobody waits outside.
+command reserve(const lock_keys& keys, const owner_id& owner, fencing_token grant, fencing_token last, int block);
 command inspect(const lock_keys& keys);
 
 // How much of a lock an entry takes, and what the caller takes the name for.

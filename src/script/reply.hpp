@@ -125,7 +125,7 @@ struct renew_reply {
 };
 std::optional<renew_reply> parse_renew(const resp::value&);
 
-// Of release, leave and raise.
+// Of release, leave, raise and reserve.
 enum class release_answer { released, not_mine };
 struct release_reply {
   server_time now;

@@ -19,6 +19,7 @@ constexpr std::array<source, count> sources{{
     {id::look, "look", look_lua, look_lua_sha1},
     {id::leave, "leave", leave_lua, leave_lua_sha1},
     {id::go_on, "go_on", go_on_lua, go_on_lua_sha1},
+    {id::reserve, "reserve", reserve_lua, reserve_lua_sha1},
     {id::wait_counted, "wait", wait_counted_lua, wait_counted_lua_sha1},
     {id::look_counted, "look", look_counted_lua, look_counted_lua_sha1},
     {id::leave_counted, "leave", leave_counted_lua, leave_counted_lua_sha1},

@@ -19,6 +19,7 @@ enum class id {
   look,
   leave,
   go_on,
+  reserve,
   // Of semaphores and shared locks.
   wait_counted,
   look_counted,
@@ -38,7 +39,7 @@ enum class id {
   vote_counted,
   raise_counted,
 };
-inline constexpr std::size_t count = 24;
+inline constexpr std::size_t count = 25;
 
 struct source {
   id which;

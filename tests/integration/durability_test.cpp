@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -56,6 +58,43 @@ protected:
   const std::vector<lab_node> replicas_ = lab_.nodes("replica");
   client plain_{lab_.uri()};
 };
+
+// ---- hand-overs ----
+
+// How often one grant is handed on at most: tokens in a row are of one.
+int longest_chain(client& locks) {
+  std::vector<std::uint64_t> tokens;
+  std::vector<std::thread> all;
+  for (int t = 0; t < 4; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < 15; ++i) {
+        const auto held = locks.acquire("handed", long_enough);
+        tokens.push_back(held.token().value());
+        let_pass(3ms);
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  int run = 0;
+  int longest = 0;
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    run = tokens[i] == tokens[i - 1] + 1 ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  return longest;
+}
+
+// A token that the replicas do not know could be granted again by one of them.
+TEST_F(durability_of, what_is_handed_on_has_tokens_that_replicas_have_P14_C2) {
+  auto how = patient(2);
+  how.hand_overs = 2;
+  how.hand_over_span = 1s;
+  auto durable = make(how);
+  EXPECT_LE(longest_chain(durable), 2);
+  how.durability = {};
+  auto plain = make(how);
+  EXPECT_GT(longest_chain(plain), 2) << "while nobody waits outside";
+}
 
 // ---- acquire ----
 

@@ -72,6 +72,59 @@ std::vector<script_case> renew_cases() {
   };
 }
 
+// ---- reserve ----
+
+// By <A>, which has the lock under <t>; its last token is a millisecond old.
+step its_last_is(const std::string& stamp, const std::string& mark = "") {
+  return send({"SET", fence, stamp + "|<A>" + mark, "PX", "600000"});
+}
+step reserve(const std::string& who, const std::string& token, const std::string& last, const std::string& block,
+             shape expected) {
+  return run(id::reserve, {holder, fence, broken}, {who, token, last, block}, std::move(expected));
+}
+step reserve_more(shape expected) { return reserve("<A>", "<t>", "<t-1000>", "16", std::move(expected)); }
+
+std::vector<script_case> reserve_cases() {
+  return {
+      {"reserves_more_tokens_for_who_has_the_lock_P14",
+       {acquire("<A>", now("t")), its_last_is("<t-1000>"), reserve_more(now()), value_is(fence, text("<t-984>|<A>")),
+        left_is(fence, week_ms - 5000, week_ms), value_is(holder, text("v1|<A>|<t>|10000|<t>|ann"))}},
+      {"reserves_no_more_where_somebody_may_wait_P14_C7",
+       {acquire("<A>", now("t")), its_last_is("<t-1000>", "|q"), reserve_more(not_mine),
+        value_is(fence, text("<t-1000>|<A>|q"))}},
+      {"a_late_copy_reserves_nothing_P9_P14",
+       {acquire("<A>", now("t")), its_last_is("<t-1000>"), reserve_more(now()), reserve_more(not_mine),
+        value_is(fence, text("<t-984>|<A>"))}},
+      {"reserves_nothing_behind_what_another_left_there_P14b",
+       {acquire("<A>", now("t")), send({"SET", fence, "<t-1000>|<B>", "PX", "600000"}), reserve_more(not_mine),
+        send({"DEL", fence}, number(1)), reserve_more(not_mine), is_absent(fence)}},
+      {"reserves_nothing_for_who_has_not_the_lock_C9",
+       {acquire("<A>", now("t")), its_last_is("<t-1000>"), reserve("<B>", "<t>", "<t-1000>", "16", not_mine),
+        reserve("<A>", "<t-1>", "<t-1000>", "16", not_mine), send({"DEL", holder}, number(1)), reserve_more(not_mine),
+        value_is(fence, text("<t-1000>|<A>"))}},
+      // Or a server that lost them would grant smaller ones behind its quarantine.
+      {"reserves_none_ahead_of_the_clock_C2",
+       {acquire("<A>", now("t")), its_last_is("1999999999999990"),
+        reserve("<A>", "<t>", "1999999999999990", "1", not_mine), value_is(fence, text("1999999999999990|<A>"))}},
+      {"reserves_nothing_for_who_is_being_broken_P13d",
+       {acquire("<A>", now("t")), break_lock("<t>", "expiry", now()), its_last_is("<t-1000>"), reserve_more(not_mine)}},
+      {"a_full_memory_reserves_nothing_H29",
+       {acquire("<A>", now("t")), its_last_is("<t-1000>"), memory_full(), reserve_more(error("OOM")), memory_free(),
+        value_is(fence, text("<t-1000>|<A>"))}},
+      {"does_not_reserve_in_a_list_H35",
+       {acquire("<A>", now("t")), send({"DEL", fence}, number(1)), send({"RPUSH", fence, "data"}, number(1)),
+        reserve_more(not_mine), send({"TYPE", fence}, status("list"))},
+       {fence}},
+      {"refuses_to_reserve_with_arguments_that_are_none",
+       {reserve("short", "1795212800000000", "1795212800000000", "16", bad("owner id")),
+        reserve("<A>", "17", "1795212800000000", "16", bad("token")),
+        reserve("<A>", "1795212800000000", "17", "16", bad("last")),
+        reserve("<A>", "1795212800000000", "179521280000000x", "16", bad("last")),
+        reserve("<A>", "1795212800000000", "1795212800000000", "10000", bad("block")),
+        reserve("<A>", "1795212800000000", "1795212800000000", "x", bad("block"))}},
+  };
+}
+
 std::vector<script_case> release_cases() {
   return {
       {"frees_what_is_ours_and_keeps_the_fence",
@@ -131,6 +184,7 @@ std::vector<script_case> release_cases() {
 
 std::vector<script_case> renew_release_cases() {
   auto all = renew_cases();
+  for (auto& more : reserve_cases()) all.push_back(std::move(more));
   for (auto& more : release_cases()) all.push_back(std::move(more));
   return all;
 }
