@@ -84,14 +84,14 @@ void keeper_thread::cancel(const engine::held_lease& lease, const engine::renewa
   keeper_.cancel(lease, whose);
 }
 
-// Of whoever gives back, which does not fail for that: when there is no thread now, the next one that starts it takes
-// it along, or the ttl ends it.
 void keeper_thread::reserve(engine::keeper::reservation what) {
   const std::lock_guard held{line_.mutex()};
   keeper_.reserve(boottime_now(), std::move(what));
   wake_if_sooner();
 }
 
+// Of whoever gives back, which does not fail for that: when there is no thread now, the next one that starts it takes
+// it along, or the ttl ends it.
 void keeper_thread::release_later(engine::keeper::background_release what) {
   const std::lock_guard held{line_.mutex()};
   keeper_.release_later(boottime_now(), std::move(what));

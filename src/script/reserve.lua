@@ -10,8 +10,8 @@
 -- ARGV[4]  block: so many behind that
 --
 -- Returns  now               they are the caller's now, and nobody stood in line
---          {5, now}          not ours; or somebody may wait, it is being broken, or the fence is not what the caller
---                            left there. Nothing was changed
+--          {5, now}          not ours; or somebody may wait, it is being broken, the fence is not what the caller left
+--                            there, or the last of them would be ahead of the clock. Nothing was changed
 --          {10, now, what}   bad argument
 --
 -- Compare and SET must be one step: who is granted in between would have one of these tokens, and who came to the line
