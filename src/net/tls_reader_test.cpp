@@ -2,6 +2,7 @@
 #include "net/tls_reader.hpp"
 
 #include "net/clock.hpp"
+#include "net/tls_session.hpp"
 #include "support/scratch_directory.hpp"
 #include "support/tls_material.hpp"
 
@@ -131,6 +132,8 @@ TEST_F(tls_reader_test, is_waited_for_by_the_end_of_openssl) {
   static int file = -1;
   static std::thread slow;
   const auto end_while_it_reads = [&] {
+    OPENSSL_init_crypto(0, nullptr);
+    tls_session::keep_openssl();  // As who makes a client. It does not help any more.
     tls_reader one{files_, boottime_now()};
     file = be_read();
     OPENSSL_atexit([] {  // The last of them comes first.

@@ -94,7 +94,10 @@ std::unique_ptr<tls_session> tls_session::make(SSL_CTX& files, const std::string
   return std::unique_ptr<tls_session>{new tls_session{std::move(h)}};
 }
 
-void tls_session::keep_openssl() noexcept { OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr); }
+void tls_session::keep_openssl() noexcept {
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  OPENSSL_init_ssl(0, nullptr);  // The last to be begun is ended first: those who wait for threads must come behind it.
+}
 
 bool tls_session::shake_hands(std::string_view bytes, std::string& why) {
   const std::lock_guard lock{hidden_->mutex};

@@ -21,7 +21,8 @@ public:
   // `why`.
   static std::unique_ptr<tls_session> make(ssl_ctx_st& files, const std::string& host, std::string& why);
   // OpenSSL ends itself with exit(): before a client that is static, and under the threads of one that is never
-  // destroyed. From here on it does not, unless the program has begun it by itself before.
+  // destroyed. From here on it does not, unless the program has begun it by itself before. Reads OpenSSL's
+  // configuration, once: for who makes a client, not for its threads.
   static void keep_openssl() noexcept;
   ~tls_session();
   tls_session(const tls_session&) = delete;
