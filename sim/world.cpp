@@ -195,10 +195,10 @@ model_server::hooks world::server_hooks(int server) {
   };
   h.process_of = [](int host) { return host; };
   h.on_script = [this, server](const script_run& run) { see(run, server); };
-  h.on_command = [this](const std::string& name, const resp::value& reply) {
+  h.on_command = [this, server](const std::string& name, const resp::value& reply) {
     ++statistics_->commands;
     if (const char* broken = failure_of_command(reply)) complain(broken, name + ": " + reply.as_error()->text);
-    if (name.starts_with("EVAL")) note_quarantine(reply);
+    if (name.starts_with("EVAL")) note_quarantine(server, reply);
   };
   return h;
 }
@@ -236,11 +236,14 @@ void world::note_grant(const script_run& run) {
 }
 
 // A clock that goes back lets a quarantine begin anew, when a client next asks: that may be long after the step (H5).
-void world::note_quarantine(const resp::value& reply) {
+void world::note_quarantine(int server, const resp::value& reply) {
   const auto* parts = reply.as_array();
-  if (code_of(reply) != 8 || parts->size() < 3 || !excuse({cause::clock_stepped}, instant{}, any_lock)) return;
+  if (code_of(reply) != 8 || parts->size() < 3) return;
   const auto* remaining = (*parts)[2].as_integer();
-  if (remaining) befall_all(std::chrono::milliseconds{*remaining + *remaining / 10} + 2s);
+  if (!remaining) return;
+  quarantined_until_[server] = now() + std::chrono::milliseconds{*remaining};
+  if (!excuse({cause::clock_stepped}, instant{}, any_lock)) return;
+  befall_all(std::chrono::milliseconds{*remaining + *remaining / 10} + 2s);
 }
 
 // Whoever hears long after the keys were deleted that it is not in line takes its subscription for broken and makes it

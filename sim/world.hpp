@@ -91,6 +91,10 @@ public:
   duration slowest_round_trip(int process) const override;
   core::hand_over_limits hand_overs() const override { return plan_.hand_overs; }
   bool is_one_server() const override { return servers_.size() == 1; }
+  instant quarantined_until(int lock) const override {
+    const auto found = quarantined_until_.find(seen(lock));
+    return found == quarantined_until_.end() ? instant{} : found->second;
+  }
   const disturbance* excuse(std::initializer_list<cause> which, instant since, int lock) const override;
   void complain(std::string_view invariant, std::string what) override;
   void attribute(cause why) override { statistics_->attributed[static_cast<std::size_t>(why)]++; }
@@ -106,7 +110,7 @@ private:
   void see(const script_run& run, int server);
   void note_size(const script_run& run);
   void note_grant(const script_run& run);
-  void note_quarantine(const resp::value& reply);
+  void note_quarantine(int server, const resp::value& reply);
   void note_lost_place(const script_run& run, std::size_t code);
   void mix(std::uint64_t number);
   void mix(std::string_view text);
@@ -119,6 +123,7 @@ private:
   server_set servers_;
   guarded_store store_;
   worker::surroundings_of_workers for_workers_;
+  std::map<int, instant> quarantined_until_;        // By server, as it said last.
   std::deque<std::unique_ptr<process>> processes_;  // Also the dead.
   std::vector<process_plan> process_plans_;
   std::deque<std::unique_ptr<worker>> workers_;

@@ -50,6 +50,8 @@ public:
   virtual core::hand_over_limits hand_overs() const = 0;
   // Or a grant may be worth less than its ttl, because of who is named the primary (engine/named_primary.hpp).
   virtual bool is_one_server() const = 0;
+  // As this lock's server said last: until then nothing is granted there.
+  virtual instant quarantined_until(int lock) const = 0;
   // Why the contract does not hold for what counts from `since`; null if nothing of `which` happened to this lock from
   // then on.
   virtual const disturbance* excuse(std::initializer_list<cause> which, instant since, int lock) const = 0;

@@ -195,8 +195,8 @@ private:
       const auto counts_since = is_told ? std::max(*since, of.offered_until) : *since;
       if (counts_since > run.at) continue;
       const instant free_since = in().now() - std::chrono::duration_cast<duration>(run.at - counts_since);
-      const instant waits_since =
-          std::max({free_since, stands_since->second, well_since, quarantined_at_[place.owner]});
+      const instant waits_since = std::max({free_since, stands_since->second, well_since, quarantined_at_[place.owner],
+                                            in().quarantined_until(run.lock)});
       const duration waits = std::min(in().now(), comes_until->second) - waits_since;
       if (waits <= (is_told ? soon : heartbeat) + 2 * in().slowest_round_trip(process)) continue;
       return in().complain(

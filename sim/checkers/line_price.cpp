@@ -31,6 +31,8 @@ public:
     if (!in().is_at_primary(run.lock)) return;
     auto& last = last_[run.lock];
     if (run.owner() == last.owner) last = {};  // It has come, or has left.
+    // Another primary, or what is left of the data, knows nothing of it.
+    if (in().excuse({cause::data_lost, cause::another_primary}, last.at, run.lock)) last = {};
     bool is_offered = false;
     for (const auto& h : run.after) {
       const auto place = place_of(run, h.owner);
@@ -59,6 +61,7 @@ private:
   struct grant {
     std::string owner{};
     std::string channel{};  // Of its process.
+    instant at{};
     std::int64_t at_us = 0;
     std::int64_t until_us = 0;
     std::map<std::string, std::int64_t> stand_by{};  // Who is to look when it lapses, and when.
@@ -150,7 +153,7 @@ private:
     if (!is_new) return;
     last = {};
     if (place == run.line_before.end() || h.owner == run.owner()) return;
-    last = {h.owner, place->channel, now_us(run), h.expires_at.count()};
+    last = {h.owner, place->channel, in().now(), now_us(run), h.expires_at.count()};
     const auto looks_at = [&] {
       return now_us(run) + us(place->window) + us(200ms) * static_cast<int>(last.stand_by.size() + 1);
     };

@@ -168,7 +168,9 @@ void server_set::settle() {
     const int number = static_cast<int>(i);
     const int its_primary = primary(shard_of(number));
     links_[i].held_until = links_[i].last_at = events_->now();
-    if (number != its_primary && links_[i].from != its_primary) follow(number, its_primary);
+    // What is under way was to come when the link would have been well again.
+    const bool is_late = links_[i].from != its_primary || !links_[i].under_way.empty();
+    if (number != its_primary && is_late) follow(number, its_primary);
     for (std::size_t shard = 0; shard < shards(); ++shard) {
       const int which = static_cast<int>(shard);
       slots_.learn_primary(number, which, primary(which));

@@ -257,6 +257,13 @@ TEST(checkers, let_a_lock_be_free_until_a_heartbeat_of_who_was_befallen) {
   EXPECT_EQ(it.run_at(11s, 3), complaints{"C7"});
 }
 
+TEST(checkers, let_a_lock_be_free_until_a_quarantine_is_over) {
+  whose_holder_died it;
+  it.world().was_quarantined_until(2500ms);
+  EXPECT_EQ(it.run_at(3050ms, 3), complaints{});
+  EXPECT_EQ(it.run_at(3200ms, 3), complaints{"C7"});
+}
+
 TEST(checkers, see_a_wake_up_that_is_lost_long_after_a_step_of_the_clock_C7) {
   whose_holder_died it{40s};
   it.has_its_clock_stepped_at(1s);

@@ -132,6 +132,14 @@ TEST(checkers_of_the_line, see_a_grant_to_who_did_not_look_when_it_stood_by_C7) 
   EXPECT_EQ(it.is_granted_by_a_look(c, b, 102400ms), complaints{"C7"});
 }
 
+TEST(checkers_of_the_line, let_another_primary_know_nothing_of_who_stood_by) {
+  a_line it;
+  it.is_granted_by_a_release(a, 101s);
+  it.has_lapsed();
+  it.world().is_disturbed_by(cause::another_primary, 0);
+  EXPECT_EQ(it.is_granted_by_a_look(c, b, 102400ms), complaints{});
+}
+
 TEST(checkers_of_the_line, let_who_stood_by_be_granted_when_it_looked_or_still_has_time_for_it) {
   a_line in_time;
   in_time.is_granted_by_a_release(a, 101s);

@@ -40,6 +40,8 @@ public:
   void all_run_again_at(duration when) { resumed_at_ = instant{} + when; }
   // Until then something befell each of them.
   void all_are_well_since(duration when) { healthy_since_ = instant{} + when; }
+  // Nothing was granted until then.
+  void was_quarantined_until(duration when) { quarantined_until_ = instant{} + when; }
 
   instant now() const override { return now_; }
   server_time server_now(int) const override { return {}; }
@@ -56,6 +58,7 @@ public:
   duration slowest_round_trip(int) const override { return std::chrono::milliseconds{1}; }
   core::hand_over_limits hand_overs() const override { return {2, std::chrono::milliseconds{20}}; }
   bool is_one_server() const override { return true; }
+  instant quarantined_until(int) const override { return quarantined_until_; }
   const disturbance* excuse(std::initializer_list<cause> which, instant since, int lock) const override {
     const auto found = std::find_if(disturbances_.begin(), disturbances_.end(), [&](const disturbance& d) {
       return d.at >= since && d.lock == lock && std::find(which.begin(), which.end(), d.what) != which.end();
@@ -70,6 +73,7 @@ private:
   instant now_{};
   instant resumed_at_{};
   instant healthy_since_{};
+  instant quarantined_until_{};
   lock lock_{0, lock_kind::exclusive, 1, {}};
   model_redis redis_{{}, nullptr};
   std::vector<disturbance> disturbances_{};
