@@ -136,20 +136,23 @@ std::string way_to_another_size(const pieces& p) {
 
 constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER and HOLDFAST_SENTINEL_PASSWORD";
 
+constexpr auto way_to_give_it = "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`";
+constexpr auto way_to_keep_it =
+    "the holdfast above took it out of the environment: --keep-password there, or --password-file FILE here";
+
 // Of a user who was named without one, too: the server takes that for a wrong one.
-sentences for_missing_password(const pieces& p, std::string_view user) {
+sentences for_missing_password(const pieces& p, std::string_view user, const fault_context& context) {
+  const auto way = context.is_under_another ? way_to_keep_it : way_to_give_it;
   return {fmt::format("{} wants a password{} and none was given", p.reached,
                       user.empty() ? "" : fmt::format(" for user '{}'", user)),
-          p.words,
-          is_of_sentinels(p) ? way_to_sentinels
-                             : "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`"};
+          p.words, is_of_sentinels(p) ? way_to_sentinels : way};
 }
 
 sentences for_refusal(errc cause, const pieces& p, const fault_context& context) {
   switch (cause) {
-    case errc::no_password: return for_missing_password(p, "");
+    case errc::no_password: return for_missing_password(p, "", context);
     case errc::wrong_password:
-      if (!context.has_password && !is_of_sentinels(p)) return for_missing_password(p, p.bare_subject);
+      if (!context.has_password && !is_of_sentinels(p)) return for_missing_password(p, p.bare_subject, context);
       return {fmt::format("{} does not accept this password{}", p.server,
                           p.subject.empty() ? "" : fmt::format(" for user '{}'", p.bare_subject)),
               p.words,

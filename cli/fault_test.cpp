@@ -103,6 +103,15 @@ TEST(sentinels_who_refuse, are_told_from_the_primary) {
   EXPECT_THAT(of(errc::wrong_server, "it is of no cluster"), Not(HasSubstr("26379 unless")));
 }
 
+// Who sets REDISCLI_AUTH once more in a command of ours would find it removed once more.
+TEST(E02, under_another_holdfast_says_who_took_the_password) {
+  const auto of = [](bool is_under_another) {
+    return to_text(describe(holdfast::error{errc::no_password, {}}, {.is_under_another = is_under_another}));
+  };
+  EXPECT_THAT(of(true), AllOf(HasSubstr("--keep-password"), Not(HasSubstr("REDISCLI_AUTH"))));
+  EXPECT_THAT(of(false), AllOf(HasSubstr("REDISCLI_AUTH"), Not(HasSubstr("--keep-password"))));
+}
+
 // The server takes none for a wrong one.
 TEST(E02, of_a_user_without_a_password_asks_for_one) {
   const auto of = [](bool has_password, std::string endpoint, std::string words) {

@@ -88,7 +88,8 @@ the head of a session (ssh -t HOST, xterm -e). Where another user's part of the 
 which we cannot stop, we say so, and nothing is suspended.
 INT, QUIT, TERM and HUP also wake a command that is stopped.
 In a systemd unit with ExecStart=holdfast run: KillMode=mixed. Its default tells each process of the unit to end: the
-command would get TERM twice, from systemd and from us, and many programs take a second one as "at once".
+command would get TERM twice, from systemd and from us, and many programs take a second one as "at once". And
+SuccessExitStatus=143: of a command that dies of TERM that is our status, which systemd takes for a failure.
 The command has a process group of its own and, if we are alone in ours, the terminal's foreground from the start.
 Inside a script, `make` or a pipeline the foreground is the script's, and the command gets it when it first uses the
 terminal, until it ends. Where nobody can bring us to the foreground any more (the script or shell has ended) it gets
@@ -96,8 +97,8 @@ HUP then, --signal when it uses the terminal again, and then KILL; if it is anot
 lock. Ctrl-C ends the script too, as with flock: until then it goes to all, and a command that dies of it afterwards
 makes us pass it on; not one that exits with 130 by itself. After Ctrl-C or Ctrl-\ we end by that signal ourselves
 (status 128+N all the same), so that shells end their loops; not at the head of a session.
-If HUP, INT, QUIT or TERM came and the command has ended of it, nothing is kept for --at-least. When the command has
-ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
+If INT, QUIT or TERM came while the command ran, or it has died of HUP, nothing is kept for --at-least. When the command
+has ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
 Ctrl-\ it is 128+N.
 A command that was killed, or stopped for a loss, leaves the terminal as it was when it got it (echo, lines).
 --foreground leaves the command in our process group, and then signals go to the command alone. `fg` wakes both at
@@ -113,7 +114,8 @@ constexpr std::array codes{
     help_text{"E02",
               "the server wants a password, or another one.\nREDISCLI_AUTH, --password-file FILE, or "
               "HOLDFAST_URI=redis://USER:PASSWORD@HOST. Sentinels have their own:\nHOLDFAST_SENTINEL_PASSWORD, and "
-              "HOLDFAST_SENTINEL_USER. Exit status 77.\n"},
+              "HOLDFAST_SENTINEL_USER.\nThe command of a run finds none of them in its environment, unless that has "
+              "--keep-password. Exit status 77.\n"},
     help_text{"E03",
               "the database number does not exist there.\nUse the same /N on every client, normally none: locks in "
               "different databases do not see each other. Exit status 78.\n"},

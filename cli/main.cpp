@@ -93,6 +93,7 @@ fault_context context_of(command which, const settings& s) {
           .files = files_of(s),
           .max_ttl = s.max_ttl,
           .has_password = has_password(s),
+          .is_under_another = locks_above() > 0,
           .local_word = is_local && !s.words.empty() ? std::string_view{s.words.front()} : std::string_view{},
           .names_directory = is_local ? s.words.size() == 2 : server_named(s).starts_with("local:/")};
 }

@@ -204,11 +204,13 @@ keeping keep_at_least(const lease& held, lease_watch& watch, milliseconds until,
 }
 
 // Somebody asked for the end of the command, and with it of us: a service that is stopped, Ctrl-C. Nothing of
-// --at-least is kept then.
+// --at-least is kept then. Many end well on TERM, with a status of their own; HUP may have been a word on the way,
+// "read your configuration".
 bool was_to_end(const ending& end, const child& command) {
   const int by = command.ended_by();
   if (command.had_terminal() && (by == SIGINT || by == SIGQUIT)) return true;
-  return std::any_of(end.passed_on.begin(), end.passed_on.end(), [&](int one) { return end.exit == 128 + one; });
+  return std::any_of(end.passed_on.begin(), end.passed_on.end(),
+                     [&](int one) { return one != SIGHUP || end.exit == 128 + one; });
 }
 
 // What of the terminal's we may end by: what ended the command, or came when it had ended.

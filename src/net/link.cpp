@@ -170,15 +170,20 @@ link::progress link::on_connected() {
 
 link::progress link::read_files() {
   const time_point now = boottime_now();
-  if (!reader_ || !reader_->is_worth_waiting_for(now)) {
-    reader_ = std::make_unique<tls_reader>(where_.tls, now, reader_.get());
-  }
+  if (!reader_ || !reader_->is_good_for(now)) read_anew(now);
   phase_ = phase::reading_files;
   ++steps_;
   return on_read();
 }
 
+void link::read_anew(time_point now) { reader_ = std::make_unique<tls_reader>(where_.tls, now, reader_.get()); }
+
 link::progress link::on_read() {
+  // Nobody was there to take it.
+  if (const time_point now = boottime_now(); reader_->is_too_old(now)) {
+    read_anew(now);
+    ++steps_;
+  }
   const auto files = reader_->take();
   if (!files) return progress::pending;
   reader_.reset();

@@ -89,6 +89,7 @@ private:
   progress connect_next();
   progress on_connected();
   progress read_files();
+  void read_anew(time_point now);
   progress on_read();
   progress shake_hands(std::string_view bytes);
   written send_from(std::string& bytes);

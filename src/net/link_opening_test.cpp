@@ -2,7 +2,9 @@
 // How a link comes to its peer: names that are looked up slowly or in vain, and hosts with several addresses.
 #include "net/link.hpp"
 #include "net/name_service_testing.hpp"
+#include "support/scratch_directory.hpp"
 #include "support/stream_address.hpp"
+#include "support/tls_material.hpp"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -19,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,7 +61,7 @@ link::progress went_on(link& by, link::progress so_far) {
   return so_far;
 }
 
-// Is it still the name that is waited for? For ten seconds.
+// Is the name there, or are the TLS files, that it waits for? For ten seconds.
 bool is_looked_up(const link& by) {
   pollfd wanted = by.poll_for(false);
   return wanted.events == POLLIN && ::poll(&wanted, 1, 10'000) == 1;
@@ -125,6 +128,65 @@ TEST_F(opening_link, looks_up_anew_where_nobody_took_the_answer_for_long_H23) {
 }
 
 // A peer that vanished without a word: half a minute, whether somebody asks it something or nobody does.
+// A server behind a slow file system, with TLS files of its own. It accepts, and says nothing.
+class opening_link_with_files : public opening_link {
+protected:
+  opening_link_with_files() { reads(test::tls_material(test::certificate::good) + "/ca.pem"); }
+
+  void reads(const std::string& file) const {
+    std::filesystem::copy_file(file, file_, std::filesystem::copy_options::overwrite_existing);
+  }
+  // It has been read, and nobody has taken that.
+  void is_read(link& by, link::progress so_far) const {
+    while (so_far == link::progress::pending && by.reads().empty()) {
+      pollfd wanted = by.poll_for(false);
+      ASSERT_EQ(::poll(&wanted, 1, 10'000), 1);
+      so_far = by.advance();
+    }
+    ASSERT_EQ(so_far, link::progress::pending) << by.failure().text;
+    ASSERT_TRUE(is_looked_up(by));
+  }
+  // Goes on until the files are there: then it shakes hands, in vain.
+  static link::progress went_on_to_shake_hands(link& by, link::progress so_far) {
+    while (so_far == link::progress::pending) {
+      pollfd wanted = by.poll_for(false);
+      if (::poll(&wanted, 1, by.reads().empty() && wanted.fd >= 0 ? 200 : 10'000) != 1) break;
+      so_far = by.advance();
+    }
+    return so_far;
+  }
+
+  test::scratch_directory place_;
+  const std::string file_ = place_ / "ca.pem";
+  const std::string other_ = test::tls_material(test::certificate::good) + "/client.key";  // No certificate in it.
+  endpoint where_ = [this] {
+    auto made = at("127.0.0.1");
+    made.uses_tls = true;
+    made.tls.cacert = file_;
+    return made;
+  }();
+};
+
+TEST_F(opening_link_with_files, takes_up_what_was_read_when_it_had_given_up) {
+  link one{where_};
+  is_read(one, one.open());
+  one.close();
+  reads(other_);
+  EXPECT_EQ(went_on_to_shake_hands(one, one.open()), link::progress::pending) << one.failure().text;
+}
+
+TEST_F(opening_link_with_files, reads_them_anew_where_nobody_took_them_for_long) {
+  reads(other_);
+  link one{where_};
+  is_read(one, one.open());
+  const auto before = one.steps();
+  slept_for += 6;
+  reads(test::tls_material(test::certificate::good) + "/ca.pem");
+  const auto again = one.advance();
+  EXPECT_GT(one.steps(), before) << "it has a time of its own";
+  EXPECT_EQ(went_on_to_shake_hands(one, again), link::progress::pending) << one.failure().text;
+}
+
 TEST_F(opening_link, that_is_open_learns_from_its_system_that_the_peer_is_gone_H15) {
   link one{at("localhost")};
   ASSERT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls_reader.hpp"
 
+#include "net/clock.hpp"
 #include "net/quiet_thread.hpp"
 
 #include <fcntl.h>
@@ -170,6 +171,7 @@ struct tls_reader::shared {
   std::mutex mutex{};
   std::string at = "cannot read the TLS files";
   std::optional<read_tls_files> answer{};
+  time_point answered_at{};
 
   ~shared() {
     if (fd >= 0) ::close(fd);
@@ -179,6 +181,7 @@ struct tls_reader::shared {
     {
       const std::lock_guard lock{mutex};
       answer = std::move(what);
+      answered_at = boottime_now();
     }
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
@@ -238,6 +241,16 @@ bool tls_reader::is_answered() const {
   return shared_->answer.has_value();
 }
 
-bool tls_reader::is_worth_waiting_for(time_point now) const { return !is_answered() && now - begun_at_ < patience_; }
+bool tls_reader::is_too_old(time_point now) const {
+  const std::lock_guard lock{shared_->mutex};
+  return shared_->answer && now - shared_->answered_at > answer_lasts;
+}
+
+bool tls_reader::is_good_for(time_point now) const {
+  if (is_too_old(now)) return false;
+  const std::lock_guard lock{shared_->mutex};
+  if (shared_->answer) return shared_->answer->context != nullptr;  // Else perhaps it is better now.
+  return now - begun_at_ < patience_;
+}
 
 }  // namespace holdfast::net

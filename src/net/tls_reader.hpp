@@ -30,7 +30,8 @@ read_tls_files read_now(const tls_files& files, const std::function<void(const s
 std::string why_encrypted(const tls_files& files);
 
 // One reading. It serves one connection: files that were changed are seen by the next. Where whoever asked has given up
-// before it came to an end, the next one goes on with it.
+// before it came to an end, the next one goes on with it, or has what it came to, within `answer_lasts`: else who waits
+// less long than it takes would never have it.
 class tls_reader {
 public:
   // `before`: the one that this replaces.
@@ -45,11 +46,14 @@ public:
   // What it is about, in the words of a failure of that.
   std::string at() const;
 
-  // Is it under way, and may it come to an end? What hangs for a minute may hang for ever (a mount that was replaced),
-  // and another one, for which it is replaced then, may not. Each has twice the time of the one before: a thread that
-  // hangs stays, and there must be few.
-  bool is_worth_waiting_for(time_point now) const;
+  // Is it worth more than a new one? It has come to a context not long ago, or is under way and may come to an end:
+  // what hangs for a minute may hang for ever (a mount that was replaced), and another one, for which it is replaced
+  // then, may not. Each has twice the time of the one before: a thread that hangs stays, and there must be few.
+  bool is_good_for(time_point now) const;
   static constexpr std::chrono::minutes first_patience{1};
+  // Is it answered, and has been for so long that the files may be others by now?
+  bool is_too_old(time_point now) const;
+  static constexpr std::chrono::seconds answer_lasts{5};
 
 private:
   struct shared;

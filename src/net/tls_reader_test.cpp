@@ -114,17 +114,29 @@ TEST_F(tls_reader_test, says_what_it_waits_for) {
 TEST_F(tls_reader_test, is_given_up_for_another_one_after_ever_longer_times) {
   const auto t0 = boottime_now();
   tls_reader first{files_, t0};
-  EXPECT_TRUE(first.is_worth_waiting_for(t0 + tls_reader::first_patience - std::chrono::seconds{1}));
-  EXPECT_FALSE(first.is_worth_waiting_for(t0 + tls_reader::first_patience));
+  EXPECT_TRUE(first.is_good_for(t0 + tls_reader::first_patience - std::chrono::seconds{1}));
+  EXPECT_FALSE(first.is_good_for(t0 + tls_reader::first_patience));
   tls_reader second{files_, t0, &first};
-  EXPECT_TRUE(second.is_worth_waiting_for(t0 + tls_reader::first_patience));
-  EXPECT_FALSE(second.is_worth_waiting_for(t0 + 2 * tls_reader::first_patience));
+  EXPECT_TRUE(second.is_good_for(t0 + tls_reader::first_patience));
+  EXPECT_FALSE(second.is_good_for(t0 + 2 * tls_reader::first_patience));
   EXPECT_TRUE(comes_to_its_end(first));
   EXPECT_TRUE(comes_to_its_end(second));
-  EXPECT_FALSE(second.is_worth_waiting_for(t0)) << "the files may be others by now";
+  EXPECT_FALSE(second.is_good_for(t0)) << "it was an empty file, and may be another by now";
   tls_reader third{files_, t0, &second};
-  EXPECT_FALSE(third.is_worth_waiting_for(t0 + tls_reader::first_patience));
+  EXPECT_FALSE(third.is_good_for(t0 + tls_reader::first_patience));
   EXPECT_TRUE(comes_to_its_end(third));
+}
+
+// Else who waits for less long than it takes reads them again and again, and never has them.
+TEST_F(tls_reader_test, that_has_come_to_an_end_is_good_for_a_while) {
+  const auto& material = test::tls_material(test::certificate::good);
+  const tls_reader one{{.cacert = material + "/ca.pem", .cert = "", .key = ""}, boottime_now()};
+  ASSERT_TRUE(is_answered(one));
+  const auto now = boottime_now();
+  EXPECT_TRUE(one.is_good_for(now + tls_reader::answer_lasts - std::chrono::seconds{1}));
+  EXPECT_FALSE(one.is_too_old(now));
+  EXPECT_FALSE(one.is_good_for(now + tls_reader::answer_lasts + std::chrono::seconds{1}));
+  EXPECT_TRUE(one.is_too_old(now + tls_reader::answer_lasts + std::chrono::seconds{1}));
 }
 
 // Where the program has begun OpenSSL, that ends itself with exit(), and whoever reads would find it gone.

@@ -425,12 +425,14 @@ class AtLeast(CommandTest):
 
     # A service that is stopped: there is no second signal, but KILL.
     def test_a_signal_that_ends_the_command_ends_it_too(self):
-        for how in ("sleep 60", "trap 'exit 143' TERM; echo up; while :; do sleep 0.1; done"):
+        runs_on = "echo up; while :; do sleep 0.1; done"
+        for how, status in (("echo up; sleep 60", 143), ("trap 'exit 143' TERM; " + runs_on, 143),
+                            ("trap 'exit 0' TERM; " + runs_on, 0), ("trap 'exit 3' TERM; " + runs_on, 3)):
             with self.subTest(how):
-                running = self.start("run", "--at-least", "1h", self.lock, "--", "sh", "-c", "echo up; " + how)
+                running = self.start("run", "--at-least", "1h", self.lock, "--", "sh", "-c", how)
                 until(lambda: "up" in running.out or running.process.poll() is not None, "the command runs")
                 running.signal(signal.SIGTERM)
-                self.assertEqual(running.wait(), 143)
+                self.assertEqual(running.wait(), status)
                 self.assertTrue(self.is_free())
 
     def test_a_signal_that_does_not_end_the_command_leaves_it(self):

@@ -36,6 +36,14 @@ class Password(CommandTest):
         self.assertIn(f"HOLDFAST_URI={self.server.uri}\0", environment)
         self.assertNotIn(CANARY, running.err)
 
+    def test_of_the_environment_is_not_in_the_commands_and_its_own_holdfast_says_so(self):
+        inner = (COMMAND, "run", self.lock + "2", "--", "true")
+        refused = self.finish("run", self.lock, "--", *inner, HOLDFAST_URI=self.with_password)
+        self.assertEqual(refused.status, 77, refused.err)
+        self.assertIn("--keep-password", refused.err)
+        kept = self.finish("run", "--keep-password", self.lock, "--", *inner, HOLDFAST_URI=self.with_password)
+        self.assertEqual(kept.status, 0, kept.err)
+
     def test_of_a_uri_where_no_word_belongs_is_not_in_the_complaint(self):
         for words in ("", "doctor", "init", "help", "help run", "version", "local", "lab", "lab single", "lab single 2",
                       "quorum", "quorum replace", f"resize {self.lock}", f"break {self.lock} --token"):

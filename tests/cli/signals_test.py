@@ -88,7 +88,8 @@ class WhileWaiting(CommandTest):
 class Help(CommandTest):
     # Else systemd sends TERM to the command, too, which has ours as a second one.
     def test_names_the_kill_mode_of_a_systemd_unit(self):
-        self.assertIn("KillMode=mixed", self.finish("help", "signals").out)
+        for word in ("KillMode=mixed", "SuccessExitStatus=143"):
+            self.assertIn(word, self.finish("help", "signals").out)
 
 
 class WhileRunning(CommandTest):

@@ -105,6 +105,7 @@ TEST_F(asynchronous_context, drops_its_operations_which_leave_the_line) {
 TEST_F(asynchronous_context, drops_operations_of_its_strands_and_of_executors_that_hide_it) {
   drops_operations([](asio::io_context& of) { return asio::make_strand(of); });
   drops_operations([](asio::io_context& of) { return asio::any_io_executor{of.get_executor()}; });
+  drops_operations([](asio::io_context& of) { return asio::make_strand(asio::any_io_executor{of.get_executor()}); });
 }
 
 // Its context is no execution_context of Asio's. To post() its executor is one like any other.

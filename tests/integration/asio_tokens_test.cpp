@@ -4,6 +4,7 @@
 #include "integration/asio_fixture.hpp"
 
 #include <boost/asio/any_completion_handler.hpp>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_allocator.hpp>
@@ -11,6 +12,7 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -60,6 +62,19 @@ struct deferred {
     EXPECT_EQ(io.poll(), 0u) << "begun before it was asked for";
     io.restart();
     std::move(operation)(asio::bind_executor(io, receiver<Result...>{io, end}));
+    io.run();
+  }
+};
+
+// As of make_strand(timer.get_executor()).
+struct strand {
+  template <class... Result, class Begin>
+  static void run(asio::io_context& io, std::optional<std::tuple<Result...>>& end, const Begin& begin) {
+    const auto alone = asio::make_strand(asio::any_io_executor{io.get_executor()});
+    begin(asio::bind_executor(alone, [alone, to = receiver<Result...>{io, end}](Result... result) {
+      EXPECT_TRUE(alone.running_in_this_thread());
+      to(std::move(result)...);
+    }));
     io.run();
   }
 };
@@ -197,10 +212,10 @@ struct coroutine_of_tuples {
     end.emplace(got.get());
   }
 };
-using kinds =
-    testing::Types<callback, slot, deferred, erased, memory, erased_memory, future, coroutine, coroutine_of_tuples>;
+using kinds = testing::Types<callback, slot, deferred, strand, erased, memory, erased_memory, future, coroutine,
+                             coroutine_of_tuples>;
 #else
-using kinds = testing::Types<callback, slot, deferred, erased, memory, erased_memory, future>;
+using kinds = testing::Types<callback, slot, deferred, strand, erased, memory, erased_memory, future>;
 #endif
 
 template <class Kind>

@@ -13,9 +13,11 @@
 #include <boost/asio/execution/blocking.hpp>
 #include <boost/asio/execution/context.hpp>
 #include <boost/asio/execution/executor.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/require.hpp>
 #include <boost/asio/strand.hpp>
@@ -214,6 +216,27 @@ void post_to(const Executor& where, Told told) {
   }
 }
 
+// Keeps run() from returning. Asio's executor_work_guard takes a strand of any_io_executor for one of the Networking
+// TS, and does not compile (Boost 1.81).
+template <class Executor, bool IsOfNetworkingTs = !boost::asio::execution::is_executor<Executor>::value>
+class asio_work {
+public:
+  explicit asio_work(const Executor& where) : tracked_{track(where)} {}
+  auto get_executor() const {
+    return boost::asio::prefer(tracked_, boost::asio::execution::outstanding_work.untracked);
+  }
+
+private:
+  static auto track(const Executor& where) {
+    return boost::asio::prefer(where, boost::asio::execution::outstanding_work.tracked);
+  }
+  decltype(track(std::declval<const Executor&>())) tracked_;
+};
+template <class Executor>
+class asio_work<Executor, true> : public boost::asio::executor_work_guard<Executor> {
+  using boost::asio::executor_work_guard<Executor>::executor_work_guard;
+};
+
 // `Receiver`: what else it is, for those who tell it of the end.
 struct no_receiver {};
 template <class Handler, class Receiver = no_receiver>
@@ -289,7 +312,7 @@ public:
 
 private:
   std::optional<Handler> handler_;
-  std::optional<boost::asio::executor_work_guard<executor>> work_;
+  std::optional<asio_work<executor>> work_;
   std::shared_ptr<asio_operations> of_;  // Null: it is not among them.
   asio_operations::place place_{};
   cancel_handle cancel_{};
