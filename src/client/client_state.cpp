@@ -107,6 +107,7 @@ client_state::client_state(const settings& from)
     : generation_{process_generation()},
       options_{from.options},
       has_alternative_{from.has_alternative},
+      is_quorum_member_{from.is_quorum_member},
       display_{from.server.display},
       user_{from.server.who.user.empty() ? "default" : from.server.who.user},
       database_{from.server.database},

@@ -67,6 +67,7 @@ public:
   // Null: one server is behind it.
   quorum* of_quorum() const { return quorum_.get(); }
   bool has_sentinels() const { return sentinels_ != nullptr; }
+  bool is_quorum_member() const { return is_quorum_member_; }  // As of settings.
   const net::sentinel_set& sentinels() const { return sentinels_->whom(); }
   bool is_ending() const { return is_ending_; }
   // options().owner, or user@host:pid program, which costs a look-up of the user and so is made when first needed.
@@ -265,6 +266,7 @@ private:
   const unsigned long generation_;
   const client_options options_;
   const bool has_alternative_;
+  const bool is_quorum_member_;
   const std::string display_;
   std::once_flag owner_is_known_{};
   std::shared_ptr<const std::string> owner_{};

@@ -35,7 +35,8 @@ relied_on relied_on_by(const client_state& state) {
   return {.replicas = state.options().durability.replicas,
           .is_replaced = state.has_sentinels(),
           .syncs_all = state.options().quarantine == quarantine_mode::trust_every_write_is_synced,
-          .is_in_cluster = state.cluster() != nullptr};
+          .is_in_cluster = state.cluster() != nullptr,
+          .is_quorum_member = state.is_quorum_member()};
 }
 
 // Empty: the server does not tell.
@@ -121,6 +122,7 @@ void judge_settings(client_state& state, const std::shared_ptr<node>& whom, std:
   if (!stops_when_cut_off(info)) return;
   if (const auto few = judge_min_replicas(info, setting(state, whom, "min-replicas-to-write")))
     return result.findings.push_back(*few);
+  if (state.is_quorum_member()) return;
   if (const auto late = judge_max_lag(setting(state, whom, "min-replicas-max-lag"))) result.findings.push_back(*late);
 }
 

@@ -46,6 +46,7 @@ settings single_server(const settings& of_quorum, std::size_t node) {
   if (one.server.database != 0) one.server.display += "/" + std::to_string(one.server.database);
   one.options.log = nullptr;
   one.options.observe = nullptr;
+  one.is_quorum_member = true;
   return one;
 }
 

@@ -96,7 +96,7 @@ void judge_replicas(std::string_view info, const relied_on& what, findings& out)
     out.push_back({severity::warning, "", "no replica is connected, so there is nobody to promote when it fails",
                    "start one: replicaof HOST PORT in its configuration"});
   }
-  if (!all.empty() && !stops_when_cut_off(info)) {
+  if (!all.empty() && !what.is_quorum_member && !stops_when_cut_off(info)) {
     const auto settings = fmt::format("CONFIG SET min-replicas-to-write 1, and CONFIG SET min-replicas-max-lag {}",
                                       longest_lag().count());
     out.push_back({severity::warning, "", "cut off from its replicas it goes on taking writes, which nobody will have",

@@ -24,6 +24,7 @@ struct relied_on {
   bool is_replaced = false;  // By a replica, when it fails: there are sentinels. (Of a cluster: diagnose_cluster.cpp.)
   bool syncs_all = false;    // Every write, so that a restart forgets none.
   bool is_in_cluster = false;
+  bool is_quorum_member = false;  // One of its servers: its vote is its own, and no failover of it is followed.
 };
 
 // As people call it: "7.0.15", or "Valkey 9.1.2", which says of itself that it is a Redis 7.2.4.

@@ -21,6 +21,7 @@ struct settings {
   bool has_alternative = false;  // As of core::acquire_settings.
   // The observer and the log hear nothing of the keeper, nor of its connection. For clients of our own.
   bool has_quiet_keeper = false;
+  bool is_quorum_member = false;  // Of one of its servers, by itself.
 };
 
 // Throws holdfast::error (invalid_option, invalid_uri, no_server). Without a URI, HOLDFAST_URI.

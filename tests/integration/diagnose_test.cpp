@@ -277,6 +277,17 @@ TEST_F(diagnosis_of_quorum, does_not_say_to_start_who_is_there) {
   EXPECT_THAT(found(), Contains(is(severity::warning, "E10", "NOAUTH", "password")));
 }
 
+// That it goes on taking writes without its replica is as it must be: its vote would be the replica's.
+TEST_F(diagnosis_of_quorum, of_which_one_copies_another_says_so_of_that_one_alone) {
+  const auto& copied = node(1).address;
+  const auto port = copied.substr(copied.rfind(':') + 1);
+  ask(0, {"REPLICAOF", "127.0.0.1", port.c_str()});
+  const auto copies = [&] { return ask(1, {"INFO", "replication"}).find("state=online") != std::string::npos; };
+  ASSERT_TRUE(eventually(copies, long_enough));
+  EXPECT_THAT(found(), ElementsAre(is(severity::warning, "E10", node(0).address + ": HELLO says role replica",
+                                      "REPLICAOF NO ONE")));
+}
+
 // Votes need no PING, and doctor does: it goes on with the others.
 TEST_F(diagnosis_of_quorum, of_which_one_denies_a_command_is_a_warning) {
   for (const auto* denied : {"-ping", "-info"}) {
