@@ -138,7 +138,7 @@ constexpr auto way_to_sentinels = "they have their own: HOLDFAST_SENTINEL_USER a
 
 constexpr auto way_to_give_it = "put it into REDISCLI_AUTH or a file (--password-file); both keep it out of `ps`";
 constexpr auto way_to_keep_it =
-    "the holdfast above took it out of the environment: --keep-password there, or --password-file FILE here";
+    "a holdfast takes it out of its command's environment: --keep-password above, or --password-file FILE here";
 
 // Of a user who was named without one, too: the server takes that for a wrong one.
 sentences for_missing_password(const pieces& p, std::string_view user, const fault_context& context) {

@@ -104,7 +104,7 @@ TEST(sentinels_who_refuse, are_told_from_the_primary) {
 }
 
 // Who sets REDISCLI_AUTH once more in a command of ours would find it removed once more.
-TEST(E02, under_another_holdfast_says_who_took_the_password) {
+TEST(E02, under_another_holdfast_says_who_takes_the_password) {
   const auto of = [](bool is_under_another) {
     return to_text(describe(holdfast::error{errc::no_password, {}}, {.is_under_another = is_under_another}));
   };

@@ -61,7 +61,7 @@ struct fault_context {
   server_files files{};
   std::optional<std::chrono::milliseconds> max_ttl{};  // --max-ttl; empty: not given.
   bool has_password = true;                            // Whoever was named had one, for the server.
-  bool is_under_another = false;                       // Holdfast, which took passwords out of our environment.
+  bool is_under_another = false;                       // Holdfast, which takes passwords out of our environment.
   std::string_view local_word{};  // What `local` or `lab`, which take no --uri, was told: "start"; empty: neither.
   bool names_directory = false;   // Of a local: server, where HOLDFAST_LOCAL_DIR is not read.
 };

@@ -235,13 +235,13 @@ void world::note_grant(const script_run& run) {
   });
 }
 
-// A clock that goes back lets a quarantine begin anew, when a client next asks: that may be long after the step (H5).
 void world::note_quarantine(int server, const resp::value& reply) {
   const auto* parts = reply.as_array();
   if (code_of(reply) != 8 || parts->size() < 3) return;
   const auto* remaining = (*parts)[2].as_integer();
   if (!remaining) return;
   quarantined_until_[server] = now() + std::chrono::milliseconds{*remaining};
+  // A clock that goes back lets a quarantine begin anew, when a client next asks: that may be long after the step (H5).
   if (!excuse({cause::clock_stepped}, instant{}, any_lock)) return;
   befall_all(std::chrono::milliseconds{*remaining + *remaining / 10} + 2s);
 }

@@ -160,8 +160,9 @@ struct client_options {
 
   // TLS files in PEM; over the URI's cacert, cert and key. Empty cacert: the system's authorities. Empty key: it is
   // in `cert`. Without a cert a key is not used. A key that wants a pass phrase is refused: decrypt it (openssl pkey).
-  // Each connection reads them anew: a pipe is refused, and a path that is not absolute goes by the working directory
-  // of that moment. Refused with a URI of another scheme than rediss: and its kin, whose traffic anybody can read.
+  // Read for each connection, 5 s before it at most: a pipe is refused, and a path that is not absolute goes by the
+  // working directory of that moment. Refused with a URI of another scheme than rediss: and its kin, whose traffic
+  // anybody can read.
   std::string cacert{};
   std::string cert{};
   std::string key{};

@@ -127,7 +127,6 @@ TEST_F(opening_link, looks_up_anew_where_nobody_took_the_answer_for_long_H23) {
   }
 }
 
-// A peer that vanished without a word: half a minute, whether somebody asks it something or nobody does.
 // A server behind a slow file system, with TLS files of its own. It accepts, and says nothing.
 class opening_link_with_files : public opening_link {
 protected:
@@ -187,6 +186,7 @@ TEST_F(opening_link_with_files, reads_them_anew_where_nobody_took_them_for_long)
   EXPECT_EQ(went_on_to_shake_hands(one, again), link::progress::pending) << one.failure().text;
 }
 
+// A peer that vanished without a word: half a minute, whether somebody asks it something or nobody does.
 TEST_F(opening_link, that_is_open_learns_from_its_system_that_the_peer_is_gone_H15) {
   link one{at("localhost")};
   ASSERT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
