@@ -159,7 +159,8 @@ constexpr std::array codes{
               "forgotten a week after its last use. Another name, or another --prefix. Exit status 78.\n"},
     help_text{"E15",
               "the server answers and cannot serve: loading, blocked, out of memory, read-only disk, protected mode, a "
-              "sentinel.\nIts own words are in the message. Exit status 69, or 78 when waiting will not help.\n"},
+              "sentinel, another protocol.\nIts own words are in the message. Exit status 69, or 78 when waiting will "
+              "not help.\n"},
     help_text{"E16",
               "the command runs already under this lock: a holdfast above it holds the same name on the same "
               "server.\nTaking it again would wait for itself for ever. With -s and -l it might, so there the wait "

@@ -65,8 +65,8 @@ enum class errc {
   wrong_database,   // The database number does not exist there.
   not_a_primary,    // The server is a read-only replica.
   wrong_kind,       // The key holds something that is not this kind of lock.
-  wrong_server,     // A sentinel, a server older than 6.2, or a cluster's node: under redis:// one that does not own
-                    // the key, under redis+cluster:// another than the cluster has there.
+  wrong_server,     // A sentinel, a server older than 6.2, another protocol, or a cluster's node: under redis:// one
+                    // that does not own the key, under redis+cluster:// another than the cluster has there.
   script_mismatch,  // The server's digest of a script is not ours.
   fence_too_far,    // `min_fence` is more than a year ahead of the server's clock.
   local_server,     // The local: server or a lab cannot be started or used; the text says why.

@@ -75,9 +75,14 @@ void quorum_world::on_not_replaced(const replacement& what, errc how, const std:
   replace_later(next, lists_.any_size(1ms, 2 * duration{plan_.ttl}));
 }
 
-// Nobody else replaces any more, so what stands in the way is not used.
+// Nobody else replaces any more, so what stands in the way is not used: not by a client either, once it has another
+// one. A client of a first list would write its record anew (seed 60182986).
 void quorum_world::clear_records(const replacement& what) {
   const auto& to = history_.list(what.to).record;
+  for (std::size_t i = 0, all = clients_.size(); i < all; ++i) {
+    const auto& has = clients_[i]->list().record;
+    if (has != to && has != history_.list(what.from).record) move_to_current_list(i);
+  }
   const auto key = script::quorum_key("hf:");
   for (std::size_t node = 0; node < servers_.size(); ++node) {
     const auto* text = servers_[node].redis().peek_as<std::string>(key);

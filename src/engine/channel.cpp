@@ -83,10 +83,10 @@ void channel::on_bytes(time_point now, std::string_view bytes) {
     if (must_close_) return;
   }
   if (reader_.failure().empty()) return;
+  if (state_ != state::greeting) return fail(now, {errc::unexpected_reply, reader_.failure(), false, false});
   // The port of something else: it says the same the next time.
-  if (state_ == state::greeting && (bytes.starts_with("HTTP/") || bytes.starts_with("<")))
-    return fail(now, {errc::wrong_server, "it speaks HTTP, not Redis", true, false});
-  fail(now, {errc::unexpected_reply, reader_.failure(), false, false});
+  const bool is_http = bytes.starts_with("HTTP/") || bytes.starts_with("<");
+  fail(now, {errc::wrong_server, is_http ? "it speaks HTTP, not Redis" : reader_.failure(), true, false});
 }
 
 void channel::on_greeting_reply(time_point now, const resp::value& reply) {

@@ -185,14 +185,19 @@ TEST_F(channel_test, bytes_that_are_no_reply_end_the_connection) {
 }
 
 // Nobody wants to look at the port of a web server for five seconds.
-TEST_F(channel_test, a_web_server_is_found_out_at_its_greeting_and_for_good) {
-  for (const char* page : {"HTTP/1.1 400 Bad Request\r\n", "<html>"}) {
+TEST_F(channel_test, another_protocol_is_found_out_at_its_greeting_and_for_good) {
+  const std::string no_reply = "not a reply we understand: Protocol error, got \"S\" as reply type byte";
+  for (const auto& [bytes, text] :
+       {std::pair{"HTTP/1.1 400 Bad Request\r\n", std::string{"it speaks HTTP, not Redis"}},
+        std::pair{"<html>", std::string{"it speaks HTTP, not Redis"}}, std::pair{"SSH-2.0-OpenSSH_9.2\r\n", no_reply},
+        std::pair{"+OK\r\n", std::string{"the answer to HELLO is none that Redis gives"}}}) {
     wire.on_connecting(server.now);
     wire.on_connected(server.now);
-    wire.on_bytes(server.now, page);
-    EXPECT_TRUE(wire.must_close()) << page;
-    EXPECT_EQ(wire.last_failure().code, errc::wrong_server) << page;
-    EXPECT_TRUE(wire.last_failure().is_final) << page;
+    wire.on_bytes(server.now, bytes);
+    EXPECT_TRUE(wire.must_close()) << bytes;
+    EXPECT_EQ(wire.last_failure().code, errc::wrong_server) << bytes;
+    EXPECT_EQ(wire.last_failure().text, text) << bytes;
+    EXPECT_TRUE(wire.last_failure().is_final) << bytes;
     wire.on_closed(server.now, {});
   }
 }

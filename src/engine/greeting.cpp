@@ -28,7 +28,7 @@ connection_failure refused(const std::string& text) {
 connection_failure not_ours(std::string text) { return {errc::wrong_server, std::move(text), true, false}; }
 
 connection_failure nonsense(const char* step) {
-  return {errc::unexpected_reply, std::string{"the answer to "} + step + " is none that Redis gives", true, false};
+  return not_ours(std::string{"the answer to "} + step + " is none that Redis gives");
 }
 
 // 6.2 is the oldest version we serve: GET and friends inside scripts, SET NX PX, and TIME before a write need it.

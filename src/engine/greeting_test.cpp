@@ -118,7 +118,7 @@ TEST(greeting, ends_when_a_script_is_not_taken) {
     EXPECT_EQ(failure->code, code);
   }
   outcome_of none{0, 3, scripts_there(0)};
-  EXPECT_EQ(none.g.on_reply({}, parsed(integer(1)), none.out)->code, errc::unexpected_reply);
+  EXPECT_EQ(none.g.on_reply({}, parsed(integer(1)), none.out)->code, errc::wrong_server);
 }
 
 // The way back of the second write says nothing about the first.
@@ -254,7 +254,7 @@ TEST(greeting, times_that_are_none_end_it) {
                             list({bulk("10000000000"), bulk("0")}), list({bulk("9999999999"), bulk("1000000")})}) {
     const outcome_of failed{0, 1, wrong};
     ASSERT_TRUE(failed.failure) << wrong;
-    EXPECT_EQ(failed.failure->code, errc::unexpected_reply);
+    EXPECT_EQ(failed.failure->code, errc::wrong_server);
   }
 }
 
@@ -349,7 +349,7 @@ TEST(greeting, of_a_node_that_does_not_say_which_it_is_goes_on) {
   }
   EXPECT_EQ(node_outcome{refusal("LOADING Redis is loading the dataset in memory")}.failure->code,
             errc::server_loading);
-  EXPECT_EQ(node_outcome{integer(1)}.failure->code, errc::unexpected_reply);
+  EXPECT_EQ(node_outcome{integer(1)}.failure->code, errc::wrong_server);
 }
 
 // B58: redsync hashed with SHA-256 for a while, and every call was NOSCRIPT.

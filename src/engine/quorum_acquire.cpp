@@ -245,6 +245,13 @@ void quorum_acquire::note_trouble(std::size_t node, std::string text, errc final
   final_text_ = all()[node]->name() + ": " + nodes_[node].trouble;
 }
 
+// It answers in order: whatever the tries before had asked there is done. But what is sent again after NOSCRIPT goes
+// out behind what is asked meanwhile: then the answer says nothing of it.
+void quorum_acquire::note_heard(std::size_t node) {
+  const bool is_behind = nodes_[node].sent_again == all()[node]->wire().sent_again_unheard();
+  if (is_behind) nodes_[node].heard_over = passage_at(node);
+}
+
 void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::value& reply) {
   auto& kept = votes_[node];
   if (const auto* error = reply.as_error()) {
@@ -261,9 +268,7 @@ void quorum_acquire::read_vote(std::size_t node, time_point now, const resp::val
     nodes_[node].is_to_leave = true;  // Who knows what it did.
     return refuse(node, refusal::other, "its answer is not one of ours", errc::unexpected_reply);
   }
-  // What is sent again after NOSCRIPT goes out behind what is asked meanwhile: then the answer says nothing of it.
-  const bool is_behind = nodes_[node].sent_again == all()[node]->wire().sent_again_unheard();
-  if (is_behind) nodes_[node].heard_over = passage_at(node);
+  note_heard(node);
   const auto voted = [&](fencing_token token) {
     if (of(node).worth != epoch_watch::worth::counts) {
       nodes_[node].is_to_leave = true;
@@ -406,6 +411,7 @@ void quorum_acquire::await_withdrawal(time_point now) {
     // Over the connection of the request itself it came behind it: no copy of that is left.
     const bool is_behind = votes_[i].asked_over == all()[i]->connection();
     if (is_behind && paper.reply && script::parse_release(*paper.reply)) {
+      note_heard(i);
       votes_[i] = {};
       continue;
     }

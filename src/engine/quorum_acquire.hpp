@@ -111,6 +111,7 @@ private:
   void ask_for_vote(std::size_t node, time_point now);
   void vote(time_point now);
   void read(std::size_t node, time_point now);
+  void note_heard(std::size_t node);
   void read_vote(std::size_t node, time_point now, const resp::value& reply);
   void on_late(std::size_t node, time_point now);
   void refuse(std::size_t node, core::quorum_round::refusal why, std::string text, errc final = {});

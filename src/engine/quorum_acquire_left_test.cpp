@@ -87,6 +87,40 @@ TEST_F(quorum_acquire_left, a_vote_that_is_refused_unheard_says_nothing_of_the_l
   EXPECT_EQ(round->left()[0].heard_over, told[0].told_over);
 }
 
+// It leaves behind what the try before had left, so nothing of that may still be there: else the end of all tries, that
+// the list was replaced, would be told as `unknown`.
+TEST_F(quorum_acquire_left, who_answers_a_withdrawal_has_left_what_was_told_before_C5) {
+  const auto told = end_unheard();
+  start_again();
+  say(2, busy(servers[2]));
+  say(2, done(servers[2]));
+  say(2, other_list(servers[2], "v1|2|open|a:1,b:1,c:1"));
+  ASSERT_FALSE(round->is_over()) << "both others may have voted";
+  say(0, busy(servers[0]) + done(servers[0]) + busy(servers[0]) + done(servers[0]));
+  ASSERT_TRUE(round->is_over()) << "one alone is no majority";
+  EXPECT_EQ(round->final_reason(), errc::other_quorum);
+  const auto left = round->left();
+  EXPECT_EQ(left[0].until, time_point{});
+  EXPECT_EQ(left[0].heard_over, told[0].told_over);
+  EXPECT_NE(left[1].heard_over, told[1].told_over) << "it has not answered";
+  EXPECT_EQ(left[2].heard_over, told[2].told_over);
+}
+
+// The leave of the try before was refused, and only this one's is done. Or it goes out once more, perhaps behind that.
+TEST_F(quorum_acquire_left, a_withdrawal_says_nothing_of_a_leave_that_was_refused_or_comes_again_C5) {
+  const auto told = end_unheard();
+  start_again();
+  say(2, busy(servers[2]) + done(servers[2]) + other_list(servers[2], "v1|2|open|a:1,b:1,c:1"));
+  ASSERT_FALSE(round->is_over());
+  const std::string granted_late = granted(servers[0], proposal_of(votes[0]));
+  say(0, granted_late + refusal("MISCONF Redis is configured to save RDB snapshots"));
+  say(1, granted_late + refusal("NOSCRIPT No matching script."));
+  for (std::size_t i : {1u, 0u}) say(i, busy(servers[i]) + done(servers[i]));
+  ASSERT_TRUE(round->is_over());
+  for (std::size_t i : {0u, 1u}) EXPECT_NE(round->left()[i].heard_over, told[i].told_over) << i;
+  EXPECT_EQ(round->left()[1].until, time_point{}) << "its answer was heard";
+}
+
 // It goes out once more, ahead of the next question: then the answer to that is as good as ever; behind it, it is none.
 TEST_F(quorum_acquire_left, a_leave_that_is_sent_again_is_done_behind_that_C5) {
   const auto told = end_unheard();

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """holdfast run: statuses, the command's environment and input, busy, nesting, usage. Issue point 2, interface.md 1.4."""
 
+import contextlib
 import http.server
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -332,6 +334,23 @@ class Usage(CommandTest):
         self.assertEqual(wrong.status, 78)
         self.assertIn("it speaks HTTP, not Redis", wrong.err)
         self.assertIn("\n  fix: the port of a Redis", wrong.err)
+
+    def test_of_another_protocols_port_is_told_and_nothing_was_asked_C5(self):
+        def greet():
+            for _ in range(2):  # Who acquires has two connections, and the first one that fails may end it.
+                with contextlib.suppress(OSError), listener.accept()[0] as one:
+                    one.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+                    one.recv(4096)
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(5)
+            threading.Thread(target=greet, daemon=True).start()
+            wrong = self.finish("run", "-u", f"redis://127.0.0.1:{listener.getsockname()[1]}", "-w", "20s", self.lock,
+                                "true")
+        self.assertEqual(wrong.status, 78, wrong.err)
+        self.assertIn("error[E15]", wrong.err)
+        self.assertIn('got "S" as reply type byte', wrong.err)
+        self.assertNotIn("nobody knows", wrong.err)
 
     def test_help_of_wait_says_what_ends_it_sooner(self):
         self.assertIn("has refused three connections, ends it sooner", self.finish("help", "run").out)
