@@ -33,6 +33,7 @@ enum class canary_switch {
   cancel_ends_the_connection,
   calls_a_lost_reply_not_applied,
   each_address_is_another_server,
+  a_lease_by_hand_renews_itself,
   // Of those of a quorum.
   quarantine_ignores_drift,
   any_clock_counts,

@@ -59,6 +59,8 @@ struct hold {
   instant must_end_by = end_of_time;  // However well it is renewed.
   int set = 0;                        // Of those that are held as one, and lost together; 0: it is held alone.
   std::chrono::milliseconds ttl{};    // With which it is renewed.
+  bool is_by_hand = false;            // When its program asks for that, and else never:
+  instant may_last_until{};           // the end of what it has asked for; no end while it waits for an answer.
 };
 
 enum class hold_end { released, lost, died, held_too_long, handed_on };

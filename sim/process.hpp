@@ -55,6 +55,7 @@ struct kept_lease final : engine::held_lease {
     was_in_line = one.was_in_line;
   }
   hold seen{};
+  int open_wishes = 0;  // For a renewal by hand.
   node* kept_at = nullptr;
   server_time copies_until{};  // Until when a copy of its acquire may take effect; the epoch: there is none.
   time_point copies_until_local{};
@@ -71,6 +72,7 @@ struct wish {
   script::part part{};
   fencing_token min_fence{};
   std::optional<duration> max_hold{};
+  renewal mode = renewal::automatic;
 };
 
 // Who asked for it.
@@ -141,6 +143,8 @@ public:
   bool is_valid(const lease_ptr& lease);
   void release(customer& who, const lease_ptr& lease);
   void drop(const lease_ptr& lease);
+  // What renews no other way: now, and the holder may be told that it came to nothing.
+  void renew_by_hand(const lease_ptr& lease);
   // Several that are held each, as one from now on. None: one of them was lost meanwhile, and the others are let go.
   lease_ptrs join(const lease_ptrs& several);
   void release_all(customer& who, const lease_ptrs& joined);
@@ -192,6 +196,7 @@ private:
     script::lock_keys keys{};  // What it is about.
     customer* who = nullptr;
     std::optional<duration> max_hold{};
+    renewal mode = renewal::automatic;
     std::optional<core::hand_over_wish> turn{};  // It asks for those behind it, too.
     lease_ptr lease{};                           // That is released, or downgraded.
     std::unique_ptr<engine::acquire> acquire{};
@@ -203,6 +208,9 @@ private:
     }
   };
 
+  struct renewal_by_hand;
+  // Of what is held in that way: it lasts until then, unless its program asks for more.
+  static void note_mode(hold& seen, renewal mode);
   std::unique_ptr<primary_watch> watch_primary();
   watch::settings watch_settings() const;
   watch::hooks watch_hooks();

@@ -57,6 +57,7 @@ void process::ask(customer& who, const wish& what, call_record record, const std
   made.record = std::move(record);
   made.who = &who;
   made.max_hold = what.max_hold;
+  made.mode = what.mode;
   node& at_node = node_for(wanted.keys);
   made.at = &at_node;
   made.keys = wanted.keys;
@@ -188,11 +189,13 @@ lease_ptr process::hold_of(const open_call& call, const owner_id& owner, const c
                  events_->now(),
                  call.max_hold ? clock_.when(last) : end_of_time};
   lease->seen.ttl = record.ttl;
+  note_mode(lease->seen, call.mode);
   leases_.push_back({lease, call.who});
   node& at = node_for(wanted.keys);
   lease->kept_at = &at;
   at.keeper.wire().learn_clock(at.caller.wire().clock());
-  at.keeper.keep(lease, now(), deadline, renewal::automatic);
+  const bool renews_itself = tell_.is_planted(canary_switch::a_lease_by_hand_renews_itself);
+  at.keeper.keep(lease, now(), deadline, renews_itself ? renewal::automatic : call.mode);
   return lease;
 }
 

@@ -166,6 +166,36 @@ bool process::is_late_answer(wire& of, time_point at) const {
   });
 }
 
+// ---- renewed by hand ----
+
+void process::note_mode(hold& seen, renewal mode) {
+  seen.is_by_hand = mode == renewal::none;
+  seen.may_last_until = seen.valid_until;
+}
+
+struct process::renewal_by_hand final : engine::renewal_wish {
+  renewal_by_hand(const process& by, lease_ptr what) : of{&by}, lease{std::move(what)} {
+    ++lease->open_wishes;
+    lease->seen.may_last_until = end_of_time;
+  }
+  // All that it may have sent was sent by now.
+  void on_end(errc) noexcept override {
+    if (--lease->open_wishes > 0) return;
+    const instant until = of->clock_.when(core::deadline_of(of->now(), lease->ttl, rho));
+    lease->seen.may_last_until = std::max(lease->seen.valid_until, until);
+  }
+  const process* of;
+  lease_ptr lease;
+};
+
+void process::renew_by_hand(const lease_ptr& lease) {
+  const auto by_then = now() + duration{lease->ttl} / 2;
+  if (!lease->kept_at->keeper.is_kept(*lease)) return;
+  const auto asked = std::make_shared<renewal_by_hand>(*this, lease);
+  lease->kept_at->keeper.renew_now(now(), *lease, by_then, asked);
+  drive();
+}
+
 void process::on_renewed(const std::shared_ptr<engine::held_lease>& lease, duration) {
   const auto ours = std::static_pointer_cast<kept_lease>(lease);
   const time_point ends = now() + ours->deadline.left(now());

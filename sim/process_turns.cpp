@@ -168,9 +168,10 @@ bool process::hand_on(const lease_ptr& lease) {
   next->seen.valid_until = clock_.when(std::min(deadline, next->last));
   next->seen.got_at = events_->now();
   next->seen.must_end_by = clock_.when(next->last);
+  note_mode(next->seen, to->what.mode);
   to->given = next;
   leases_.push_back({next, to->who});
-  next->kept_at->keeper.keep(next, at, deadline, renewal::automatic);
+  next->kept_at->keeper.keep(next, at, deadline, to->what.mode);
   tell_.on_hold(next->seen);
   tell(to);
   if (more) {

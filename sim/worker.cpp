@@ -48,6 +48,7 @@ void worker::want() {
   if (wants_what_others_want)
     what.ttl = std::clamp<std::chrono::milliseconds>(in_->what->ttl, 100ms, in_->what->max_ttl);
   if (rng_.chance(10)) what.max_hold = duration{what.ttl} * rng_.number(1, 3);
+  if (rng_.chance(10)) what.mode = renewal::none;
   const int mine = ++turn_;
   const bool is_cancelled = rng_.chance(20);
   call_ = of_->acquire(*this, what);
@@ -71,6 +72,17 @@ void worker::on_acquired(const lease_ptr& lease) {
   is_to_read_on_ = is_shared && lease->seen.permits > 1 && rng_.chance(40);
   if (!lease->keys.is_counted && rng_.chance(60)) update(lease);
   work(lease);
+  if (lease->seen.is_by_hand) renew(lease, turn_);
+}
+
+// After each step of its work, until that is over or hangs.
+void worker::renew(const lease_ptr& lease, int turn) {
+  if (rng_.chance(15)) return;
+  of_->after(rng_.any_size(1ms, duration{lease->ttl} / 2), [this, lease, turn] {
+    if (turn != turn_) return;
+    of_->renew_by_hand(lease);
+    renew(lease, turn);
+  });
 }
 
 void worker::work(const lease_ptr& lease) {

@@ -38,6 +38,7 @@ private:
   void rest();
   void want();
   void work(const lease_ptr& lease);
+  void renew(const lease_ptr& lease, int turn);
   void finish(const lease_ptr& lease);
   // All locks as one, taken one after the other, in order.
   void want_all();

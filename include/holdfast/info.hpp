@@ -93,8 +93,9 @@ struct lock_info {
   // say. From inspect() and list().
   std::vector<node_info> nodes{};
 
-  // How many stand in line, of whom `waiters` has the first. Who was killed may be among them until the line moves
-  // on, where nobody else waits for a minute at most. Of a quorum zero, and nobody is listed: its line is not asked.
+  // How many stand in line, of whom `waiters` has the first; not whose connection is gone. Where the server's ACL
+  // denies PUBSUB, who was killed may be among them until the line moves on, where nobody else waits for a minute at
+  // most. Of a quorum zero, and nobody is listed: its line is not asked.
   std::int64_t waiting = 0;
 };
 

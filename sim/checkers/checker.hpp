@@ -115,6 +115,7 @@ std::unique_ptr<checker> make_no_late_renewal(surroundings&);
 std::unique_ptr<checker> make_line_order(surroundings&);
 std::unique_ptr<checker> make_idle_lock(surroundings&);
 std::unique_ptr<checker> make_expiry(surroundings&);
+std::unique_ptr<checker> make_by_hand(surroundings&);
 std::unique_ptr<checker> make_copies(surroundings&);
 std::unique_ptr<checker> make_only_the_owner(surroundings&);
 std::unique_ptr<checker> make_full_memory(surroundings&);

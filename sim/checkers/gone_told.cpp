@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C1: where the server has lost a lease that its holder believes in (keys were deleted, its clock stepped, somebody
 // broke it at once), that one is told so within one renewal period. So it is while its server answers it, and while the
-// lease is renewed: one that has come to the end of its longest hold is not.
+// lease is renewed: one that has come to the end of its longest hold is not, nor is one by hand before somebody asks.
 #include "checkers/checker.hpp"
 #include "model_server.hpp"
 
@@ -70,7 +70,7 @@ private:
 
   void judge(const hold& one) {
     const auto gone = gone_since_.find(one.number);
-    if (gone == gone_since_.end() || one.ttl == 0ms || one.valid_until >= one.must_end_by) return;
+    if (gone == gone_since_.end() || one.ttl == 0ms || one.is_by_hand || one.valid_until >= one.must_end_by) return;
     const instant since = std::max(gone->second, in().answered_since(one.process));
     // The period, a tenth of it for chance, and clocks that differ.
     const duration period = std::min<duration>(duration{one.ttl} / 3, 10s) * 113 / 100;

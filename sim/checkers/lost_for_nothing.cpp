@@ -28,7 +28,7 @@ public:
     if (const holder* whose = broken_by(run)) broken_.insert({whose->owner, whose->token});
   }
   void on_hold_ended(const hold& one, hold_end how) override {
-    if (how != hold_end::lost || in().healthy_since(one.process) > one.counted_from) return;
+    if (one.is_by_hand || how != hold_end::lost || in().healthy_since(one.process) > one.counted_from) return;
     if (is_too_slow(one) || is_broken(one)) return;
     in().complain("loss",
                   fmt::format("process {}, lock {}, token {}: is told that it lost, {} us after the request "

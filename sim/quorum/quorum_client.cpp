@@ -258,10 +258,15 @@ void quorum_client::drive() {
   plan_wake();
 }
 
-// C4: who runs is told in time.
+// C4: who runs is told in time. And what is renewed by hand ends when nobody does.
 void quorum_client::watch_deadlines() {
   for (const auto& one : std::list{leases_}) {
     const duration left = one->deadline.left(now());
+    const bool is_over = one->mode == renewal::none && one->open_wishes == 0 && now() + left > one->may_last_until;
+    if (is_over && left > duration{0}) {
+      tell_.complain("hand", fmt::format("client {}: token {} goes on, and nobody has renewed it", what_.number,
+                                         one->token.value()));
+    }
     if (left > duration{0}) {
       tell_.on_deadline(*one, when(now() + left));
     } else if (std::find(leases_.begin(), leases_.end(), one) != leases_.end()) {

@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::sim {
@@ -48,10 +49,13 @@ public:
   struct held final : engine::held_lease {
     held(const script::lock_keys& k, const owner_id& o, fencing_token t, std::chrono::milliseconds lasts,
          time_point ends, int number, int of, const script::part& takes)
-        : held_lease{k, o, t, lasts, ends}, id{number}, lock{of}, part{takes} {}
+        : held_lease{k, o, t, lasts, ends}, id{number}, lock{of}, part{takes}, may_last_until{ends} {}
     const int id;
     const int lock;
     const script::part part;
+    renewal mode = renewal::automatic;
+    int open_wishes = 0;        // For a renewal by hand.
+    time_point may_last_until;  // If none is open: by the grant, or the last of them.
   };
   struct hooks {
     std::function<void(const held&, instant valid_until)> on_hold{};
@@ -101,6 +105,7 @@ public:
     std::optional<duration> gives_up_after{};  // By itself.
     script::part part{};                       // Of a counted kind.
     std::optional<duration> max_hold{};
+    renewal mode = renewal::automatic;
   };
   // Null: not got.
   void acquire(const wish& what, std::function<void(const lease_ptr&)> then);
@@ -160,6 +165,12 @@ private:
     bool is_resting = false;
     bool is_cancelled = false;
   };
+  struct renewal_by_hand final : engine::renewal_wish {
+    renewal_by_hand(const quorum_client& by, lease_ptr what) : of{&by}, lease{std::move(what)} { ++lease->open_wishes; }
+    void on_end(errc how) noexcept override;
+    const quorum_client* of;
+    lease_ptr lease;
+  };
   struct open_call {
     std::unique_ptr<engine::quorum_acquire> acquire{};
     std::unique_ptr<engine::quorum_release> release{};
@@ -205,6 +216,7 @@ private:
   wish some_wish();
   void work_on(int job);
   void update(const lease_ptr& lease);
+  void renew_by_hand(const lease_ptr& lease);
   void drop(const lease_ptr& lease);
   void go_on_with(held& lease, const std::vector<engine::quorum_vote>& votes);
   void end(const lease_ptr& lease, hold_end how);

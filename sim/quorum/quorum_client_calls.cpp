@@ -105,10 +105,12 @@ quorum_client::lease_ptr quorum_client::keep(const wish& what, const round& won)
   auto lease =
       std::make_shared<held>(keys, won.owner(), won.token(), what.ttl, counts_late ? now() + what.ttl : won.deadline(),
                              tell_.next_number(), what.lock, what.part);
+  lease->mode = what.mode;
+  const bool renews_itself = what_.planted == canary_switch::a_lease_by_hand_renews_itself;
   const bool is_bounded = what_.planted != canary_switch::leases_have_no_last_instant;
   if (what.max_hold && is_bounded) lease->last = won.sent_at() + *what.max_hold;
-  keeper_.keep(lease, fmt::format("client {}", what_.number), won.votes(), won.sent_at(), renewal::automatic,
-               what.part);
+  keeper_.keep(lease, fmt::format("client {}", what_.number), won.votes(), won.sent_at(),
+               renews_itself ? renewal::automatic : what.mode, what.part);
   leases_.push_back(lease);
   tell_.on_hold(*lease, when(now() + lease->deadline.left(now())));
   return lease;
@@ -263,6 +265,7 @@ quorum_client::wish quorum_client::some_wish() {
   any.only_once = rng_.chance(15);
   if (!any.only_once && rng_.chance(25)) any.wait = rng_.any_size(20ms, 3 * duration{what_.of->ttl});
   if (rng_.chance(10)) any.gives_up_after = rng_.any_size(10us, 2 * duration{what_.of->ttl});
+  if (rng_.chance(15)) any.mode = renewal::none;
   return any;
 }
 
@@ -275,6 +278,7 @@ void quorum_client::work_on(int job) {
   acquire(some_wish(), [this, next](const lease_ptr& lease) {
     if (!lease) return next();
     if (!lease->keys.is_counted && rng_.chance(60)) update(lease);
+    if (lease->mode == renewal::none) renew_by_hand(lease);
     // Mostly short, now and then for several ttl.
     const duration work =
         rng_.chance(20) ? rng_.any_size(1ms, 5 * duration{lease->ttl}) : rng_.span(duration{0}, what_.of->work);

@@ -100,6 +100,27 @@ void quorum_client::update(const lease_ptr& lease) {
                          [this, lock, token](guarded_store::written done) { tell_.on_write(lock, token, done); }});
 }
 
+// ---- renewed by hand ----
+
+// After each step of its work, until that is over or hangs.
+void quorum_client::renew_by_hand(const lease_ptr& lease) {
+  after(rng_.any_size(1ms, duration{lease->ttl} / 2), [this, lease] {
+    const bool hangs = rng_.chance(15);
+    const auto by_then = now() + duration{lease->ttl} / 2;
+    if (hangs || !keeper_.renew_now(now(), *lease, by_then, std::make_shared<renewal_by_hand>(*this, lease))) return;
+    drive();
+    renew_by_hand(lease);
+  });
+}
+
+// All that it may have sent was sent by now.
+void quorum_client::renewal_by_hand::on_end(errc) noexcept {
+  --lease->open_wishes;
+  lease->may_last_until = std::max(lease->may_last_until, core::deadline_of(of->now(), lease->ttl, rho));
+}
+
+// ---- lost ----
+
 void quorum_client::on_lost(const std::shared_ptr<engine::held_lease>& lease, errc reason) {
   const auto ours = std::static_pointer_cast<held>(lease);
   if (std::find(leases_.begin(), leases_.end(), ours) == leases_.end()) {

@@ -49,7 +49,7 @@ void quorum_world::note_votes(const quorum_client::held& one) {
 void quorum_world::check_lost(int client, const quorum_client::held& one, hold_end how) {
   const auto& all = valid_[one.lock];
   const auto known = all.find(one.id);
-  if (how != hold_end::lost || known == all.end() || !is_drawn_) return;
+  if (how != hold_end::lost || known == all.end() || !is_drawn_ || one.mode == renewal::none) return;
   if (const auto found = broken_.find(one.owner.hex()); found != broken_.end() && !found->second.on.empty()) return;
   const instant since = known->second.valid_until - one.ttl;
   if (2 * duration{one.ttl} < 5 * farthest_vote(client)) return;  // A renewal has its tries in that time.

@@ -386,6 +386,7 @@ TEST_F(quorum_keeper_wish, is_unknown_where_enough_may_have_renewed_it_C5) {
 TEST_F(quorum_keeper_wish, that_fails_with_a_vote_does_not_call_a_lease_taken_that_stands_B53_C5) {
   const auto lease = held({0, 1}, renewal::none);
   const auto told = wish(*lease);
+  wake_after(1ms);
   say(2, mine(servers[2], token, 8'000));
   renewed(2);
   say(0, lost(servers[0], "taken"));
@@ -445,6 +446,38 @@ TEST_F(quorum_keeper_wish, of_one_that_is_renewed_by_hand_asks_for_the_votes_tha
   renewed(0);
   renewed(2);
   EXPECT_EQ(second->end, errc{}) << "a majority is there";
+}
+
+// The work hangs, and a server comes back.
+TEST_F(quorum_keeper_wish, is_the_only_renewal_of_one_that_is_renewed_by_hand_C6) {
+  const auto lease = held({0, 1}, renewal::none);
+  const auto first = wish_again(*lease);
+  for (std::size_t i : {0u, 1u}) servers[i].connect();
+  be_patient();
+  wake();
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(first->end, errc{});
+  for (auto& one : servers) one.take();
+  wake_after(2s);
+  const auto until = lease->deadline.at();
+  servers[2].connect();
+  wake_after(1ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  wake_after(1ms);
+  say(2, granted(servers[2], token));
+  for (std::size_t i : {0u, 1u, 2u}) EXPECT_THAT(asked(i), IsEmpty()) << i;
+  EXPECT_EQ(lease->deadline.at(), until);
+
+  const auto second = wish_again(*lease);
+  renewed(0);
+  renewed(1);
+  EXPECT_EQ(second->end, errc{});
+  EXPECT_THAT(asked(2), ElementsAre("renew")) << "it counts with that";
+  renewed(2);
+  say(1, lost(servers[1], "gone"));
+  wake();
+  EXPECT_TRUE(keeps.is_kept(*lease));
 }
 
 TEST_F(quorum_keeper_wish, asks_no_server_whose_vote_is_gone) {

@@ -127,6 +127,8 @@ void quorum_keeper::kept::keep_mended(time_point now, std::size_t node, fencing_
   if (is_of_the_round) return renew_share(now, node);
   until_.regain(static_cast<int>(node), core::deadline_of(now, lease_->ttl, of_->how_.drift));
   given_again_[node] = true;
+  // Who renews by hand says when: it counts with his next one (docs/decisions/0010).
+  if (mode_ != renewal::automatic) return;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     if (shares_[i]) renew_share(now, i);
   }
@@ -275,7 +277,12 @@ void quorum_keeper::kept::mend(time_point now) {
       at.is_wanted = true;  // mend_on() is called then.
       continue;
     }
-    if (mode_ == renewal::automatic) mend_at_ = now + pause_;  // Else with the next renewal.
+    if (mode_ == renewal::automatic) {  // Else with the next renewal.
+      // However soon it is lost again.
+      const time_point next = std::max(repairs_[i]->sent_at() + pause_, now);
+      mend_at_ = std::min(mend_at_, next > now ? next : now + pause_);
+      if (next > now) continue;
+    }
     if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
     if (at.flow.wire().quarantined_until() <= now) {
       repairs_[i]->send(now);
@@ -311,6 +318,7 @@ void quorum_keeper::repair::send(time_point now) {
   is_open_ = true;
   asked_as_ = whole_->part_.mode;
   ++asked_;
+  sent_at_ = now;
   // Not under a smaller token: whoever comes next must find ours or a larger one on any majority (C2).
   const fencing_token below{lease.token.value() - 1};
   wire.send(now,
@@ -340,8 +348,9 @@ void quorum_keeper::repair::on_reply(time_point now, time_point sent_at, const r
     whole_->keep_mended(now, index_, granted->token, sent_at, core::deadline_of(sent_at, lease.ttl, drift), false);
   } else if (const auto* mine = std::get_if<script::mine>(&said->what)) {
     // Given in the round, after it was decided; perhaps under a token that was raised since, elsewhere.
-    const auto left = std::clamp(mine->remaining, milliseconds{1}, lease.ttl);
-    until_ = core::deadline_of(sent_at, left, drift);
+    // It counts from its first renewal: however little is left there, or if it has no expiry, that one says whether
+    // it stands. By what is left it would have ended here before it was renewed, and be asked for anew.
+    until_ = core::deadline_of(sent_at, lease.ttl, drift);
     if (mine->token.value() >= lease.token.value())
       return whole_->keep_mended(now, index_, mine->token, sent_at, until_, found_of_the_round());
     is_open_ = is_raising_ = true;

@@ -100,6 +100,7 @@ public:
   repair& operator=(const repair&) = delete;
 
   bool is_open() const { return is_open_; }
+  time_point sent_at() const { return sent_at_; }  // The last time.
   // What is ours already when it is asked for the first time was given in the round; later it may be of a copy of this.
   bool found_of_the_round() const { return asked_ == 1; }
   void send(time_point now);
@@ -116,6 +117,7 @@ private:
   char asked_as_ = 'x';  // The mode.
   bool is_raising_ = false;
   int asked_ = 0;
+  time_point sent_at_{};
   time_point asked_at_{};  // While it raises: when the vote was asked for, and how long it lasts.
   time_point until_{};
 };

@@ -41,6 +41,7 @@ TEST_F(quorum_mend_test, a_vote_that_was_not_given_before_does_not_count_before_
 // As if its answer had been slow. (What is left open by that: spec/README.md.)
 TEST_F(quorum_mend_test, a_vote_of_the_round_that_was_not_heard_of_counts_from_its_first_renewal_B57) {
   const auto lease = mending();
+  wake_after(1ms);
   say(2, mine(servers[2], token, 4000));
   EXPECT_THAT(asked(2), ElementsAre("renew"));
   be_patient();

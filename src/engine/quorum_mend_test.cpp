@@ -110,6 +110,32 @@ TEST_F(quorum_mend_test, who_does_not_give_it_is_asked_again_after_a_pause) {
   EXPECT_THAT(asked(2), IsEmpty()) << "it has not answered yet";
 }
 
+// What is left of it may be too little to renew it by, or for ever (-1): the renewal says whether it stands.
+TEST_F(quorum_mend_test, a_vote_that_is_found_with_little_left_is_renewed_and_not_asked_for_again_and_again) {
+  for (const int left : {1, 40, -1}) {
+    const auto lease = mending();
+    wake_after(1ms);
+    say(2, mine(servers[2], token, left));
+    EXPECT_THAT(asked(2), ElementsAre("renew")) << left;
+    renewed(2);
+    wake_after(500ms);
+    EXPECT_THAT(asked(2), IsEmpty()) << left;
+    keeps.let_go(*lease);
+    servers[2].cut();
+  }
+}
+
+// Each time all of them are renewed.
+TEST_F(quorum_mend_test, a_vote_that_is_lost_as_soon_as_it_is_given_is_asked_for_after_a_pause) {
+  const auto lease = mended();
+  say(2, lost(servers[2], "gone"));
+  EXPECT_THAT(asked(2), IsEmpty());
+  wake_after(498ms);
+  EXPECT_THAT(asked(2), IsEmpty());
+  wake_after(1ms);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+}
+
 TEST_F(quorum_mend_test, who_was_cut_off_is_connected_and_asked_again) {
   const auto lease = mending();
   servers[2].cut();

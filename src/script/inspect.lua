@@ -14,7 +14,8 @@
 --                            value: the holder's (at most 1024 bytes), nil when free;
 --                            pttl: remaining ms, -1 without an expiry, -2 when free;
 --                            record: `v1|token|now_us|owner ids|by|why`, nil when there is none;
---                            waiting: how many stand in line; entries: the first 100 of them, as wait.lua wrote them
+--                            waiting: how many stand in line, without those of the first 100 who are gone;
+--                            entries: the others of these, as wait.lua wrote them
 --          {0, now, nil, -2, record, waiting, entries, kind, used, holders}
 --                            of a counted kind: `sN` or `wN`; the permits that are taken; of the first 100
 --                            holders, each two: the entry, as counted.lua wrote it, and the remaining ms
@@ -23,7 +24,7 @@
 --                            here yet (P26); what is kept, empty when that is none
 --
 -- One step, so that value, remaining time, line and record belong to the same instant. now is the server's clock.
-local call, sub = redis.call, string.sub
+local call, pcall, sub = redis.call, redis.pcall, string.sub
 
 local time = call('TIME')
 local now = #time[2] == 6 and time[1] .. time[2] or time[1] .. sub('00000' .. time[2], -6)
@@ -46,12 +47,29 @@ if record then
   record = sub(record, 1, 4096)
 end
 
+-- Its connection is gone, and a release passes it over (advance.lua, P1). Where PUBSUB is denied it is believed.
+local gone = {}
+local function is_gone(entry)
+  local process = string.match(entry, '^v1|([^|]+)|s|')
+  if process and gone[process] == nil then
+    local listening = sub(process, -1) == '}' and pcall('PUBSUB', 'SHARDNUMSUB', process) or
+      pcall('PUBSUB', 'NUMSUB', process)
+    gone[process] = not listening.err and tonumber(listening[2]) == 0
+  end
+  return gone[process]
+end
+
 local waiting, entries = 0, {}
 if call('TYPE', KEYS[3]).ok == 'zset' and call('TYPE', KEYS[4]).ok == 'hash' then
   waiting = call('ZCARD', KEYS[3])
   for _, owner in ipairs(call('ZRANGE', KEYS[3], 0, 99)) do
+    local entry = call('HGET', KEYS[4], owner)
     -- One whose other half is lost is dead.
-    entries[#entries + 1] = call('HGET', KEYS[4], owner) or nil
+    if not entry or is_gone(entry) then
+      waiting = waiting - 1
+    else
+      entries[#entries + 1] = entry
+    end
   end
 end
 

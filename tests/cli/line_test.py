@@ -20,7 +20,8 @@ class Line(CommandTest):
         seconds, micros = self.server.ask("TIME")
         now = f"{seconds}{int(micros):06}"
         script = ("for i = 1, tonumber(ARGV[1]) do local id = string.format('%032x', i) redis.call('ZADD', KEYS[1], i, id) "
-                  "redis.call('HSET', KEYS[2], id, 'v1|hf:wake:other|s|10000|1000|0|0|' .. ARGV[2] .. '|x|other') end "
+                  "redis.call('HSET', KEYS[2], id, 'v1|hf:wake:other|-' .. ARGV[2] .. '|10000|1000|0|0|' .. ARGV[2] .. "
+                  "'|x|other') end "
                   "redis.call('HSET', KEYS[2], 'hf:wake:other', ARGV[2]) "
                   "redis.call('EXPIRE', KEYS[1], 60) redis.call('EXPIRE', KEYS[2], 60)")
         self.server.ask("EVAL", script, "2", self.key(":line"), self.key(":waiters"), count, now)
@@ -46,6 +47,20 @@ class Free(Line):
         self.assertEqual(self.finish("wait", "-w", "10s", self.lock).status, 0)
         holder.signal(signal.SIGTERM)
         holder.wait()
+
+
+class FreeOfTheDead(Line):
+    def test_whoever_was_killed_in_line_is_waited_for_by_nobody_P1(self):
+        holder = self.hold("--owner", "ann")
+        waiter = self.start("run", "--owner", "bob", self.lock, "--", "true")
+        self.wait_for_a_waiter()
+        waiter.signal(signal.SIGKILL)
+        waiter.wait()
+        until(lambda: self.server.ask("PUBSUB", "CHANNELS", "hf:wake:*") == [], "its connection is gone")
+        holder.signal(signal.SIGTERM)
+        holder.wait()
+        self.assertEqual(self.finish("check", self.lock).status, 0)
+        self.assertEqual(self.finish("wait", "-w", "5s", self.lock).status, 0)
 
 
 @unittest.skipIf(IS_SANITIZED, "a sanitizer's run-time must be the first library of a process")
