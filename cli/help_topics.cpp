@@ -156,7 +156,9 @@ constexpr std::array codes{
     help_text{"E14",
               "the name is used as another kind of lock, or its key is some other program's; the message says which.\n"
               "One name, one kind: -s and -x for readers and writers, -l N for a limit, neither for a lock; a name is "
-              "forgotten a week after its last use. Another name, or another --prefix. Exit status 78.\n"},
+              "forgotten a week after its last use.\nWho wants it alone gets it of either of the first two, but -s "
+              "only where its first use had -s or -x: say -x\neverywhere. Another name, or another --prefix. Exit "
+              "status 78.\n"},
     help_text{"E15",
               "the server answers and cannot serve: loading, blocked, out of memory, read-only disk, protected mode, a "
               "sentinel, another protocol.\nIts own words are in the message. Exit status 69, or 78 when waiting will "

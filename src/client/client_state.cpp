@@ -41,7 +41,10 @@ engine::channel::settings channel_settings(const settings& from,
   if (sentinels) s.primary = sentinels->primary();
   s.who = from.server.who;
   s.database = from.server.database;
-  s.connect_timeout = std::min<duration>(s.connect_timeout, from.options.timeout);
+  // Of a short timeout, too, there is some left for another address when one is silent.
+  const duration timeout = from.options.timeout;
+  s.connect_timeout =
+      std::min({s.connect_timeout, timeout, std::max<duration>(std::chrono::milliseconds{500}, timeout * 2 / 5)});
   s.durable = from.options.durability;
   if (from.options.quarantine != quarantine_mode::on) return s;
   s.epoch.prefix = from.options.prefix;

@@ -9,6 +9,8 @@
 #include "support/stream_address.hpp"
 #include "support/tls_material.hpp"
 
+#include <holdfast/client.hpp>
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,6 +21,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -236,6 +239,29 @@ TEST_F(connection_to_a_mute, names_the_file_whose_silence_it_is) {
   EXPECT_EQ(one.failures(),
             std::vector{"cannot read authorities from '" + fifo + "': the file system does not answer"});
   ::close(file);
+}
+
+// A machine that is off, and the next address: else that one never has its turn (H23).
+TEST(connection_of_a_client, with_a_short_timeout_comes_to_a_second_address) {
+  net::made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  const int second = test::listen_at(0);
+  const int port = test::port_of(second);
+  const int first = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_in in{};
+  in.sin_family = AF_INET;
+  in.sin_port = htons(static_cast<std::uint16_t>(port));
+  in.sin_addr.s_addr = htonl(0x7f000002);
+  ASSERT_EQ(::bind(first, reinterpret_cast<const sockaddr*>(&in), sizeof in), 0);
+  ASSERT_EQ(::listen(first, 4), 0);  // Its system accepts, and nobody speaks.
+
+  client_options how;
+  how.timeout = 1s;
+  client locks{"redis://two.test:" + std::to_string(port), how};
+  EXPECT_THROW((void)locks.try_acquire("x"), error);
+  const int came = test::accept_from(second);
+  EXPECT_GE(came, 0);
+  for (const int fd : {came, first, second}) ::close(fd);
 }
 
 }  // namespace

@@ -297,7 +297,8 @@ local_status query(std::string_view directory) {
   const auto where = find(directory);
   if (!where.exists) return status_of(where, {});
   const as_server_user for_all_of_it{where};
-  const auto seen = ping(where.socket(), boottime_now() + silence);
+  const auto ask = [&] { return ping(where.socket(), boottime_now() + silence); };
+  const auto seen = look_for_server(where, ask, boottime_now() + 1s).seen;
   if (seen.what == presence::silent || seen.what == presence::forbidden || seen.what == presence::foreign)
     fail_unusable(where, seen);
   return status_of(where, seen);

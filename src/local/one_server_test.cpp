@@ -127,6 +127,7 @@ TEST(one_server, is_not_joined_by_another_when_its_socket_is_gone) {
   std::thread starting{[&] { EXPECT_NO_THROW(second = start_local(scratch.server())); }};
   EXPECT_TRUE(comes_true([&] { return is_locked(where.lock_file()); }));
   EXPECT_FALSE(comes_true([&] { return server.runs() == 2; }, 500ms));
+  EXPECT_THROW(query_local(scratch.server()), error) << "it runs, and keeps locks";
   std::filesystem::rename(where.socket() + ".aside", where.socket());
   starting.join();
   EXPECT_FALSE(second.was_started);

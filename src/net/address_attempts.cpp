@@ -8,9 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace holdfast::net {
@@ -34,18 +32,6 @@ void tune(int fd, int family) {
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard_ms, sizeof unheard_ms);
-}
-
-bool is_same(const socket_address& a, const socket_address& b) {
-  return a.size == b.size && std::memcmp(&a.bytes, &b.bytes, a.size) == 0;
-}
-
-bool is_in(const std::vector<socket_address>& all, const socket_address& one) {
-  return std::any_of(all.begin(), all.end(), [&](const auto& other) { return is_same(other, one); });
-}
-
-void take_out(std::vector<socket_address>& all, const socket_address& one) {
-  std::erase_if(all, [&](const auto& other) { return is_same(other, one); });
 }
 
 // What is said of a host where none of its addresses will do: whatever has most of this, and came last.
@@ -72,10 +58,7 @@ void address_attempts::begin(std::vector<socket_address> found) {
   addresses_ = std::move(found);
   next_ = 0;
   error_ = weight_ = 0;
-  std::erase_if(silent_, [&](const auto& one) { return !is_in(addresses_, one); });
-  for (const auto& one : silent_) take_out(addresses_, one);
-  addresses_.insert(addresses_.end(), silent_.begin(), silent_.end());
-  silent_.reserve(addresses_.size());  // So that on_silence() needs no memory.
+  silent_->put_last(addresses_);
 }
 
 int address_attempts::connect_next() {
@@ -104,13 +87,12 @@ void address_attempts::on_error(int error) {
 
 void address_attempts::on_silence() {
   HOLDFAST_ASSERT(next_ > 0);
-  take_out(silent_, last());
-  silent_.push_back(last());
+  silent_->note(last());
 }
 
 void address_attempts::on_spoken() {
   HOLDFAST_ASSERT(next_ > 0);
-  take_out(silent_, last());
+  silent_->forget(last());
 }
 
 // EAGAIN from a Unix socket is none: its backlog is full; that passes.

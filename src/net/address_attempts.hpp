@@ -2,15 +2,21 @@
 // The addresses of one host, tried one after the other: in which order, and what to say when none of them will do.
 #pragma once
 
-#include "net/resolver.hpp"
+#include "net/silent_addresses.hpp"
+#include "net/socket_address.hpp"
 
 #include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace holdfast::net {
 
 class address_attempts {
 public:
+  // `silent`: as others who connect there know it, too.
+  explicit address_attempts(std::shared_ptr<silent_addresses> silent) : silent_{std::move(silent)} {}
+
   // Of a new look-up. Whoever was silent the last time is tried last: nobody behind him had his turn.
   void begin(std::vector<socket_address> found);
 
@@ -30,8 +36,8 @@ private:
   std::vector<socket_address> addresses_{};
   std::size_t next_ = 0;
   int error_ = 0;
-  int weight_ = 0;                        // How much that says of the host.
-  std::vector<socket_address> silent_{};  // Of `addresses_`; who was so most lately is last.
+  int weight_ = 0;  // How much that says of the host.
+  std::shared_ptr<silent_addresses> silent_;
 };
 
 }  // namespace holdfast::net

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ protected:
 
   test::scratch_directory place_;
   std::map<std::string, int> listeners_;
-  address_attempts attempts_;
+  const std::shared_ptr<silent_addresses> silent_ = std::make_shared<silent_addresses>();
+  address_attempts attempts_{silent_};
 };
 
 TEST_F(a_host, is_tried_at_its_addresses_in_their_order) {
@@ -200,6 +202,31 @@ TEST_F(a_host, is_not_tried_where_it_is_no_more) {
   attempts_.begin(with({"b"}));
   EXPECT_EQ(next(), "b");
   EXPECT_EQ(next(), "");
+}
+
+TEST_F(a_host, is_tried_last_where_another_found_it_silent) {
+  there_is("a");
+  there_is("b");
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "a");
+  attempts_.on_silence();
+  address_attempts another{silent_};
+  another.begin(with({"a", "b"}));
+  std::swap(attempts_, another);
+  EXPECT_EQ(next(), "b");
+  EXPECT_EQ(next(), "a");
+}
+
+// What is told of many hosts is no reason to keep all of it.
+TEST_F(a_host, is_tried_first_again_when_many_others_were_silent_since) {
+  there_is("a");
+  there_is("b");
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "a");
+  attempts_.on_silence();
+  for (int i = 0; i < 32; ++i) silent_->note(with({std::to_string(i)})[0]);
+  attempts_.begin(with({"a", "b"}));
+  EXPECT_EQ(next(), "a");
 }
 
 TEST_F(a_host, is_tried_once_where_it_was_silent_twice) {

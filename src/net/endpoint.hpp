@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/named_primary.hpp"
+#include "net/silent_addresses.hpp"
 
 #include <memory>
 #include <mutex>
@@ -67,6 +68,8 @@ struct endpoint {
   std::variant<tcp_address, unix_address, named_address, cluster_node_address> where;
   bool uses_tls = false;
   tls_files tls{};
+  // A copy has the same.
+  std::shared_ptr<silent_addresses> silent = std::make_shared<silent_addresses>();
 };
 
 }  // namespace holdfast::net

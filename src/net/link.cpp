@@ -48,7 +48,7 @@ void leave_no_trace(int fd) {
 
 }  // namespace
 
-link::link(endpoint where) : where_{std::move(where)} {}
+link::link(endpoint where) : where_{std::move(where)}, attempts_{where_.silent} {}
 
 link::~link() { reset(); }
 

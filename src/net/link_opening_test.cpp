@@ -300,6 +300,20 @@ TEST_F(opening_link, tries_another_address_after_one_that_was_silent) {
   EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
 }
 
+// The connection over which a lease is renewed is made when that is due.
+TEST_F(opening_link, knows_of_a_silence_that_another_one_met) {
+  made_up_name two{"two.test"};
+  two.has({"127.0.0.2", "127.0.0.1"});
+  const silent_address first{"127.0.0.2", test::port_of(listener_)};
+  const auto where = at("two.test");
+  link before{where};
+  ASSERT_EQ(before.open(), link::progress::pending);
+  while (is_looked_up(before)) ASSERT_EQ(before.advance(), link::progress::pending);
+  before.close();
+  link one{where};
+  EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+}
+
 // A server that is stopped, or a proxy whose server is away: its system accepts, and nobody speaks.
 TEST_F(opening_link, tries_another_address_after_one_that_accepted_and_said_nothing) {
   made_up_name two{"two.test"};

@@ -7,10 +7,9 @@
 #include "base/time.hpp"
 #include "engine/named_primary.hpp"
 #include "net/endpoint.hpp"
+#include "net/socket_address.hpp"
 
 #include <holdfast/error.hpp>
-
-#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
@@ -19,12 +18,6 @@
 #include <vector>
 
 namespace holdfast::net {
-
-struct socket_address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-  int family() const { return bytes.ss_family; }
-};
 
 struct resolved {
   std::vector<socket_address> addresses{};

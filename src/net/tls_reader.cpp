@@ -5,9 +5,13 @@
 #include "net/quiet_thread.hpp"
 
 #include <fcntl.h>
+#include <openssl/bio.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -16,6 +20,8 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -67,10 +73,10 @@ public:
   bool load_ours(const tls_files& files) {
     if (files.cert.empty()) return true;
     begin("cannot use client certificate '" + files.cert + "'");
-    if (SSL_CTX_use_certificate_chain_file(context_.get(), files.cert.c_str()) != 1) return fails();
+    if (!load_chain(files.cert)) return false;
     const std::string& key = files.key.empty() ? files.cert : files.key;
     begin("cannot use private key '" + key + "'");
-    return SSL_CTX_use_PrivateKey_file(context_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1 || fails();
+    return load_key(key);
   }
 
   // Null: there was no memory for one.
@@ -89,6 +95,51 @@ private:
     if (SSL_CTX_set_default_verify_paths(context_.get()) != 1) return fails();
     const int error = errno_of_one_more_file();
     return !is_scarcity(error) || fails(error, "");
+  }
+
+  // Our own certificate, and those of the authorities between it and one that is known.
+  bool load_chain(const std::string& file) {
+    const auto in = open(file);
+    if (!in) return false;
+    const owned<X509> ours{PEM_read_bio_X509_AUX(in.get(), nullptr, ask(), &was_asked_), &X509_free};
+    if (!ours || SSL_CTX_use_certificate(context_.get(), ours.get()) != 1) return fails();
+    for (;;) {
+      owned<X509> next{PEM_read_bio_X509(in.get(), nullptr, ask(), &was_asked_), &X509_free};
+      if (!next) break;
+      if (SSL_CTX_add0_chain_cert(context_.get(), next.get()) != 1) return fails();
+      (void)next.release();
+    }
+    // The end of the file is an error, too.
+    const unsigned long last = ERR_peek_last_error();
+    const bool is_end = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+    return is_end || fails();
+  }
+
+  bool load_key(const std::string& file) {
+    const auto in = open(file);
+    if (!in) return false;
+    const owned<EVP_PKEY> key{PEM_read_bio_PrivateKey(in.get(), nullptr, ask(), &was_asked_), &EVP_PKEY_free};
+    return (key && SSL_CTX_use_PrivateKey(context_.get(), key.get()) == 1) || fails();
+  }
+
+  template <class T>
+  using owned = std::unique_ptr<T, void (*)(T*)>;
+  using file_to_read = std::unique_ptr<BIO, int (*)(BIO*)>;
+
+  pem_password_cb* ask() const { return SSL_CTX_get_default_passwd_cb(context_.get()); }
+
+  // As OpenSSL opens it, a program that another thread starts meanwhile would have it: the key, whoever it runs as.
+  file_to_read open(const std::string& file) {
+    std::FILE* const opened = std::fopen(file.c_str(), "re");
+    if (!opened) {
+      fails(errno, "");
+      return {nullptr, &BIO_free};
+    }
+    file_to_read in{BIO_new_fp(opened, BIO_CLOSE), &BIO_free};
+    if (in) return in;
+    std::fclose(opened);
+    fails(ENOMEM, "");
+    return in;
   }
 
   void begin(std::string what) {

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace holdfast::net {
@@ -107,6 +108,27 @@ TEST_F(tls_reader_test, says_what_it_waits_for) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->context, nullptr) << "of an empty file";
   EXPECT_THAT(answer->failure, HasSubstr("'" + fifo_ + "'"));
+}
+
+// A program that another thread starts meanwhile would have it, also one that may not read the file.
+TEST_F(tls_reader_test, leaves_no_key_to_a_program_that_is_started_while_it_reads) {
+  const auto& material = test::tls_material(test::certificate::good);
+  for (const tls_files& files : {tls_files{.cacert = "", .cert = fifo_, .key = ""},
+                                 tls_files{.cacert = "", .cert = material + "/client.pem", .key = fifo_}}) {
+    const tls_reader one{files, boottime_now()};
+    const int file = be_read();
+    int seen = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+      std::error_code gone;
+      const int fd = std::stoi(entry.path().filename());
+      if (fd == file || std::filesystem::read_symlink(entry.path(), gone) != fifo_) continue;
+      ++seen;
+      EXPECT_TRUE(::fcntl(fd, F_GETFD) & FD_CLOEXEC) << one.at();
+    }
+    EXPECT_EQ(seen, 1) << one.at();
+    ::close(file);
+    EXPECT_TRUE(is_answered(one));
+  }
 }
 
 // A mount that was replaced while a file of it was read: that reading never ends. And there must not be a thread more

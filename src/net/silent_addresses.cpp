@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/silent_addresses.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace holdfast::net {
+
+namespace {
+
+// Was it there?
+bool take_out(std::vector<socket_address>& all, const socket_address& one) {
+  return std::erase_if(all, [&](const auto& other) { return is_same(other, one); }) > 0;
+}
+
+}  // namespace
+
+bool is_same(const socket_address& a, const socket_address& b) {
+  return a.size == b.size && std::memcmp(&a.bytes, &b.bytes, a.size) == 0;
+}
+
+void silent_addresses::note(const socket_address& one) {
+  const std::lock_guard lock{mutex_};
+  take_out(all_, one);
+  if (all_.size() == most) all_.erase(all_.begin());
+  all_.push_back(one);
+}
+
+void silent_addresses::forget(const socket_address& one) {
+  const std::lock_guard lock{mutex_};
+  take_out(all_, one);
+}
+
+void silent_addresses::put_last(std::vector<socket_address>& found) const {
+  const std::lock_guard lock{mutex_};
+  for (const auto& one : all_) {
+    if (take_out(found, one)) found.push_back(one);
+  }
+}
+
+}  // namespace holdfast::net
