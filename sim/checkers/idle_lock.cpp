@@ -65,6 +65,7 @@ private:
     server_time at{};
     instant seen_at{};
     bool has_granted = false;
+    bool has_called = false;          // Two were told to stand by for that.
     std::string granted_to{};         // The channel of the process, if it granted to one in line alone.
     server_time offered_until{};      // When whoever was told to stand by is to look.
     std::string asked{};              // Who asked for its place.
@@ -89,7 +90,7 @@ private:
     for (std::size_t rank = 0; rank < run.line_before.size(); ++rank) {
       const auto& place = run.line_before[rank];
       if (rank < are_told && of.asked == place.owner) of.watches.insert(place.owner);
-      if (!of.has_granted || of.granted_to == place.channel) continue;
+      if (!of.has_called || of.granted_to == place.channel) continue;
       if (gives_up_before(place, of) || of.unheard.contains(place.channel)) continue;
       if (first == nullptr) {
         first = &place;
@@ -153,13 +154,17 @@ private:
     of.at = run.at;
     of.has_granted = std::any_of(run.after.begin(), run.after.end(), is_new);
     of.granted_to.clear();
+    // Who takes it itself is there. Then others look when the lease before it ends, of one that nobody else has.
+    of.has_called = of.has_granted && run.after.size() == 1;
     int grants = 0;
     for (const auto& place : run.line_before) {
       const auto is_place_of = [&](const holder& h) { return h.owner == place.owner; };
       const auto granted = std::find_if(run.after.begin(), run.after.end(), is_place_of);
       if (granted == run.after.end()) continue;
       of.granted_to = ++grants == 1 ? place.channel : std::string{};
-      if (place.owner != run.owner()) of.offered_until = end_of(*granted);
+      if (place.owner == run.owner()) continue;
+      of.offered_until = end_of(*granted);
+      of.has_called = of.has_granted;
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};
     if (is_place(run.which) && ticket_given(run)) {

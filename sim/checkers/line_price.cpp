@@ -79,6 +79,14 @@ private:
     return one.is_told && in().redis(run.lock).is_heard(one.channel);
   }
 
+  // Whoever asks may leave with that, or say that it cannot be told by now.
+  bool stands_by(const script_run& run, const line_place& one) const {
+    if (one.owner != run.owner()) return is_there(run, one);
+    const auto left = line_of(in().redis(run.lock), in().lock_of(run.lock));
+    const auto now = std::find_if(left.begin(), left.end(), [&](const line_place& p) { return p.owner == one.owner; });
+    return now != left.end() && is_there(run, *now);
+  }
+
   void judge_gone(const script_run& run, const line_place& one) const {
     if (!is_there(run, one)) complain(run, one, "whom nobody can call");
   }
@@ -160,7 +168,7 @@ private:
     const line_place* first = nullptr;
     const line_place* spare = nullptr;
     for (auto p = place + 1; p != run.line_before.end() && last.stand_by.size() < stand_by; ++p) {
-      if (p->channel == place->channel || !is_there(run, *p) || now_us(run) - p->looked_us > dead.count()) continue;
+      if (p->channel == place->channel || !stands_by(run, *p) || now_us(run) - p->looked_us > dead.count()) continue;
       if (p->wait_until_us != 0 && p->wait_until_us <= looks_at()) continue;
       if (first != nullptr && first->channel == p->channel) {
         if (spare == nullptr) spare = &*p;
