@@ -132,6 +132,17 @@ TEST(checkers_of_the_line, see_a_grant_to_who_did_not_look_when_it_stood_by_C7) 
   EXPECT_EQ(it.is_granted_by_a_look(c, b, 102400ms), complaints{"C7"});
 }
 
+// Seed 60221247. B has left with that, and comes back; C is of A's process.
+TEST(checkers_of_the_line, let_nobody_stand_by_who_leaves) {
+  for (const bool leaves : {true, false}) {
+    a_line it;
+    it.place(c).channel = it.place(a).channel;
+    leaves ? it.is_granted_by_a_leave(b, a, 101s) : it.is_granted_by_a_release(a, 101s);
+    it.has_lapsed();
+    EXPECT_EQ(it.is_granted_by_a_look(b, c, 102400ms), leaves ? complaints{} : complaints{"C7"});
+  }
+}
+
 TEST(checkers_of_the_line, let_another_primary_know_nothing_of_who_stood_by) {
   a_line it;
   it.is_granted_by_a_release(a, 101s);
