@@ -229,6 +229,14 @@ TEST_F(a_host, is_tried_first_again_when_many_others_were_silent_since) {
   EXPECT_EQ(next(), "a");
 }
 
+TEST_F(a_host, is_tried_last_however_often_another_one_was_silent_since) {
+  for (const auto* one : {"a", "b", "c"}) there_is(one);
+  silent_->note(with({"a"})[0]);
+  for (int i = 0; i < 32; ++i) silent_->note(with({"b"})[0]);
+  attempts_.begin(with({"a", "b", "c"}));
+  for (const auto* expected : {"c", "a", "b", ""}) EXPECT_EQ(next(), expected);
+}
+
 TEST_F(a_host, is_tried_once_where_it_was_silent_twice) {
   there_is("a");
   there_is("b");
