@@ -143,7 +143,7 @@ public:
   bool is_valid(const lease_ptr& lease);
   void release(customer& who, const lease_ptr& lease);
   void drop(const lease_ptr& lease);
-  // What renews no other way: now, and the holder may be told that it came to nothing.
+  // Of a lease that its program renews by hand. What comes of it is seen by the lease.
   void renew_by_hand(const lease_ptr& lease);
   // Several that are held each, as one from now on. None: one of them was lost meanwhile, and the others are let go.
   lease_ptrs join(const lease_ptrs& several);

@@ -12,6 +12,4 @@ struct socket_address {
   int family() const { return bytes.ss_family; }
 };
 
-bool is_same(const socket_address& a, const socket_address& b);
-
 }  // namespace holdfast::net
