@@ -96,18 +96,74 @@ TEST_F(quorum_keeper_wish, is_unknown_where_enough_may_have_renewed_it_C5) {
   EXPECT_EQ(told->end, errc::reply_lost);
 }
 
-// Its third server's vote, of the round and not heard of there, came to count when the wish was under way.
+// Its third server had given its vote in the round, and was not heard of there.
+TEST_F(quorum_keeper_wish, is_fulfilled_by_a_vote_that_was_found_meanwhile_C5) {
+  for (const auto mode : {renewal::none, renewal::automatic}) {
+    const auto lease = held({0, 1}, mode);
+    wake_after(1s);
+    const auto told = wish(*lease);
+    EXPECT_THAT(servers[2].take_names(), testing::Contains("vote"));
+    wake_after(1ms);
+    say(2, mine(servers[2], token, 8'000));
+    renewed(2);
+    say(0, lost(servers[0], "taken"));
+    EXPECT_FALSE(told->end) << "two of three may be renewed still";
+    renewed(1);
+    EXPECT_EQ(told->end, errc{});
+    EXPECT_TRUE(keeps.is_kept(*lease));
+    (void)keeps.let_go(*lease);
+    for (auto& one : servers) one.cut();
+  }
+}
+
+// A vote that the third server had given anew came to count when the wish was under way.
 TEST_F(quorum_keeper_wish, that_fails_with_a_vote_does_not_call_a_lease_taken_that_stands_B53_C5) {
-  const auto lease = held({0, 1}, renewal::none);
-  const auto told = wish(*lease);
+  const auto lease = renewing({0, 1});
+  for (const auto i : {0u, 1u}) renewed(i);
+  servers[2].connect();
+  wake_after(1s);
   wake_after(1ms);
-  say(2, mine(servers[2], token, 8'000));
+  say(2, granted(servers[2], token));
+  wake_after(1ms);
+  const auto told = wish_again(*lease);
+  renewed(0);
+  renewed(1);
+  EXPECT_FALSE(told->end) << "those were asked before";
   renewed(2);
   say(0, lost(servers[0], "taken"));
   EXPECT_EQ(told->end, errc::no_quorum);
   EXPECT_TRUE(lease->deadline.is_ahead(now()));
   say(1, lost(servers[1], "taken"));
-  EXPECT_THAT(listens.take(), ElementsAre("lost lease_taken"));
+  EXPECT_THAT(listens.take(), testing::Contains("lost lease_taken"));
+}
+
+// One of two refuses. To the other there is no connection yet, and the third, which had given its vote in the round, is
+// heard of behind that. The two would make a majority.
+TEST_F(quorum_keeper_wish, that_has_failed_renews_nothing_behind_that_seed_60200506) {
+  const auto lease = held({0, 1}, renewal::none);
+  const auto until = lease->deadline.at();
+  wake_after(1s);
+  const auto told = wish_again(*lease);
+  for (const auto i : {0u, 2u}) servers[i].connect();
+  be_patient();
+  wake();
+  say(0, refusal("NOPERM no permissions"));
+  EXPECT_EQ(told->end, errc::no_permission);
+  EXPECT_THAT(asked(2), ElementsAre("vote"));
+  say(2, mine(servers[2], token, 8'000));
+  EXPECT_THAT(asked(2), IsEmpty());
+  servers[1].connect();
+  wake_after(1s);
+  EXPECT_THAT(asked(1), IsEmpty());
+  EXPECT_EQ(lease->deadline.at(), until);
+
+  const auto again = wish_again(*lease);
+  for (const auto i : {1u, 2u}) {
+    EXPECT_THAT(asked(i), ElementsAre("renew"));
+    renewed(i);
+  }
+  EXPECT_EQ(again->end, errc{}) << "and a vote that was found counts with the next";
+  EXPECT_GT(lease->deadline.at(), until);
 }
 
 TEST_F(quorum_keeper_wish, that_is_cancelled_says_whether_its_request_may_be_under_way) {

@@ -124,7 +124,7 @@ void quorum_keeper::kept::keep_share(std::size_t node, fencing_token token, time
 void quorum_keeper::kept::keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at,
                                       time_point until, bool is_of_the_round) {
   keep_share(node, token, sent_at, until);
-  if (is_of_the_round) return renew_share(now, node);
+  if (is_of_the_round) return renew_of_the_round(now, node);
   until_.regain(static_cast<int>(node), core::deadline_of(now, lease_->ttl, of_->how_.drift));
   given_again_[node] = true;
   // Who renews by hand says when: it counts with his next one (docs/decisions/0010).
@@ -137,6 +137,14 @@ void quorum_keeper::kept::keep_mended(time_point now, std::size_t node, fencing_
 void quorum_keeper::kept::renew_share(time_point now, std::size_t node) {
   auto& share = *shares_[node];
   of_->servers_[node]->flow.renew_now(now, share, share.deadline.at(), std::make_shared<share_wish>([](errc) {}));
+}
+
+// It counts for whoever waits for a renewal. By hand, nothing is renewed that nobody has asked for.
+void quorum_keeper::kept::renew_of_the_round(time_point now, std::size_t node) {
+  for (const auto& one : wishes_) {
+    if (!one->is_decided()) ask(now, one, node);
+  }
+  if (mode_ == renewal::automatic || is_renewed_by_hand_) renew_share(now, node);
 }
 
 void quorum_keeper::kept::let_shares_go() noexcept {
@@ -278,10 +286,9 @@ void quorum_keeper::kept::mend(time_point now) {
       continue;
     }
     if (mode_ == renewal::automatic) {  // Else with the next renewal.
-      // However soon it is lost again.
-      const time_point next = std::max(repairs_[i]->sent_at() + pause_, now);
-      mend_at_ = std::min(mend_at_, next > now ? next : now + pause_);
-      if (next > now) continue;
+      const time_point again_at = repairs_[i]->sent_at() + pause_;  // However soon it is lost again.
+      mend_at_ = std::min(mend_at_, again_at > now ? again_at : now + pause_);
+      if (again_at > now) continue;
     }
     if (repairs_[i]->is_open() || !until_.may_repair(now)) continue;
     if (at.flow.wire().quarantined_until() <= now) {
@@ -381,18 +388,11 @@ void quorum_keeper::repair::on_cut(time_point /*now*/) { is_open_ = is_raising_ 
 // ---- wishes ----
 
 void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::shared_ptr<renewal_wish> whose) {
-  const auto counts = [&](std::size_t i) { return shares_[i] && !until_.is_back(static_cast<int>(i)); };
-  std::size_t open = 0;
-  for (std::size_t i = 0; i < shares_.size(); ++i) open += counts(i) ? 1 : 0;
-  const auto one = std::make_shared<wish>(*this, std::move(whose), open, static_cast<std::size_t>(needed_));
-  one->asked.resize(shares_.size());
+  const auto needed = static_cast<std::size_t>(needed_);
+  const auto one = std::make_shared<wish>(*this, std::move(whose), shares_.size(), needed, give_up_at);
   wishes_.reserve(wishes_.size() + 1);  // It is there when all is asked, or without memory nothing is left of it.
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (!counts(i)) continue;
-    one->asked[i] = std::make_shared<share_wish>([to = std::weak_ptr{one}](errc how) {
-      if (const auto whole = to.lock()) whole->on_one(how);
-    });
-    of_->servers_[i]->flow.renew_now(now, *shares_[i], give_up_at, one->asked[i]);
+    if (shares_[i] && !until_.is_back(static_cast<int>(i))) ask(now, one, i);
   }
   // Who is renewed by hand is to outlive a server, too.
   is_renewed_by_hand_ = true;
@@ -400,24 +400,45 @@ void quorum_keeper::kept::renew_now(time_point now, time_point give_up_at, std::
   wishes_.push_back(one);
 }
 
+void quorum_keeper::kept::ask(time_point now, const std::shared_ptr<wish>& one, std::size_t node) {
+  auto part = std::make_shared<share_wish>([to = std::weak_ptr{one}](errc how) {
+    if (const auto whole = to.lock()) whole->on_one(how);
+  });
+  of_->servers_[node]->flow.renew_now(now, *shares_[node], one->give_up_at, part);
+  one->add(node, std::move(part));
+}
+
 void quorum_keeper::kept::cancel(const renewal_wish& whose) {
   const auto found = std::find_if(wishes_.begin(), wishes_.end(), [&](const auto& one) { return one->is_of(whose); });
   if (found == wishes_.end() || (*found)->is_decided()) return;
-  (*found)->cancel([&](std::size_t node, const renewal_wish& part) {
-    if (shares_[node]) of_->servers_[node]->flow.cancel(*shares_[node], part);
-  });
+  (*found)->begin_cancelling();
+  end_parts(**found);
+  (*found)->end_cancelling();
   // It alone: what others are told is look()'s, which knows whether the lease stands.
   const auto one = *found;
   wishes_.erase(found);
+  is_renewed_by_hand_ = !wishes_.empty();
   one->tell();
 }
 
+void quorum_keeper::kept::end_parts(const wish& of) {
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (of.asked[i] && shares_[i]) of_->servers_[i]->flow.cancel(*shares_[i], *of.asked[i]);
+  }
+}
+
+// What one that has failed has asked of the other servers ends with it. Else enough of them might renew it behind the
+// back of somebody who was told that it is not renewed.
 void quorum_keeper::kept::tell_wishes() {
   const auto decided =
       std::stable_partition(wishes_.begin(), wishes_.end(), [](const auto& one) { return !one->is_decided(); });
   const std::vector<std::shared_ptr<wish>> told{decided, wishes_.end()};
   wishes_.erase(decided, wishes_.end());
-  for (const auto& one : told) one->tell();
+  for (const auto& one : told) {
+    if (one->has_failed()) end_parts(*one);
+    is_renewed_by_hand_ = !one->has_failed() || !wishes_.empty();
+    one->tell();
+  }
 }
 
 }  // namespace holdfast::engine

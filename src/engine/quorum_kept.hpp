@@ -56,33 +56,35 @@ private:
 // Somebody's wish for a renewal, told when enough have renewed, or too few can.
 class quorum_keeper::wish {
 public:
-  wish(kept& w, std::shared_ptr<renewal_wish> whose, std::size_t open, std::size_t needed)
-      : whole{&w}, whose_{std::move(whose)}, open_{open}, needed_{needed} {}
+  wish(kept& w, std::shared_ptr<renewal_wish> whose, std::size_t servers, std::size_t needed, time_point until)
+      : whole{&w}, give_up_at{until}, asked(servers), whose_{std::move(whose)}, needed_{needed} {}
 
+  // Another server is asked.
+  void add(std::size_t node, std::shared_ptr<renewal_wish> part) {
+    asked[node] = std::move(part);
+    ++open_;
+  }
   void on_one(errc how) noexcept;
   bool is_of(const renewal_wish& whose) const { return whose_.get() == &whose; }
   bool is_decided() const { return end_.has_value(); }
+  bool has_failed() const { return is_decided() && *end_ != errc{}; }
   // Votes that came behind the wish make up for those that it found lost.
   void note_that_the_lease_stands();
   void tell() { std::exchange(whose_, nullptr)->on_end(*end_); }
   void end(errc how) {
     if (!end_) end_ = how;
   }
-  // `end_one(node, its part)` is called for each server that was asked, and has it end.
-  template <class EndOne>
-  void cancel(const EndOne& end_one) {
-    is_cancelled_ = true;
-    for (std::size_t i = 0; i < asked.size(); ++i)
-      if (asked[i]) end_one(i, *asked[i]);
-    end(may_be_sent_ ? errc::cancelled_in_flight : errc::cancelled);
-  }
+  void begin_cancelling() { is_cancelled_ = true; }
+  // When each server's part has ended.
+  void end_cancelling() { end(may_be_sent_ ? errc::cancelled_in_flight : errc::cancelled); }
 
-  kept* whole;                                         // Null when it has gone.
-  std::vector<std::shared_ptr<renewal_wish>> asked{};  // Of each server, its part; null: it was not asked.
+  kept* whole;  // Null when it has gone.
+  const time_point give_up_at;
+  std::vector<std::shared_ptr<renewal_wish>> asked;  // Of each server, its part; null: it was not asked.
 
 private:
   std::shared_ptr<renewal_wish> whose_;
-  std::size_t open_;
+  std::size_t open_ = 0;
   std::size_t needed_;
   std::size_t unknown_ = 0;  // Of those that have ended; the server may have renewed it.
   bool may_be_sent_ = false;
@@ -168,7 +170,10 @@ private:
   void keep_mended(time_point now, std::size_t node, fencing_token token, time_point sent_at, time_point until,
                    bool is_of_the_round);
   void mend(time_point now);
+  void ask(time_point now, const std::shared_ptr<wish>& one, std::size_t node);
+  void end_parts(const wish& of);
   void renew_share(time_point now, std::size_t node);
+  void renew_of_the_round(time_point now, std::size_t node);
   void renew_given_again(time_point now);
 
   quorum_keeper* of_;
@@ -190,7 +195,7 @@ private:
   // Of votes that have ended by our clock and perhaps not there: an answer to a renewal was not heard.
   std::vector<fencing_token> expired_;
   bool is_narrowing_ = false;
-  bool is_renewed_by_hand_ = false;  // Once, at least.
+  bool is_renewed_by_hand_ = false;  // Since somebody asked for that, until it failed or was cancelled.
   std::vector<bool> given_again_;
   bool may_count_again_ = false;
   bool is_warned_ = false;
