@@ -4,10 +4,13 @@
 #include "uri.hpp"
 
 #include <fmt/format.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 namespace holdfast::cli {
 namespace {
@@ -48,7 +51,27 @@ void for_each_above(See see) {
   }
 }
 
+std::string name_in_file(uid_t user) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file{std::fopen("/etc/passwd", "re"), &std::fclose};
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  while (file && ::fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
+    const bool is_user = *found->pw_name != '+' && *found->pw_name != '-';  // And not the whole of NIS.
+    if (is_user && found->pw_uid == user) return found->pw_name;
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string user_name() {
+  for (const auto* name : {"LOGNAME", "USER"}) {
+    if (const auto user = variable(name); !user.empty()) return std::string{user};
+  }
+  const auto name = name_in_file(::getuid());
+  return name.empty() ? fmt::format("uid{}", ::getuid()) : name;
+}
 
 std::string hold_entry(std::string_view endpoint, std::string_view prefix, naming how, std::string_view name) {
   return fmt::format("{},{},{},{}", escaped(endpoint), escaped(prefix), how == naming::plain ? "plain" : "holdfast",

@@ -40,6 +40,10 @@ struct held_lock {
 // The environment for the command, as "NAME=value".
 std::vector<std::string> environment_under(const held_lock& lock, bool keep_password);
 
+// Who runs us, for people: LOGNAME, else USER, as cron and sudo set them; else as /etc/passwd calls our user, in a
+// container or a unit; else uidN. No name service is asked: it may be another machine, which nobody must wait for.
+std::string user_name();
+
 // A variable's value; empty when unset.
 std::string_view variable(const char* name);
 

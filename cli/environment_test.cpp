@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <utility>
@@ -30,6 +31,20 @@ struct with_variable {
 
 std::vector<std::string> under_lock(bool keep_password = false) {
   return environment_under({"nightly", fencing_token{42}, "me@here", std::chrono::seconds{10}, "entry"}, keep_password);
+}
+
+TEST(user_name, is_of_the_environment_or_of_the_file_of_users) {
+  ::unsetenv("USER");
+  const with_variable user{"USER", "bob"};
+  {
+    const with_variable login{"LOGNAME", "ann"};
+    EXPECT_EQ(user_name(), "ann");
+  }
+  EXPECT_EQ(user_name(), "bob");
+  ::unsetenv("USER");
+  if (::getuid() == 0) {
+    EXPECT_EQ(user_name(), "root") << "of a container or a unit, which has neither";
+  }
 }
 
 TEST(environment, tells_the_command_its_lock) {

@@ -43,7 +43,7 @@ A --uri or a HOLDFAST_URI that is there and empty names no server and is refused
   HOLDFAST_SENTINEL_USER  HOLDFAST_SENTINEL_PASSWORD    the sentinels' own
   SSL_CERT_FILE, SSL_CERT_DIR    OpenSSL's: whom rediss:// trusts without --cacert
   PATH                  where redis-server is, of local: and `lab`, and the command
-  LOGNAME, else USER    the user in what others see of us (--owner)
+  LOGNAME, else USER    the user in what others see of us (--owner); else as in /etc/passwd
   TMPDIR                where `lab` makes its directory
   NO_COLOR, TERM=dumb   no colours on a terminal
 Environment of the command, always overwritten:

@@ -233,14 +233,10 @@ void warn_of_unknown_release(const settings& s, const error_detail& why) {
 std::string owner_label(const settings& s, std::string_view program) {
   std::string label = s.owner;
   if (label.empty()) {
-    // From the environment, as cron and sudo set it: a look-up of the uid may ask a directory server.
-    auto user = std::string{variable("LOGNAME")};
-    if (user.empty()) user = variable("USER");
-    if (user.empty()) user = fmt::format("uid{}", ::getuid());
     std::array<char, 256> host{};
     if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
     program.remove_prefix(program.find_last_of('/') == program.npos ? 0 : program.find_last_of('/') + 1);
-    label = fmt::format("{}@{}:{} {}", user, host.data(), ::getpid(), program);
+    label = fmt::format("{}@{}:{} {}", user_name(), host.data(), ::getpid(), program);
     if (label.size() > label_size_max) label.resize(label_size_max);
   }
   constexpr std::size_t around_why = 3;  // A space and two quotes.
