@@ -79,6 +79,7 @@ std::optional<std::size_t> quorum_keeper_thread::join(const engine::keeper::leas
     joined[i]->deadline.shorten(until);
     keeper_.go_on_as(*several[i], joined[i]);
   }
+  wake_if_sooner();
   return std::nullopt;
 }
 

@@ -290,6 +290,32 @@ TEST_F(quorum_keeper_test, what_is_kept_goes_on_as_another_record) {
   EXPECT_THAT(listens.lost, ElementsAre(next.get()));
 }
 
+// A lock of a set came at risk while the next one was waited for.
+TEST_F(quorum_keeper_test, what_goes_on_as_another_record_and_is_at_risk_is_told_so_C4) {
+  const auto lease = held({0, 1, 2}, renewal::none);
+  wake_after(lease->deadline.at() - core::risk_lead(ttl) - now());
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+  const auto next = std::make_shared<held_lease>(keys, somebody, token, ttl, lease->deadline.at());
+  keeps.go_on_as(*lease, next);
+  wake();
+  EXPECT_THAT(listens.take(), ElementsAre("at_risk"));
+}
+
+// One server has lost its vote. Then the others fall silent, or this machine is cut off.
+TEST_F(quorum_keeper_test, that_is_cut_off_is_lost_to_time_whatever_one_server_said_C4) {
+  for (const char* why : {"gone", "taken"}) {
+    const auto lease = renewing({0, 1, 2});
+    renewed(0);
+    wake_after(1ms);
+    renewed(1);
+    say(2, lost(servers[2], why));
+    listens.take();
+    wake_after(lease->deadline.at() - core::lost_lead(ttl) - now());
+    EXPECT_THAT(listens.take(), testing::Contains("lost lease_expired"));
+    for (auto& one : servers) one.cut();
+  }
+}
+
 TEST_F(quorum_keeper_test, what_is_released_later_is_released_on_that_server) {
   keeps.release_later(now(), 1, {keys, somebody, token, {}, {}, now() + 10s});
   wake();

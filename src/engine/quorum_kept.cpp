@@ -162,6 +162,11 @@ votes_left quorum_keeper::kept::take_votes() noexcept {
   return {std::move(votes_), needed_};
 }
 
+void quorum_keeper::kept::go_on_as(std::shared_ptr<held_lease> next) {
+  lease_ = std::move(next);
+  if (std::exchange(is_warned_, false)) of_->look_at(*this, time_point{});  // Who has it now was not told.
+}
+
 std::vector<fencing_token> quorum_keeper::kept::begin_narrowing() {
   std::vector<fencing_token> tokens;
   for (const auto& one : shares_) tokens.push_back(one ? one->grant : fencing_token{});
@@ -183,12 +188,18 @@ void quorum_keeper::kept::on_renewed(std::size_t node, time_point until) {
 }
 
 void quorum_keeper::kept::on_lost(std::size_t node, errc reason) {
+  const bool were_enough = until_.at() != time_point{};
   until_.drop(static_cast<int>(node));
+  const bool are_enough = until_.at() != time_point{};
   if (reason == errc::lease_broken) broken_[node] = shares_[node]->grant;
   if (reason == errc::lease_expired) expired_[node] = shares_[node]->grant;
   shares_[node].reset();
   given_again_[node] = false;
-  if (reason != errc::lease_expired) reason_ = reason;
+  if (reason != errc::lease_expired) {
+    reason_ = reason;
+  } else if (were_enough && !are_enough) {
+    reason_ = {};  // Its time is over, whatever a server said of its vote before.
+  }
   if (mode_ == renewal::automatic) mend_at_ = time_point{};
   of_->look_at(*this, time_point{});
 }

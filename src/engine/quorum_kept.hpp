@@ -150,7 +150,7 @@ public:
 
   quorum_keeper& of() const { return *of_; }
   const std::shared_ptr<held_lease>& lease() const { return lease_; }
-  void go_on_as(std::shared_ptr<held_lease> next) { lease_ = std::move(next); }
+  void go_on_as(std::shared_ptr<held_lease> next);
   std::vector<fencing_token> begin_narrowing();
   void end_narrowing(const std::optional<script::part>& to);
   agenda<kept>::place place{};

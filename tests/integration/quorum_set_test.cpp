@@ -9,6 +9,7 @@
 #include <atomic>
 #include <future>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -54,6 +55,22 @@ TEST_F(set_of_quorum, is_all_of_it_and_each_has_a_token_of_its_own) {
   EXPECT_EQ(set.release(), release_outcome::released);
   EXPECT_TRUE(all_is_free());
   EXPECT_TRUE(other.try_acquire("b", {.ttl = ttl}));
+}
+
+// The first one's lease comes at risk while the second is waited for: whoever has the set is told so, too.
+TEST_F(set_of_quorum, that_is_at_risk_as_soon_as_it_is_there_is_told_so_C4) {
+  auto locks = make();
+  auto other = make();
+  auto held = other.acquire("b", longest);
+  const std::jthread releases{[&] {
+    std::this_thread::sleep_for(5'300ms);  // Of 6 s. At risk is a sixth.
+    held.release();
+  }};
+  const auto set = locks.acquire_all({"a", "b"}, {.ttl = 6s, .wait = 60s, .renew = renewal::none});
+  std::atomic<bool> was_valid{false};
+  const std::stop_callback told{set.at_risk(), [&] { was_valid = set.valid(); }};
+  EXPECT_TRUE(eventually([&] { return set.lost().stop_requested(); }, 10s));
+  EXPECT_TRUE(was_valid);
 }
 
 TEST_F(set_of_quorum, that_cannot_be_had_leaves_nothing) {
