@@ -297,7 +297,8 @@ void quorum_keeper::kept::mend(time_point now) {
       continue;
     }
     if (mode_ == renewal::automatic) {  // Else with the next renewal.
-      const time_point again_at = repairs_[i]->sent_at() + pause_;  // However soon it is lost again.
+      // However soon it is lost again.
+      const time_point again_at = repairs_[i]->sent_at() + pause_;
       mend_at_ = std::min(mend_at_, again_at > now ? again_at : now + pause_);
       if (again_at > now) continue;
     }
