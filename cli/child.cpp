@@ -110,7 +110,11 @@ bool child::reap() {
     const pid_t got = ::waitpid(whom, &status, WNOHANG | WUNTRACED | WCONTINUED);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    if (got != pid_ || has_ended()) continue;  // An orphan may have its number now.
+    if (got != pid_ || has_ended()) {  // An orphan may have its number now.
+      // Its parent is gone, and we alone hear that the terminal has stopped it with the rest of the group.
+      if (WIFSTOPPED(status) && own_group_ && ::getpgid(got) == pid_ && has_terminal()) suspended_ = true;
+      continue;
+    }
     if (WIFSTOPPED(status))
       stopped_by(WSTOPSIG(status));
     else if (WIFCONTINUED(status))

@@ -75,11 +75,13 @@ std::optional<fault> leftovers_of(const child& command) {
                .fix = "--wait-group holds the lock until all have ended"};
 }
 
-// The lock is not ours any more, so this may wait for its reader; until one of the signals that end us.
-void say_belated(const ending& end, signal_inbox& inbox) {
-  inbox.let_next_end();
+// The lock is not ours any more, so this may wait for its reader; until one of the signals that end us. Returns the
+// Ctrl-C or Ctrl-\ that came while it was given back, or 0.
+int say_belated(const ending& end, signal_inbox& inbox) {
+  const int interrupt = inbox.let_next_end();
   if (end.untold) say_error(*end.untold);
   if (end.leftovers) say_warning(*end.leftovers);
+  return interrupt;
 }
 
 // What came of --at-least when the command had ended.
@@ -94,20 +96,21 @@ void warn_of_short_keeping(fault loss, const settings& s) {
   if (!s.quiet) say_warning(loss);
 }
 
-// Gives the lock back, and then says what there is to say. `end` is how the command ended; the result is our status.
-int release(lease& held, const settings& s, const server& at, const ending& end, signal_inbox& inbox,
-            const keeping& kept = {}) {
-  const bool was_valid = held.valid();
-  const auto reason = held.lost_reason();
-  const auto name = visible_word(held.name());
-  const auto token = held.token().to_string();
-  const auto loss = lost_meanwhile(held, reason, s, at, end.exit);
-  error_detail why;
-  const auto released = held.release(why);
-  say_belated(end, inbox);
-  switch (released) {
+// How it stood when it was given back.
+struct giving_back {
+  bool was_valid;
+  std::error_code reason;
+  std::string name;
+  std::string token;
+  fault loss;  // What to say if it is no more ours.
+};
+
+// Says what came of it. `end` is how the command ended; the result is our status.
+int say_released(release_outcome outcome, const error_detail& why, const giving_back& was, const settings& s,
+                 const ending& end, const keeping& kept) {
+  switch (outcome) {
     case release_outcome::released:
-      if (s.verbose) say(fmt::format("released '{}'", name));
+      if (s.verbose) say(fmt::format("released '{}'", was.name));
       return end.exit;
     case release_outcome::unknown:
       if (!s.quiet) warn_of_unknown_release(s, why);
@@ -116,22 +119,37 @@ int release(lease& held, const settings& s, const server& at, const ending& end,
   }
   if (end.is_told) return end.exit;
   if (kept.was_ours) {
-    warn_of_short_keeping(loss, s);
+    warn_of_short_keeping(was.loss, s);
     return end.exit;
   }
   // By our clock it still stood and by the server it did not, or the server's word came as the command ended.
-  const bool is_by_deadline = reason == errc::lease_expired || reason == errc::lease_held_too_long;
-  if (was_valid || (reason && !is_by_deadline)) {
-    say_error(loss);
+  const bool is_by_deadline = was.reason == errc::lease_expired || was.reason == errc::lease_held_too_long;
+  if (was.was_valid || (was.reason && !is_by_deadline)) {
+    say_error(was.loss);
     return s.when_lost == on_lost::warn ? end.exit : number(exit_code::lost);
   }
   // Otherwise its time was over, and most likely only after the command had ended.
   if (!s.quiet)
     say_warning(
         {.code = "E12",
-         .text = fmt::format("'{}' (token {}) had ended before it was given back", name, token),
-         .why = reason == errc::lease_held_too_long ? "--max-hold was over by then" : "its ttl was over by then"});
+         .text = fmt::format("'{}' (token {}) had ended before it was given back", was.name, was.token),
+         .why = was.reason == errc::lease_held_too_long ? "--max-hold was over by then" : "its ttl was over by then"});
   return end.exit;
+}
+
+// Gives the lock back, and then says what there is to say. The status is that of the command, unless a Ctrl-C came
+// behind its end: whoever types it means the script or the loop that we are in.
+int release(lease& held, const settings& s, const server& at, const ending& end, signal_inbox& inbox,
+            const keeping& kept = {}) {
+  const auto reason = held.lost_reason();
+  const giving_back was{held.valid(), reason, visible_word(held.name()), held.token().to_string(),
+                        lost_meanwhile(held, reason, s, at, end.exit)};
+  error_detail why;
+  const auto outcome = held.release(why);
+  const int came = say_belated(end, inbox);
+  const int interrupt = came != 0 ? came : kept.interrupt;
+  const int exit = say_released(outcome, why, was, s, end, kept);
+  return interrupt != 0 && exit != number(exit_code::lost) ? 128 + interrupt : exit;
 }
 
 // We were stopped between the grant and here, say.
@@ -219,10 +237,21 @@ int interrupt_to_end_by(const ending& end, const child& command) {
   return came != 0 ? came : command.ended_by();
 }
 
+// What came since the grant: the terminal has told it to our group, of which the command is not yet one. 0: nothing
+// that asks for our end.
+int asked_to_end(signal_inbox& inbox) {
+  while (const auto signal = inbox.take()) {
+    if (signal->number == SIGTSTP) suspend_ourselves();
+    if (asks_to_end(signal->number)) return signal->number;
+  }
+  return 0;
+}
+
 // From the grant to the release.
 int run_with(lease& held, const makings& made, const settings& s, server& at, signal_inbox& inbox) {
   const auto keep_until = lease_watch::now() + s.at_least.value_or(milliseconds{0});
   made.watch.watch(held);
+  if (const int signal = asked_to_end(inbox); signal != 0) return release(held, s, at, {.exit = 128 + signal}, inbox);
   if (!held.valid()) return release(held, s, at, lost_before_start(held, s, at), inbox);
   child command{made.plan, made.descriptors};
   const kill_if_left not_without_the_lock{command};
@@ -238,13 +267,12 @@ int run_with(lease& held, const makings& made, const settings& s, server& at, si
     // Asked now: of a group that has ended, the number may be another's when --at-least is over.
     const bool leaves_somebody = !s.quiet && command.group_lives();
     keeping kept;
-    if (end.came_behind_it && lease_watch::now() < keep_until)
+    if (end.came_behind_it)
       kept.interrupt = interrupt_of(*end.came_behind_it);
     else if (!was_to_end(end, command))
       kept = keep_at_least(held, made.watch, keep_until, s, at, command, inbox);
     if (leaves_somebody) end.leftovers = leftovers_of(command);
-    const int exit = release(held, s, at, end, inbox, kept);
-    return kept.interrupt != 0 && exit == end.exit ? 128 + kept.interrupt : exit;
+    return release(held, s, at, end, inbox, kept);
   }
   // Stopped in time, the lease may still stand: give it back if the server listens again, for the next one's sake.
   if (held.valid()) held.release();

@@ -66,10 +66,13 @@ void signal_inbox::let_end() const {
   ::pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);
 }
 
-void signal_inbox::let_next_end() {
-  while (take()) {
+int signal_inbox::let_next_end() {
+  int interrupt = 0;
+  while (const auto signal = take()) {
+    if (signal->is_interrupt()) interrupt = signal->number;
   }
   let_end();
+  return interrupt;
 }
 
 void signal_inbox::missed(int number, bool by_our_group) {

@@ -42,7 +42,8 @@ public:
   void let_end() const;
 
   // The same of those that come from now on: what has come has had its effect, or was for a command that has ended.
-  void let_next_end();
+  // Returns the last Ctrl-C or Ctrl-\ of it, or 0.
+  int let_next_end();
 
   // Ctrl-C or Ctrl-\ ended the command, which had the terminal; at its end too: our group did not get the signal.
   void missed(int number, bool by_our_group);

@@ -241,22 +241,35 @@ class AsPidOne(CommandTest):
                               prefix=("unshare", "--pid", "--fork"))
         self.assertEqual(running.status, 0, running.err)
 
-    @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
-    def test_ctrl_z_is_ignored(self):
+    def on_terminal(self, *arguments):
+        """Runs it as PID 1 at the head of a session on a terminal of its own; gives a function of its end, and the
+        terminal."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.execvpe("unshare", ["unshare", "--pid", "--kill-child", "--mount-proc", "setsid", "--ctty", COMMAND,
-                                   "run", "-q", self.lock, "--", "sh", "-c", "echo up; read line; exit ${#line}"],
-                       self.environment)
+                                   *arguments], self.environment)
         self.addCleanup(os.close, terminal)
         self.addCleanup(os.waitpid, pid, 0)
         self.addCleanup(os.kill, pid, signal.SIGKILL)
         seen = b""
         while b"up" not in seen:
             seen += os.read(terminal, 100)
+        return lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT), terminal
+
+    @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+    def test_ctrl_z_is_ignored(self):
+        status, terminal = self.on_terminal("run", "-q", self.lock, "--", "sh", "-c",
+                                            "echo up; read line; exit ${#line}")
         os.write(terminal, b"\x1afour\n")
-        status = lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         self.assertEqual(until(status, "it has ended", deadline=10).si_status, 4)
+
+    # Elsewhere the kernel ignores it for a group that nobody looks after. We do, and the shell that could is no more.
+    @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
+    def test_ctrl_z_is_ignored_by_what_is_left_of_a_group(self):
+        start = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.5; echo up; read line']); print('begun')"
+        status, terminal = self.on_terminal("run", "-q", "--wait-group", self.lock, "--", sys.executable, "-c", start)
+        os.write(terminal, b"\x1aline\n")
+        self.assertEqual(until(status, "it has ended", deadline=10).si_status, 0)
 
     def test_passes_term_on_and_exits_with_the_commands_status(self):
         up = self.path("up")

@@ -8,7 +8,7 @@ import sys
 import termios
 import unittest
 
-from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, state_of, until
+from fixture import COMMAND, CommandTest, content, has_terminals, is_alive, signals_of, state_of, until
 from shell import Shell
 
 
@@ -30,6 +30,11 @@ def children_of(pid):
 
 def has_children(pid):
     return bool(children_of(pid))
+
+
+def is_pending(pid, number):
+    """It was sent to the process, which has not read it yet."""
+    return signals_of(pid, "ShdPnd") >> (number - 1) & 1
 
 
 @unittest.skipUnless(has_terminals(), "no pseudo-terminals here: mount /dev/pts to run these")
@@ -355,6 +360,38 @@ class Script(CommandTest):
                 shell.shows(r"status 130\.")
                 self.assertNotIn("goes on", shell.all)
                 self.assertTrue(self.is_free())
+
+    def test_ctrl_c_while_the_lock_is_given_back_ends_the_script(self):
+        shell = self.script(self.run_line("sh -c 'echo pid $PPID.; read line'", "--server-timeout", "30s"),
+                            "echo the script goes on.", typed="bash {}")
+        holder = int(shell.shows(r"pid (\d+)\.")[1])
+        self.server.pause()
+        try:
+            shell.type("line\n")
+            until(lambda: not has_children(holder), "the command has ended")
+            until(lambda: os.tcgetpgrp(shell.terminal) == os.getpgid(holder), "the terminal is given back")
+            shell.type("\x03")
+            until(lambda: is_pending(holder, signal.SIGINT), "it has come")
+        finally:
+            self.server.resume()
+        until(lambda: os.tcgetpgrp(shell.terminal) == shell.pid, "the job has ended")
+        shell.type("echo status $?.\n")
+        shell.shows(r"status 130\.")
+        self.assertNotIn("goes on", shell.all)
+        self.assertTrue(self.is_free())
+
+    # (Not of a sh: what that starts in the background ignores it.)
+    def test_ctrl_c_at_what_is_left_of_a_group_ends_the_script(self):
+        start = "import os, subprocess; print('pid %d.' % os.getppid()); subprocess.Popen(['sleep', '60'])"
+        shell = self.script(self.run_line(f'{sys.executable} -c "{start}"', "--wait-group"),
+                            "echo the script goes on.", typed="bash {}")
+        holder = int(shell.shows(r"pid (\d+)\.")[1])
+        until(lambda: not has_children(holder), "the command has ended")
+        shell.ctrl_c()
+        shell.type("echo status $?.\n")
+        shell.shows(r"status 130\.")
+        self.assertNotIn("goes on", shell.all)
+        self.assertTrue(self.is_free())
 
     # A shell has it as before only behind a job that it has seen die of a signal.
     def test_a_command_that_is_killed_leaves_the_terminal_as_it_was(self):
