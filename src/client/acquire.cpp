@@ -27,11 +27,12 @@ acquire_result result_of(errc code) {
 }
 
 client_state::planned client_state::plan(std::string_view text, const acquire_options& what, patience how,
-                                         const script::part& part) {
+                                         const script::part& part, purpose why) {
   require_ours();
   const lock_name name = name_of(text);
   check(what, options_);
   if (part.mode != 'p') check_no_permits(what);
+  if (why == purpose::work) *wants_locks_ = true;
 
   core::acquire_settings rules;
   rules.ttl = what.ttl;
@@ -74,11 +75,11 @@ void client_state::stand_by(const script::lock_keys& keys) {
 }
 
 std::optional<lease> client_state::acquire(std::string_view text, const acquire_options& what, patience how,
-                                           const script::part& part) {
+                                           const script::part& part, purpose why) {
   const net::uncancelled until_done;
-  if (quorum_) return acquire_of_quorum(plan_on_quorum(text, what, how, part));
+  if (quorum_) return acquire_of_quorum(plan_on_quorum(text, what, how, part, why));
   const time_point started_at = boottime_now();
-  auto intent = plan(text, what, how, part);
+  auto intent = plan(text, what, how, part, why);
   if (line_.is_used() && !intent.what.keys.is_counted && !intent.how.only_once) {
     return acquire_in_turn(intent, what, started_at);
   }

@@ -16,11 +16,12 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 quorum_wish client_state::plan_on_quorum(std::string_view text, const acquire_options& what, patience how,
-                                         const script::part& part) {
+                                         const script::part& part, purpose why) {
   require_ours();
   const lock_name name = name_of(text);
   check(what, options_);
   if (part.mode != 'p') check_no_permits(what);
+  if (why == purpose::work) *wants_locks_ = true;
 
   quorum_wish wish;
   wish.name = name.text();

@@ -122,7 +122,8 @@ void client_state::throw_if_error(const resp::value& reply, std::string subject)
 std::optional<script::quarantined> client_state::ask_epoch(const std::shared_ptr<node>& one,
                                                            script::epoch_start start) {
   const auto tag = cluster_ ? std::optional<int>{cluster_->epoch_tag_of(*one)} : std::nullopt;
-  const auto reply = ask_all(one, std::vector{script::epoch(options_.prefix, hold_of(options_), start, tag)})[0];
+  const auto question = script::epoch(options_.prefix, hold_of(options_), script::asker::onlooker, start, tag);
+  const auto reply = ask_all(one, std::vector{question})[0];
   throw_if_error(reply, "key '" + script::epoch_key(options_.prefix, tag) + "'" +
                             (cluster_ ? " of " + cluster_->address_of(*one) : ""));
   const auto parsed = script::parse_epoch(reply);

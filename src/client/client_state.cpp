@@ -35,8 +35,10 @@ net::endpoint endpoint_for(const settings& from, const std::shared_ptr<net::sent
   return where;
 }
 
-engine::channel::settings channel_settings(const settings& from,
-                                           const std::shared_ptr<net::sentinel_watch>& sentinels) {
+using wish_flag = std::shared_ptr<const std::atomic<bool>>;  // wants_locks of engine::epoch_watch::settings.
+
+engine::channel::settings channel_settings(const settings& from, const std::shared_ptr<net::sentinel_watch>& sentinels,
+                                           const wish_flag& wants_locks) {
   engine::channel::settings s;
   if (sentinels) s.primary = sentinels->primary();
   s.who = from.server.who;
@@ -49,6 +51,7 @@ engine::channel::settings channel_settings(const settings& from,
   if (from.options.quarantine != quarantine_mode::on) return s;
   s.epoch.prefix = from.options.prefix;
   s.epoch.hold = hold_of(from.options);
+  s.epoch.wants_locks = wants_locks;
   if (from.server.is_local) {
     s.epoch.is_first_run = [directory = from.server.local_directory] { return local::is_first_run(directory); };
   }
@@ -56,8 +59,9 @@ engine::channel::settings channel_settings(const settings& from,
 }
 
 // What it holds must be renewed, whatever the server thinks of INFO by then.
-engine::channel::settings keeper_settings(const settings& from, const std::shared_ptr<net::sentinel_watch>& sentinels) {
-  auto s = channel_settings(from, sentinels);
+engine::channel::settings keeper_settings(const settings& from, const std::shared_ptr<net::sentinel_watch>& sentinels,
+                                          const wish_flag& wants_locks) {
+  auto s = channel_settings(from, sentinels, wants_locks);
   s.epoch.may_be_unknown = true;
   return s;
 }
@@ -69,12 +73,12 @@ std::string ear_name(const std::string& prefix) {
 
 // The nodes of a cluster differ in who they are; for the line all of them have one name, and each its own slot behind
 // it (engine/hints.hpp).
-std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift drift,
+std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift drift, const wish_flag& wants_locks,
                                          const std::shared_ptr<reporter>& tell,
                                          const std::function<void(command_connection::ended_calls)>& conclude) {
   if (!from.server.cluster) return nullptr;
-  const auto make = [commands = channel_settings(from, nullptr), keeper = keeper_settings(from, nullptr), drift, tell,
-                     conclude,
+  const auto make = [commands = channel_settings(from, nullptr, wants_locks),
+                     keeper = keeper_settings(from, nullptr, wants_locks), drift, tell, conclude,
                      ear = ear_name(from.options.prefix)](net::endpoint where, const cluster_nodes::role& as) {
     node_settings one{std::move(where), commands, keeper, drift, ear};
     for (auto* s : {&one.commands, &one.keeper}) {
@@ -90,12 +94,13 @@ std::shared_ptr<cluster_nodes> nodes_for(const settings& from, core::clock_drift
 
 std::shared_ptr<node> node_of(const settings& from, core::clock_drift drift,
                               const std::shared_ptr<net::sentinel_watch>& sentinels,
-                              const std::shared_ptr<cluster_nodes>& cluster, const std::shared_ptr<reporter>& tell,
+                              const std::shared_ptr<cluster_nodes>& cluster, const wish_flag& wants_locks,
+                              const std::shared_ptr<reporter>& tell,
                               const std::function<void(command_connection::ended_calls)>& conclude,
                               const std::shared_ptr<local_restart>& restart) {
   if (cluster) return cluster->lobby();
-  node_settings one{endpoint_for(from, sentinels), channel_settings(from, sentinels), keeper_settings(from, sentinels),
-                    drift, ear_name(from.options.prefix)};
+  node_settings one{endpoint_for(from, sentinels), channel_settings(from, sentinels, wants_locks),
+                    keeper_settings(from, sentinels, wants_locks), drift, ear_name(from.options.prefix)};
   if (restart) one.on_refused = [restart] { restart->on_refused(); };
   auto of_keeper = tell;
   if (from.has_quiet_keeper) {
@@ -119,13 +124,14 @@ client_state::client_state(const settings& from)
       reporter_{std::make_shared<reporter>(callbacks_, display_, options_.log, options_.observe)},
       sentinels_{watch_for(from, drift_)},
       conclude_{[callbacks = callbacks_](auto ended) { conclude_all(std::move(ended), *callbacks); }},
-      cluster_{nodes_for(from, drift_, reporter_, conclude_)},
+      cluster_{nodes_for(from, drift_, wants_locks_, reporter_, conclude_)},
       restart_{from.server.is_local ? std::make_shared<local_restart>(from.server.local_directory, reporter_)
                                     : nullptr},
-      node_{node_of(from, drift_, sentinels_, cluster_, reporter_, conclude_, restart_)},
-      quorum_{from.server.quorum.empty() ? nullptr
-                                         : std::make_unique<quorum>(from, channel_settings(from, nullptr),
-                                                                    keeper_settings(from, nullptr), drift_, reporter_)},
+      node_{node_of(from, drift_, sentinels_, cluster_, wants_locks_, reporter_, conclude_, restart_)},
+      quorum_{from.server.quorum.empty()
+                  ? nullptr
+                  : std::make_unique<quorum>(from, channel_settings(from, nullptr, wants_locks_),
+                                             keeper_settings(from, nullptr, wants_locks_), drift_, reporter_)},
       // Tokens that no replica has could be granted again behind a failover.
       line_{{from.options.hand_overs, from.options.hand_over_span, from.options.durability.replicas == 0},
             from.options.timeout,

@@ -107,9 +107,12 @@ public:
   script::lock_keys counted_keys_of(const lock_name& name) const;
 
   enum class patience { once, as_told, what_is_left };  // what_is_left: of a wait that went to other names.
+  // A trial is over in a moment, and nobody else has its name: others need not wait for a lease of it that a server has
+  // forgotten, and so not for as long as one of ours may be (P18).
+  enum class purpose { work, trial };
   // Empty: busy. Throws holdfast::error for everything else. `part`: of a counted kind, how much of it.
   std::optional<lease> acquire(std::string_view name, const acquire_options& what, patience how,
-                               const script::part& part = {});
+                               const script::part& part = {}, purpose why = purpose::work);
   // Busy is errc::timed_out: somebody held it for the whole of no time.
   lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {},
                          patience how = patience::as_told);
@@ -122,7 +125,8 @@ public:
     core::acquire_settings how;
     int attempts_before;  // To connect, of the connection that it will run on.
   };
-  planned plan(std::string_view name, const acquire_options& what, patience how, const script::part& part = {});
+  planned plan(std::string_view name, const acquire_options& what, patience how, const script::part& part = {},
+               purpose why = purpose::work);
   // Throws errc::cancelled, and tells of that end, where it was asked for before anything is sent.
   void require_wanted(const std::string& name, const std::stop_token& cancel);
   struct concluded {
@@ -136,8 +140,8 @@ public:
   };
   concluded conclude(engine::acquire& call, const std::string& name, const keeping& how, time_point started_at);
   // Of a quorum: as `plan`, and the rest of it, which blocks. Empty: busy.
-  quorum_wish plan_on_quorum(std::string_view name, const acquire_options& what, patience how,
-                             const script::part& part);
+  quorum_wish plan_on_quorum(std::string_view name, const acquire_options& what, patience how, const script::part& part,
+                             purpose why = purpose::work);
   std::optional<lease> acquire_of_quorum(const quorum_wish& what);
 
   // As release() of holdfast/lease.hpp. The record is let go whatever comes.
@@ -273,6 +277,7 @@ private:
   const std::string user_;
   const int database_;
   const core::clock_drift drift_;
+  const std::shared_ptr<std::atomic<bool>> wants_locks_ = std::make_shared<std::atomic<bool>>(false);
   const std::shared_ptr<callback_thread> callbacks_;
   const std::shared_ptr<reporter> reporter_;
   const std::shared_ptr<net::sentinel_watch> sentinels_;  // Null: there are none.

@@ -64,6 +64,11 @@ void report(std::string_view what, const error& e, diagnosis& result) {
   result.findings.push_back({severity::error, code, std::string{what} + ": " + e.what(), std::move(fix)});
 }
 
+std::optional<lease> trial_of(client_state& state, std::string_view probe, const acquire_options& what,
+                              client_state::patience how) {
+  return state.acquire(probe, what, how, {}, client_state::purpose::trial);
+}
+
 // Somebody who stands in line behind the holder, as another process would: not behind a thread of ours.
 class next_in_line {
 public:
@@ -144,7 +149,7 @@ bool give_back(lease& held, diagnosis& result) {
 enum class turn { told, found, none };
 
 turn hand_on(client_state& state, std::string_view probe, lease& held, const acquire_options& what, diagnosis& result) {
-  auto wanted = state.plan(probe, what, client_state::patience::as_told);
+  auto wanted = state.plan(probe, what, client_state::patience::as_told, {}, client_state::purpose::trial);
   auto& at = *state.node_for(wanted.what.keys)->commands();
   next_in_line next{state, std::move(wanted), at};
   wait_until_it_stands(state, probe, next);
@@ -159,7 +164,7 @@ void try_the_line(client_state& state, std::string_view probe, lease held, const
   try {
     for (int i = 0; i < 3; ++i) {
       if (hand_on(state, probe, held, what, result) != turn::found) return;
-      auto again = state.acquire(probe, what, client_state::patience::once);
+      auto again = trial_of(state, probe, what, client_state::patience::once);
       if (!again) return;  // Another one tries it now.
       held = std::move(*again);
     }
@@ -220,9 +225,9 @@ void try_a_lock(client_state& state, std::string_view probe, diagnosis& result) 
   }
   what.ttl = std::min(what.ttl, state.options().max_ttl);
   try {
-    auto held = state.acquire(probe, what, client_state::patience::once);
+    auto held = trial_of(state, probe, what, client_state::patience::once);
     what.wait = 3s;  // Another one has it, tries it, and is done soon; or died a moment ago.
-    if (!held) held = state.acquire(probe, what, client_state::patience::as_told);
+    if (!held) held = trial_of(state, probe, what, client_state::patience::as_told);
     if (held) try_on(state, probe, std::move(*held), what, result);
   } catch (const error& e) {
     const auto is_said = [&](std::string_view code) {
@@ -230,10 +235,9 @@ void try_a_lock(client_state& state, std::string_view probe, diagnosis& result) 
                          [&](const finding& f) { return f.code == code; });
     };
     if (e.code() == errc::quarantined) {
-      // Of a quorum it is also that its list of servers is not open yet, whatever was said of one of them.
-      if (!is_said("E23") || e.detail().why.find("is not open here yet") != std::string::npos)
-        result.findings.push_back({severity::error, "E23", "no lock is granted yet: " + std::string{e.what()},
-                                   "if its list is not open: holdfast quorum replace"});
+      if (!is_said("E23"))
+        result.findings.push_back(
+            {severity::error, "E23", "no lock is granted yet: " + std::string{e.what()}, "wait until it is over"});
       if (state.of_quorum()) return;
       try {
         judge_untried(state, probe, result);

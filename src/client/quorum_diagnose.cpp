@@ -172,6 +172,27 @@ std::string apart(const roll_call& of, std::size_t node) {
                      by.count() > 0 ? "ahead of" : "behind");
 }
 
+// Where so many say that it is not open that no majority can have it open, no lock is ever granted. A round would not
+// tell: servers in quarantine may decide it before the others are heard.
+void judge_list(client_state& state, diagnosis& result) {
+  auto& of = *state.of_quorum();
+  const auto what =
+      script::inspect_vote(state.keys_of(state.name_of(probe_of(state))), state.options().prefix, of.record());
+  const duration most = state.options().timeout;
+  engine::quorum_question call{of.votes().all(), {what}, most, net::boottime_now() + most};
+  of.votes().run(call);
+  std::size_t not_open = 0;
+  std::string first;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const auto said = call.reply(i) ? script::parse_inspect(*call.reply(i)) : std::nullopt;
+    if (!said || !said->other_record || !script::is_not_open_yet(*said->other_record, of.record())) continue;
+    if (not_open++ == 0) first = of.name(i) + ": " + script::why_it_does_not_count(*said->other_record, of.record());
+  }
+  if (2 * (of.size() - not_open) > of.size()) return;
+  result.findings.push_back({severity::error, "E23", "no lock is granted: the list of servers is not open: " + first,
+                             "finish the replacement: holdfast quorum replace"});
+}
+
 // A try waits for its votes for a twentieth of the ttl, at least 50 ms and at most 300 (patience_of); for those that
 // make a majority.
 void judge_distance(const roll_call& of, diagnosis& result) {
@@ -217,6 +238,7 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
       result.findings.push_back(one_is_unfit(there, std::move(f)));
     }
   }
+  judge_list(state, result);
   result.quarantine = there.quarantine();
   judge_distance(there, result);
   result.mode = fmt::format("quorum of {}", of.size());

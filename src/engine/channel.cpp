@@ -344,7 +344,7 @@ void channel::mind_quarantine(time_point now, script::command& what, hope what_f
   const bool is_due = what_for == hope::grant ? epoch_.must_ask(now) : epoch_.must_ask_again();
   // A replica, which it may be by now, would answer what only reads, too (H37).
   const bool depends_on_it = script::may_grant(what) || script::only_reads(what);
-  if ((is_due && depends_on_it) || epoch_.must_ask_at_last(now) || epoch_.has_another_number()) ask_epoch(now);
+  if ((is_due && depends_on_it) || epoch_.must_ask_at_last(now) || epoch_.must_say_more()) ask_epoch(now);
   if (epoch_.is_quarantine(now)) script::keep_quarantine(what);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/epoch_watch.hpp"
 
-#include "script/command.hpp"
 #include "script/reply.hpp"
 
 namespace holdfast::engine {
@@ -18,7 +17,8 @@ void epoch_watch::begin() {
 void epoch_watch::ask(std::string& out, time_point now) {
   const auto start = is_first_run_ ? script::epoch_start::first : script::epoch_start::unknown;
   const auto tag = settings_.tag ? std::optional<int>{*settings_.tag} : std::nullopt;
-  script::append(out, script::epoch(settings_.prefix, settings_.hold, start, tag), script::call::by_text);
+  asked_as_ = who_asks();
+  script::append(out, script::epoch(settings_.prefix, settings_.hold, asked_as_, start, tag), script::call::by_text);
   asked_at_ = now;
   asked_tag_ = tag.value_or(0);
   ++unanswered_;

@@ -6,6 +6,7 @@
 
 #include "base/time.hpp"
 #include "resp/value.hpp"
+#include "script/command.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -42,6 +43,8 @@ public:
     std::string prefix{};               // Of our keys. Empty: the server is trusted, and never asked.
     std::chrono::milliseconds hold{0};  // How long a lease that it has forgotten may live on.
     bool may_be_unknown = false;        // Nothing is ever granted over this connection: it is of use all the same.
+    // Whether the client ever asked for a lock. Until then others need not wait for its leases. Null: it has.
+    std::shared_ptr<const std::atomic<bool>> wants_locks{};
     // Of a node of a cluster: the number in its key, whose slot it serves. Null: it has no such number.
     std::shared_ptr<const std::atomic<int>> tag{};
     // Is it certain that the server, now that there is a connection, can have forgotten no lock whose holder lives, as
@@ -66,9 +69,12 @@ public:
   bool must_ask_at_last(time_point now) const {
     return is_on() && may_be_unknown() && !is_answered_ && unanswered_ == 0 && now - asked_at_ >= fresh;
   }
-  // Its slots have moved, and its key has another number: who only renews says there, too, how long a lease of ours may
-  // live on (P18).
-  bool has_another_number() const { return is_on() && settings_.tag && *settings_.tag != asked_tag_; }
+  // Before anything: the server is yet to hear how long a lease of ours may live on (P18). We only looked until now; or
+  // its slots have moved, and its key has another number, where who only renews says it, too.
+  bool must_say_more() const {
+    return is_on() && ((settings_.tag && *settings_.tag != asked_tag_) ||
+                       (asked_as_ == script::asker::onlooker && who_asks() == script::asker::holder));
+  }
   // The answer to the question that was asked at `asked_at`. False: it says nothing.
   bool on_answer(time_point now, time_point asked_at, const resp::value& reply);
 
@@ -94,9 +100,14 @@ private:
   // So long is an answer good for (P20): INFO in a script costs the server as much as an acquire.
   static constexpr duration fresh = std::chrono::seconds{1};
 
+  script::asker who_asks() const {
+    return settings_.wants_locks && !*settings_.wants_locks ? script::asker::onlooker : script::asker::holder;
+  }
+
   settings settings_;
   time_point asked_at_{};
   int asked_tag_ = 0;
+  script::asker asked_as_ = script::asker::holder;
   int unanswered_ = 0;
   bool is_first_run_ = false;
   bool is_answered_ = false;

@@ -26,7 +26,12 @@ using number = std::shared_ptr<std::atomic<int>>;
 
 channel::settings watching(bool may_be_unknown = false, const number& tag = nullptr) {
   channel::settings s;
-  s.epoch = {.prefix = "hf:", .hold = 60'602ms, .may_be_unknown = may_be_unknown, .tag = tag, .is_first_run = {}};
+  s.epoch = {.prefix = "hf:",
+             .hold = 60'602ms,
+             .may_be_unknown = may_be_unknown,
+             .wants_locks = {},
+             .tag = tag,
+             .is_first_run = {}};
   return s;
 }
 
@@ -166,6 +171,36 @@ TEST_F(epoch_of_a_node, that_has_another_number_is_asked_again_by_who_only_renew
   EXPECT_THAT(said[0], testing::Contains("60602"));
   EXPECT_EQ(named(said[1]), "renew");
   EXPECT_EQ(named(said[2]), "renew");
+}
+
+// Of who never had a lease none can be forgotten. Before the first one may be granted, or renewed, it is said.
+TEST(epoch_watch, says_first_how_long_a_lease_may_live_when_one_is_asked_for_P18) {
+  const auto wants_locks = std::make_shared<std::atomic<bool>>(false);
+  auto how = watching();
+  how.epoch.wants_locks = wants_locks;
+  core::seeded_random rng;
+  channel_news listens;
+  recorder who;
+  channel wire{how, rng, listens};
+  peer server{wire};
+  server.epoch = stamp(server.clock);
+  wire.set_demand(true);
+  server.connect();
+  const auto ask = [&] {
+    wire.send(server.now, script::look(keys, somebody, {}, {"hf:wake:me", true}, {}, 60s), who);
+    return server.take();
+  };
+  server.pass(2s);
+  const auto looking = ask();
+  ASSERT_EQ(looking.size(), 2u);
+  EXPECT_THAT(request(looking[0].begin() + 2, looking[0].end()), ElementsAre("1", "hf:epoch", "60602", "", "look"));
+  server.say(stamp(server.clock));
+  *wants_locks = true;
+  const auto said = ask();
+  ASSERT_EQ(said.size(), 2u) << "the last answer is fresh, and was given to an onlooker";
+  EXPECT_THAT(request(said[0].begin() + 2, said[0].end()), ElementsAre("1", "hf:epoch", "60602"));
+  EXPECT_EQ(ask().size(), 1u);
+  wire.forget(who);
 }
 
 TEST_F(epoch_test, a_heartbeat_asks_nothing_and_what_it_is_granted_must_be_confirmed) {

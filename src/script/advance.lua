@@ -70,14 +70,17 @@ write_fence = function(stamp, owner, has_line)
   call('SET', KEYS[2], last, 'PX', fence_lives(stamp))
 end
 
+-- The last stamp; `least` where there is none that is one, or a smaller one.
+local function last_stamp(least)
+  local stamp = last and sub(last, 1, 16) or ''
+  return (#stamp ~= 16 or string.find(stamp, '%D') or stamp < least) and least or stamp
+end
+
 -- Puts the owner id beside the last stamp, or beside `least` when there is none, or a smaller one that was written for
 -- a fence that is lost (P9, C2). NX without a fence: a key of another type looks absent, and is not ours to overwrite.
 -- It may fail: full memory.
 mark_spent = function(owner, least)
-  local stamp = last and sub(last, 1, 16) or ''
-  if #stamp ~= 16 or string.find(stamp, '%D') or stamp < least then
-    stamp = least
-  end
+  local stamp = last_stamp(least)
   local fence = stamp .. '|' .. owner .. fence_mark()
   local lives = fence_lives(stamp)
   local done = last and pcall('SET', KEYS[2], fence, 'PX', lives) or pcall('SET', KEYS[2], fence, 'NX', 'PX', lives)
@@ -323,7 +326,7 @@ advance = function(me)
       call('DEL', KEYS[4])
     end
     if last and sub(last, 50) == '|q' then
-      write_fence(sub(last, 1, 16), sub(last, 18, 49), false)
+      write_fence(last_stamp('0000000000000000'), sub(last, 18, 49), false)
     end
   end
   return token, more, head ~= nil or grants == most_grants or more

@@ -159,9 +159,12 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
   return out;
 }
 
-command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start, std::optional<int> tag) {
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, asker who, epoch_start start,
+              std::optional<int> tag) {
   command out{id::epoch, {epoch_key(prefix, tag)}, {ms_field(hold)}};
-  if (start == epoch_start::first) out.args.emplace_back("first");
+  const bool is_first = start == epoch_start::first;
+  if (is_first || who == asker::onlooker) out.args.emplace_back(is_first ? "first" : "");
+  if (who == asker::onlooker) out.args.emplace_back("look");
   return out;
 }
 

@@ -86,9 +86,11 @@ command break_lock(const lock_keys& keys, fencing_token seen, break_mode mode, s
 
 // Of the server. `hold`: how long a lease may live on that it has forgotten. `first`: it cannot have forgotten any.
 enum class epoch_start { unknown, first };
+// An onlooker has no leases, and asks for none: how long they may live on does not matter to others (P18).
+enum class asker { holder, onlooker };
 // `tag`: as of epoch_key().
-command epoch(std::string_view prefix, std::chrono::milliseconds hold, epoch_start start = epoch_start::unknown,
-              std::optional<int> tag = {});
+command epoch(std::string_view prefix, std::chrono::milliseconds hold, asker who,
+              epoch_start start = epoch_start::unknown, std::optional<int> tag = {});
 
 // ---- of a quorum ----
 // Who asks for a vote: somebody else may be first in line, and is let in before it.

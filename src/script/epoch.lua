@@ -4,6 +4,7 @@
 -- KEYS[1]  epoch key: `v1|run id|replication id|since_us|hold_ms`
 -- ARGV[1]  hold_ms: how long leases may live on that are forgotten: the caller's max_ttl and what clocks may differ
 -- ARGV[2]  'first': no lock was ever kept here, so that none can be forgotten; empty or left out: who knows
+-- ARGV[3]  'look': the caller has no leases, and asks for none; left out: it may have some
 --
 -- Returns  now                         nothing to wait for
 --          {8, now, remaining ms, ms since it began, 'restart' or 'promotion'}
@@ -24,7 +25,8 @@
 --   other or key absent     set          is new, from now on: nobody knows when it was promoted, or whether: a primary
 --                                        that ever had a replica restarts with a second id, too
 --
--- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18).
+-- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18). Who
+-- only looks has none: its own is not kept, and is used where nobody has said another (hold_ms is 0 then).
 -- The key lives 400 days from its last use, put off once a day: where it is gone, a server with a second id is new to
 -- whoever comes, and one who comes seldom and does not wait would never be granted anything. The clients keep the
 -- quarantine; here only this key is changed.
@@ -59,8 +61,12 @@ local was_promoted = match(second_id, '[^0]') ~= nil
 
 local value = call('GET', KEYS[1]) or ''
 local old_run, old_id, since, old_hold = match(value, '^v1|(%x+)|(%x+)|(%d+)|(%d+)$')
-if old_hold and #old_hold <= 12 and tonumber(old_hold) > tonumber(hold) then
-  hold = old_hold
+local kept = old_hold and #old_hold <= 12 and old_hold or '0'
+if ARGV[3] ~= 'look' and tonumber(kept) < tonumber(hold) then
+  kept = hold
+end
+if tonumber(kept) > 0 then
+  hold = kept
 end
 if first then
   since = '0000000000000000'
@@ -74,7 +80,7 @@ elseif since > now then
   since = now -- The clock went back: a quarantine must not last for the step (H5).
 end
 
-local epoch = 'v1|' .. run .. '|' .. id .. '|' .. since .. '|' .. hold
+local epoch = 'v1|' .. run .. '|' .. id .. '|' .. since .. '|' .. kept
 if epoch ~= value then
   pcall('SET', KEYS[1], epoch, 'PX', '34560000000')
 elseif call('PTTL', KEYS[1]) < 34473600000 then

@@ -47,7 +47,7 @@ if wrong then
   return {9, now, wrong}
 end
 kind, size = wanted, tonumber(new_size)
-write_fence(last and sub(last, 1, 16) or now, last and sub(last, 18, 49) or string.rep('0', 32))
+write_fence(last_stamp(last and '0000000000000000' or now), last and sub(last, 18, 49) or string.rep('0', 32))
 if call('EXISTS', KEYS[5]) == 1 then
   call('HSET', KEYS[5], 'kind', kind)
 elseif used > 0 then

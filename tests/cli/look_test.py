@@ -432,6 +432,18 @@ class WaysOut(CommandTest):
         self.assertEqual(self.finish(*self.printed(refused.err)).status, 0)
         self.assertRegex(server.ask("GET", "g:epoch"), r"\|30\d{3}$")  # The default would write 60.
 
+    # A quarantine lasts for the longest lease that may be forgotten. Who has none must not make it longer (P18).
+    def test_of_who_only_looks_need_no_max_ttl(self):
+        at = (*self.at, "--prefix", "h:")
+        self.server.declare_nothing_forgotten("h:")
+        self.assertEqual(self.finish("run", *at, "--max-ttl", "4s", "--ttl", "2s", self.lock, "--", "true").status, 0)
+        for words in (["show", self.lock], ["ls"], ["check", self.lock], ["wait", self.lock], ["doctor"], ["init"],
+                      ["break", "--token", "5", self.lock]):
+            self.finish(*words, *at)
+            self.assertRegex(self.server.ask("GET", "h:epoch"), r"\|40\d{2}$", words[0])
+        self.assertEqual(self.finish("run", *at, self.lock, "--", "true").status, 0)
+        self.assertRegex(self.server.ask("GET", "h:epoch"), r"\|60\d{3}$")
+
     def test_of_a_run_without_a_command_have_its_options(self):
         named = f"--uri {self.server.uri} {self.lock}"
         self.assertIn(f"holdfast run {named} -- CMD; to hold the lock without one: holdfast hold {named}\n",

@@ -186,6 +186,21 @@ TEST_F(with_spare_servers, a_replacement_that_is_killed_goes_on_where_it_was_P26
   lock_is_had_with(done.uri);
 }
 
+// Two of its servers have just started, and say nothing but that.
+TEST_F(with_spare_servers, doctor_says_that_a_list_is_not_open_whatever_else_keeps_it_from_granting_P26) {
+  for (const int i : {3, 4}) (void)ask(i, {"DEL", "hf:epoch"});
+  EXPECT_THROW((void)replace_quorum(list(before_), list({2, 3, 4}), how_until(step::waits)), killed);
+  const auto not_open = [&] {
+    const auto seen = client_of(list({2, 3, 4}, "?generation=2"), 2s).diagnose();
+    return std::count_if(seen.findings.begin(), seen.findings.end(), [](const finding& f) {
+      return f.level == finding::severity::error && f.what.find("is not open") != f.what.npos;
+    });
+  };
+  EXPECT_EQ(not_open(), 1);
+  (void)replace_quorum(list(before_), list({2, 3, 4}), how());
+  EXPECT_EQ(not_open(), 0);
+}
+
 // The danger: "open" says that somebody waited once, and not that the old list has granted nothing since. Who closes it
 // again and is killed has not waited either.
 TEST_F(with_spare_servers, it_waits_again_when_the_old_servers_have_forgotten_that_they_were_closed_P26) {

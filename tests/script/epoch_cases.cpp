@@ -15,6 +15,9 @@ constexpr std::int64_t day_ms = 86'400'000;
 constexpr std::int64_t life_ms = 400 * day_ms;
 
 step epoch(const std::string& hold, shape expected) { return run(id::epoch, {key}, {hold}, std::move(expected)); }
+step look(const std::string& hold, shape expected) {
+  return run(id::epoch, {key}, {hold, "", "look"}, std::move(expected));
+}
 step declare(shape expected) { return run(id::epoch, {key}, {sixty_s, "first"}, std::move(expected)); }
 
 shape quarantine(std::int64_t low, std::int64_t high, std::int64_t ago_low, std::int64_t ago_high) {
@@ -35,6 +38,9 @@ std::vector<step> known(std::vector<step> then) {
 step is_kept(const std::string& value, std::int64_t lives_ms = life_ms) {
   return send({"SET", key, value, "PX", std::to_string(lives_ms)});
 }
+step kept_hold_is(const std::string& ms) {
+  return send({"EVAL", "return string.match(redis.call('GET', KEYS[1]), '|(%d+)$')", "1", key}, text(ms));
+}
 // Since the key was written, or put off, up to a minute has passed.
 step lives_on(std::int64_t lives_ms) { return left_is(key, lives_ms - 60'000, lives_ms); }
 
@@ -49,6 +55,13 @@ std::vector<script_case> epoch_cases() {
       {"the_largest_hold_of_all_clients_counts_P18",
        known({is_kept("v1|<run>|<id>|<now-5000000>|60000"), epoch("1000", fifty_five),
               is_kept("v1|<run>|<id>|<now-5000000>|1000"), epoch(sixty_s, fifty_five), epoch("1000", fifty_five)})},
+      {"who_only_looks_makes_no_quarantine_longer_P18",
+       known({is_kept("v1|<run>|<id>|<now-5000000>|1000"), look(sixty_s, now()), kept_hold_is("1000"),
+              epoch(sixty_s, fifty_five)})},
+      {"who_only_looks_goes_by_its_own_hold_where_nobody_said_one_and_keeps_it_to_itself",
+       known({is_kept("v1|<run>|<id>|<now-5000000>|0"), look(sixty_s, fifty_five), kept_hold_is("0"),
+              epoch("1000", now()), look(sixty_s, now()), run(id::epoch, {key}, {sixty_s, "first", "look"}, now()),
+              value_is(key, text("v1|<run>|<id>|0000000000000000|1000"))})},
       {"another_run_is_a_new_epoch_and_keeps_the_largest_hold",
        known(
            {is_kept("v1|" + other + "|<id>|<now-5000000>|" + ten_days),
