@@ -110,11 +110,21 @@ std::string judge_info_of(client_state& state, const std::shared_ptr<node>& whom
   return *info;
 }
 
+std::string epoch_key_of(const client_state& state, const node& at) {
+  const auto tag = state.cluster() ? std::optional<int>{state.cluster()->epoch_tag_of(at)} : std::nullopt;
+  return script::epoch_key(state.options().prefix, tag);
+}
+
 // Who trusts that nothing is forgotten has no quarantine that could miss it, and rests on the file instead.
 void judge_settings(client_state& state, const std::shared_ptr<node>& whom, std::string_view info, diagnosis& result) {
   std::optional<finding> found;
   if (state.options().quarantine == quarantine_mode::on) {
-    found = judge_backlog(setting(state, whom, "repl-backlog-ttl"), hold_of(state.options()));
+    const auto hold = hold_of(state.options());
+    found = judge_backlog(setting(state, whom, "repl-backlog-ttl"), hold);
+    const auto key = epoch_key_of(state, *whom);
+    const auto epoch = state.ask_all(whom, std::vector{request({"GET", key})})[0];
+    if (const auto longer = judge_hold(epoch.as_bulk() ? *epoch.as_bulk() : "", hold, key))
+      result.findings.push_back(*longer);
   } else if (resp::info_field(info, "aof_enabled") == "1") {
     found = judge_fsync(setting(state, whom, "appendfsync"));
   }

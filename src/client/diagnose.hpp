@@ -51,6 +51,8 @@ void measure_round_trip(client_state&, const std::shared_ptr<node>& whom, diagno
 // Returns all of INFO; empty: it is hidden. `where`: as what it is named.
 std::string judge_info_of(client_state&, const std::shared_ptr<node>& whom, const std::string& where,
                           diagnosis& result);
+// Where that server's epoch is kept.
+std::string epoch_key_of(const client_state&, const node& at);
 void judge_settings(client_state&, const std::shared_ptr<node>& whom, std::string_view info, diagnosis& result);
 // Throws why it cannot be seen, unless that is because it may not be.
 void judge_quarantine(client_state&, const std::shared_ptr<node>& whom, diagnosis& result);

@@ -194,8 +194,7 @@ void try_on(client_state& state, std::string_view probe, lease held, const acqui
 // epoch.lua has just told it in which run it is: what it does not know then, it has not kept.
 void judge_untried(client_state& state, std::string_view probe, diagnosis& result) {
   const auto whom = state.node_for(state.keys_of(state.name_of(probe)));
-  const auto tag = state.cluster() ? std::optional<int>{state.cluster()->epoch_tag_of(*whom)} : std::nullopt;
-  const auto key = script::epoch_key(state.options().prefix, tag);
+  const auto key = epoch_key_of(state, *whom);
   const auto replies = state.ask_all(whom, std::vector{request({"INFO"}), request({"GET", key})});
   const auto* info = replies[0].as_bulk();
   if (!info) return;

@@ -262,6 +262,18 @@ std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::
       fmt::format("CONFIG SET repl-backlog-ttl {}, or a smaller max_ttl", least)};
 }
 
+std::optional<finding> judge_hold(std::string_view epoch, std::chrono::milliseconds hold, std::string_view key) {
+  const auto last = epoch.rfind('|');
+  const auto said = last == epoch.npos ? std::nullopt : number(epoch.substr(last + 1));
+  if (!said || std::chrono::milliseconds{*said} <= hold) return std::nullopt;
+  return finding{
+      severity::warning, "E23",
+      fmt::format("a quarantine lasts for {} s, and not for {}: a client with a larger max_ttl took locks",
+                  std::chrono::ceil<std::chrono::seconds>(std::chrono::milliseconds{*said}).count(),
+                  std::chrono::ceil<std::chrono::seconds>(hold).count()),
+      fmt::format("the same max_ttl for all clients; when none has the larger one any more: redis-cli DEL {}", key)};
+}
+
 std::optional<finding> judge_fsync(std::string_view appendfsync) {
   if (appendfsync == "always") return std::nullopt;
   return finding{severity::warning, "",

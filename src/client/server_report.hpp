@@ -37,6 +37,10 @@ std::string mode_of(std::string_view info);
 // a replica for a time (P19, docs/decisions/0012-quarantine.md).
 std::optional<finding> judge_backlog(std::string_view backlog_ttl, std::chrono::milliseconds hold);
 
+// `epoch`: what `key` has of it; empty: nothing. `hold`: as above, of ours. A quarantine lasts for the largest hold of
+// all clients that ever asked for a lock (P18), and nothing else shows whose that was.
+std::optional<finding> judge_hold(std::string_view epoch, std::chrono::milliseconds hold, std::string_view key);
+
 // `appendfsync`: as CONFIG GET says it; empty: it does not. For who trusts that every write is synced.
 std::optional<finding> judge_fsync(std::string_view appendfsync);
 

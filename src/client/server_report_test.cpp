@@ -58,6 +58,16 @@ TEST(server_report, takes_the_default_for_a_backlog_ttl_that_it_may_not_see_P19)
   EXPECT_THAT(said_of_backlog("", 1h + 1ms), AllOf(HasSubstr("CONFIG cannot be read"), HasSubstr("ttl 3601,")));
 }
 
+TEST(server_report, names_a_hold_that_is_longer_than_ours_P18) {
+  EXPECT_FALSE(judge_hold("", 10'102ms, "hf:epoch"));
+  EXPECT_FALSE(judge_hold("v1|ab|cd|1796068335725797|10102", 10'102ms, "hf:epoch"));
+  EXPECT_FALSE(judge_hold("somebody else's", 10'102ms, "hf:epoch"));
+  const auto found = judge_hold("v1|ab|cd|1796068335725797|60602", 10'102ms, "hf:epoch");
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->what, HasSubstr("for 61 s, and not for 11"));
+  EXPECT_THAT(found->fix, HasSubstr("DEL hf:epoch"));
+}
+
 TEST(server_report, names_the_eviction_policy) {
   EXPECT_THAT(said_of("maxmemory_policy:allkeys-lru\r\n"), ElementsAre(HasSubstr("'allkeys-lru'")));
 }

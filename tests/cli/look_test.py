@@ -443,6 +443,9 @@ class WaysOut(CommandTest):
             self.assertRegex(self.server.ask("GET", "h:epoch"), r"\|40\d{2}$", words[0])
         self.assertEqual(self.finish("run", *at, self.lock, "--", "true").status, 0)
         self.assertRegex(self.server.ask("GET", "h:epoch"), r"\|60\d{3}$")
+        said = self.finish("doctor", *at, "--max-ttl", "4s").out
+        self.assertRegex(said, r"\nwarning  a quarantine lasts for 61 s, and not for 5: .*\(E23\)\n")
+        self.assertIn("redis-cli DEL h:epoch", said)
 
     def test_of_a_run_without_a_command_have_its_options(self):
         named = f"--uri {self.server.uri} {self.lock}"
