@@ -52,8 +52,8 @@ client_state::planned client_state::plan(std::string_view text, const acquire_op
 }
 
 lease client_state::acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part,
-                                     patience how) {
-  auto got = acquire(name, what, how, part);
+                                     patience how, purpose why) {
+  auto got = acquire(name, what, how, part, why);
   if (got) return std::move(*got);
   error_detail detail;
   detail.subject = "'" + std::string{name} + "'";

@@ -34,6 +34,7 @@ quorum_wish client_state::plan_on_quorum(std::string_view text, const acquire_op
   wish.max_hold = what.max_hold;
   wish.only_once = how == patience::once || what.wait == milliseconds{0};
   if (what.wait && !wish.only_once) wish.wait = *what.wait;
+  wish.is_trial = why == purpose::trial;
   wish.cancel = what.cancel;
   return wish;
 }

@@ -115,7 +115,7 @@ public:
                                const script::part& part = {}, purpose why = purpose::work);
   // Busy is errc::timed_out: somebody held it for the whole of no time.
   lease acquire_or_throw(std::string_view name, const acquire_options& what, const script::part& part = {},
-                         patience how = patience::as_told);
+                         patience how = patience::as_told, purpose why = purpose::work);
 
   // The halves of an acquire, for those who bring their own way of waiting. `plan` throws what is wrong before anything
   // is sent; `conclude` takes over a call that is over, with everything that it leaves behind.

@@ -47,6 +47,7 @@ struct quorum_wish {
   renewal mode;
   std::optional<duration> wait;  // Empty: until cancelled.
   bool only_once;
+  bool is_trial;  // As of client_state::purpose.
   std::stop_token cancel;
   script::part part{};  // Of a counted kind: how much of it.
   std::optional<std::chrono::milliseconds> max_hold{};

@@ -198,7 +198,8 @@ errc quorum::search::take_turn(std::size_t server, time_point until) {
   try {
     const auto turn = of_.turn_of(server);  // There may be too few descriptors for it: then another's line will do.
     const std::stop_callback by_server{turn.watch->gone(), end_wait};
-    turn_ = turn.line->acquire_or_throw(what_.name, how);
+    const auto why = what_.is_trial ? client_state::purpose::trial : client_state::purpose::work;
+    turn_ = turn.line->acquire_or_throw(what_.name, how, {}, client_state::patience::as_told, why);
     return {};
   } catch (const error& e) {
     return static_cast<errc>(e.code().value());
