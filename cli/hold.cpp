@@ -15,16 +15,22 @@
 #include "subcommands.hpp"
 #include "take.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace holdfast::cli {
 namespace {
@@ -95,6 +101,20 @@ void warn_of_short_hold(std::chrono::milliseconds held_for, int exit, const sett
                           taking_argument(s))});
 }
 
+// Of pipes that we have from our parent: with another hold's open here, by `exec 3>F` say, the input of that one would
+// not end before we do. What can only be read may be a key yet to be read (--key <(...)).
+void close_inherited_write_ends() {
+  std::vector<int> all;
+  std::error_code ignored;
+  for (const auto& one : std::filesystem::directory_iterator{"/proc/self/fd", ignored})
+    all.push_back(std::atoi(one.path().filename().c_str()));
+  for (const int fd : all) {
+    struct stat what {};
+    const bool is_pipe = fd > STDERR_FILENO && ::fstat(fd, &what) == 0 && S_ISFIFO(what.st_mode);
+    if (is_pipe && (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY) ::close(fd);
+  }
+}
+
 int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
@@ -132,6 +152,7 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
 
 int hold_command(const settings& s) {
   auto options = options_of(s);  // Where signals still end us: its password may never come.
+  close_inherited_write_ends();
   return with_signals([&](signal_inbox& inbox) { return hold_lock(s, std::move(options), inbox); });
 }
 

@@ -80,7 +80,7 @@ json fields_of(const lock_info& info) {
   out.update(line_of(info));
   out["kind"] = word(info.kind);
   out["size"] = info.kind == lock_kind::semaphore ? json(info.size) : json{};
-  out["permits_held"] = info.kind == lock_kind::semaphore ? json(info.permits_held) : json{};
+  out["permits_held"] = info.kind == lock_kind::exclusive ? json{} : json(info.permits_held);
   out["holders"] = json::array();
   for (const auto& holder : info.holders) out["holders"].push_back(fields_of(holder));
   out["nodes"] = json::array();

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <numeric>
 
 namespace holdfast::cli {
 namespace {
@@ -48,6 +49,14 @@ std::string shown(const node_info& node) {
   return fmt::format("{} {}", visible(node.endpoint), said);
 }
 
+// Of a semaphore permits are counted.
+bool has_more(const lock_info& info) {
+  const auto listed = std::accumulate(info.holders.begin(), info.holders.end(), 0, [&](int sum, const auto& one) {
+    return sum + (info.kind == lock_kind::semaphore ? one.permits : 1);
+  });
+  return listed < info.permits_held;
+}
+
 std::string shown(const lock_info& info, const settings& s) {
   std::string out = line("name", visible(info.name));
   out += line("held", info.held ? "yes" : "no");
@@ -59,6 +68,7 @@ std::string shown(const lock_info& info, const settings& s) {
     out += line("remaining", info.endless ? "for ever: the key has no expiry" : to_text(info.remaining));
   } else if (info.kind != lock_kind::exclusive) {
     for (const auto& holder : info.holders) out += line("holder", shown(holder));
+    if (has_more(info)) out += line("holder", fmt::format("and more: the first {} are listed", info.holders.size()));
   } else if (info.held) {
     out += line("owner", visible(info.owner));
     out += line("token", info.token.to_string());

@@ -270,8 +270,8 @@ std::string holder_text(const lock_info& info, const settings& s) {
                        visible(info.owner), to_text(info.held_for));
   else
     text = fmt::format("is held by {} for {}", visible(info.owner), to_text(info.held_for));
-  if (info.kind == lock_kind::shared && info.holders.size() > 1)
-    text += info.holders.size() == 2 ? ", and by 1 other" : fmt::format(", and by {} others", info.holders.size() - 1);
+  if (info.kind == lock_kind::shared && info.permits_held > 1)
+    text += info.permits_held == 2 ? ", and by 1 other" : fmt::format(", and by {} others", info.permits_held - 1);
   if (info.waiting > 0) text += fmt::format(", {} waiting", info.waiting);
   if (info.breaking) text += fmt::format("; broken, it ends in {}", to_text(info.remaining));
   return text;

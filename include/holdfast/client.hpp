@@ -88,7 +88,7 @@ public:
   // callers cannot wait for each other, and renewed while the next one is waited for; one deadline for all (with a wait
   // of zero each is tried once, and has client_options::timeout for its answer). On failure what was taken is released,
   // in the background; that one of them was lost meanwhile ends the wait with its lease_* code. No names and duplicates
-  // are errc::invalid_option. Otherwise as acquire.
+  // are errc::invalid_option. Otherwise as acquire; errc::timed_out also when the time went to taking the others.
   [[nodiscard]] lease_set acquire_all(const std::vector<std::string>& names, const acquire_options& options = {});
   [[nodiscard]] std::optional<lease_set> acquire_all(const std::vector<std::string>& names,
                                                      const acquire_options& options, std::error_code& ec);

@@ -53,9 +53,11 @@ struct break_record {
 // What one server of a quorum says of a lock.
 struct node_info {
   std::string endpoint{};  // "10.0.0.2:6379"
-  int holders = 0;         // How many have its vote: of a semaphore or a shared lock perhaps several.
-  std::string owner{};     // Of those the one whose lease ends first; empty: nobody.
-  fencing_token token{};   // Under which.
+  // How many have its vote: of a semaphore or a shared lock perhaps several; of a semaphore no more than 100 are
+  // counted.
+  int holders = 0;
+  std::string owner{};    // Of those the one whose lease ends first; empty: nobody.
+  fencing_token token{};  // Under which.
   std::chrono::milliseconds remaining{0};
   std::chrono::milliseconds quarantine{0};  // For so long its vote does not count.
   std::string trouble{};                    // Why it did not answer; empty: it did.
@@ -82,7 +84,7 @@ struct lock_info {
   lock_kind kind = lock_kind::exclusive;
   std::vector<holder_info> holders{};
   int size = 0;          // Of a semaphore: its permits; 0 otherwise.
-  int permits_held = 0;  // Of a semaphore: those that are taken.
+  int permits_held = 0;  // Of a semaphore: those that are taken. Of a shared lock: how many hold it.
 
   // For so long nobody is granted anything by this server (client_options::quarantine). Only from inspect(), and from
   // list() of a quorum.

@@ -23,6 +23,10 @@ inline namespace v0 {
 // and loses its own lease meanwhile, asks for the lock again: whoever comes out of lock() has it then. Not recursive: a
 // second lock() by the holder waits for itself. `locks` must outlive it. Unlocking what is not locked is undefined, as
 // in std.
+//
+// Two of them at once: std::lock and std::scoped_lock cannot deadlock, but they wait for one, only try the other, and
+// give the first back; and in whose line somebody stands is not free for a try. Where many want both, hardly anybody
+// gets them. client::acquire_all waits for each, in one order for all.
 class HOLDFAST_EXPORT mutex {
 public:
   // Only ttl, owner, min_fence, renew and max_hold of `options` are used.

@@ -4,6 +4,8 @@
 #include "net/clock.hpp"
 #include "net/uncancelled.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <list>
 #include <utility>
@@ -77,6 +79,11 @@ lease_set acquire_all(client_state& state, const std::vector<std::string>& names
       const bool is_stopped = e.code() == errc::cancelled || e.code() == errc::cancelled_in_flight;
       if ((is_stopped && !options.cancel.stop_requested()) || e.code() == errc::timed_out) {
         for (const auto& one : held) one.check();
+      }
+      if (e.code() == errc::timed_out && !held.empty()) {
+        auto detail = e.detail();
+        detail.why = fmt::format("{} of {} locks were taken when its time was over", held.size(), sorted.size());
+        throw error{errc::timed_out, std::move(detail)};
       }
       throw;
     }

@@ -110,6 +110,9 @@ struct survey {
   milliseconds took{0};
   std::map<std::string, grant> grants;
   std::map<usage, std::size_t> usages;
+  // Of a counted kind what each of those that answered says is taken, also by those whom it does not list.
+  std::vector<int> taken;
+  std::vector<bool> is_cut;  // Of each of them: it has more holders than it lists.
   std::optional<break_record> last_break;
   std::size_t answered = 0;
   std::string wrong_kind{};  // What the key holds at one of them, if it is none of ours.
@@ -119,6 +122,7 @@ struct survey {
   bool is_unopened = false;  // Ours is not open at one of them yet.
 
   bool is_of_wrong_kind() const { return have_wrong_kind > nodes.size() / 2; }
+  bool is_any_cut() const { return std::find(is_cut.begin(), is_cut.end(), true) != is_cut.end(); }
   // What most of them say.
   usage used_as() const {
     const auto most = std::max_element(usages.begin(), usages.end(),
@@ -137,11 +141,15 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
   const auto info = info_of({}, reply);
   ++out.usages[{info.kind, info.size}];
   if (info.last_break && is_later(*info.last_break, out.last_break)) out.last_break = info.last_break;
+  out.taken.push_back(info.permits_held);
+  out.is_cut[node] = reply.holders.size() >= holders_listed;
   if (!info.held) return;
   shown.owner = info.owner;
   shown.token = info.token;
   shown.remaining = info.remaining;
-  shown.holders = reply.held ? 1 : static_cast<int>(reply.holders.size());
+  shown.holders = reply.held                       ? 1
+                  : info.kind == lock_kind::shared ? info.permits_held
+                                                   : static_cast<int>(reply.holders.size());
   if (reply.held) {
     auto& votes = out.grants[reply.held->id];
     votes.foreign = info.foreign;
@@ -172,6 +180,7 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
   of.votes().run(call);
   const time_point now = boottime_now();
   survey out;
+  out.is_cut.resize(of.size());
   for (std::size_t i = 0; i < of.size(); ++i) {
     node_info node;
     node.endpoint = of.name(i);
@@ -245,6 +254,21 @@ void fail_if_refused(const client_state& state, const survey& seen) {
 
 namespace {
 
+// Each server lists others of them, perhaps none that enough others list. A hold is counted by as many as it needs, so
+// they say how many there are at least.
+void count_unlisted(lock_info& info, const survey& seen, std::size_t needed) {
+  auto taken = seen.taken;
+  std::sort(taken.begin(), taken.end(), std::greater{});
+  info.permits_held = std::max(info.permits_held, taken[std::min(needed, taken.size()) - 1]);
+  if (info.holders.size() > holders_listed) info.holders.resize(holders_listed);
+  if (info.held || info.permits_held == 0) return;
+  const auto most = std::max_element(seen.grants.begin(), seen.grants.end(), [](const auto& a, const auto& b) {
+    return a.second.nodes.size() < b.second.nodes.size();
+  });
+  info.holders.push_back(held_by(most->second, needed));
+  show_holder(info, info.holders.front());
+}
+
 lock_info info_of(const client_state& state, const lock_name& name, survey seen) {
   const std::size_t majority = seen.nodes.size() / 2 + 1;
   if (seen.answered < majority) fail_too_few(state, name, seen);
@@ -275,10 +299,9 @@ lock_info info_of(const client_state& state, const lock_name& name, survey seen)
     std::sort(info.holders.begin(), info.holders.end(),
               [](const holder_info& a, const holder_info& b) { return a.remaining < b.remaining; });
     show_holder(info, info.holders.front());
-    if (kind == lock_kind::semaphore) {
-      for (const auto& one : info.holders) info.permits_held += one.permits;
-    }
+    for (const auto& one : info.holders) info.permits_held += kind == lock_kind::semaphore ? one.permits : 1;
   }
+  if (seen.is_any_cut()) count_unlisted(info, seen, needed > silent ? needed - silent : 1);
   info.name = name.text();
   info.last_break = seen.last_break;
   std::vector<milliseconds> quarantines;
@@ -347,15 +370,22 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
 
 namespace {
 
-votes_seen votes_of(const survey& seen, const std::string& grant_id) {
+// Who has more holders than it lists may have this one, too, under `token` or another: it is asked, and says whether it
+// has.
+votes_seen votes_of(const survey& seen, const std::string& grant_id, fencing_token token) {
   votes_seen out;
+  std::vector<bool> is_listed(seen.nodes.size());
   if (const auto found = seen.grants.find(grant_id); found != seen.grants.end()) {
     const auto& votes = found->second;
-    for (std::size_t i = 0; i < votes.nodes.size(); ++i) out.votes.push_back({votes.nodes[i], votes.seen[i].token});
+    for (std::size_t i = 0; i < votes.nodes.size(); ++i) {
+      out.votes.push_back({votes.nodes[i], votes.seen[i].token});
+      is_listed[votes.nodes[i]] = true;
+    }
   }
   for (std::size_t i = 0; i < seen.nodes.size(); ++i) {
     const auto& one = seen.nodes[i];
     if (!one.trouble.empty()) out.silent.push_back({i, one.endpoint + ": " + one.trouble});
+    if (seen.is_cut[i] && !is_listed[i]) out.votes.push_back({i, token});
   }
   return out;
 }
@@ -371,14 +401,15 @@ void break_on_quorum(client_state& state, std::string_view text, fencing_token s
   detail.subject = "'" + name.text() + "'";
   if (now.answered < now.nodes.size() / 2 + 1) fail_too_few(state, name, now);
   if (now.grants.empty()) state.fail(errc::not_held, std::move(detail));
+  std::string whose;
   for (const auto& [id, votes] : now.grants) {
     const bool is_it =
         std::any_of(votes.seen.begin(), votes.seen.end(), [&](const auto& v) { return v.token == seen; });
-    if (!is_it) continue;
-    const auto look_again = [&, &whose = id] { return votes_of(look(), whose); };
-    return break_votes(state, name, votes_of(now, id), look_again, options);
+    if (is_it) whose = id;
   }
-  state.fail(errc::changed_hands, std::move(detail));
+  if (whose.empty() && !now.is_any_cut()) state.fail(errc::changed_hands, std::move(detail));
+  break_votes(
+      state, name, votes_of(now, whose, seen), [&] { return votes_of(look(), whose, seen); }, options);
 }
 
 // A list that was replaced at a majority grants nothing, whatever its servers remember.

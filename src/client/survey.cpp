@@ -41,6 +41,9 @@ void add_counted(lock_info& info, const script::inspect_reply& reply) {
     info.permits_held = reply.used;
   }
   if (reply.holders.empty()) return;
+  // A writer takes all the room there is; readers take one each, and so many are not all listed.
+  if (reply.kind == lock_kind::shared)
+    info.permits_held = reply.holders.size() < holders_listed ? static_cast<int>(reply.holders.size()) : reply.used;
   show_holder(info, reply.holders.front());
 }
 

@@ -8,6 +8,8 @@ namespace holdfast {
 inline namespace v0 {
 namespace detail {
 
+constexpr std::size_t holders_listed = 100;  // Of those who hold it together inspect.lua lists so many.
+
 // `timeout`: how long the server may take to answer.
 lock_info inspect(client_state&, std::string_view name, std::chrono::milliseconds timeout);
 std::vector<lock_info> list(client_state&, std::string_view glob);

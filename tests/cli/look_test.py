@@ -82,6 +82,23 @@ class Hold(CommandTest):
                 self.assertIn(f"error[E12]: lost '{self.lock}' (token {holder.token}): {why}\n", holder.err)
                 self.assertNotIn("why:", holder.err)
 
+    # A shell hands `exec 3>F` on to whatever it starts.
+    def test_gives_the_lock_back_while_one_that_was_started_later_goes_on(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        writing = os.open(fifo, os.O_WRONLY)
+        first = self.start("hold", self.lock, stdin=reading)
+        os.close(reading)
+        until(lambda: not self.is_free(), "the lock is held")
+        second = self.start("hold", "another", stdin=subprocess.PIPE,
+                            prefix=("sh", "-c", f'exec 3>{fifo}; exec "$@"', "sh"))
+        until(lambda: second.out.endswith("\n"), "the other one is held")
+        os.close(writing)
+        self.assertEqual(first.wait(10), 0)
+        self.assertIsNone(second.process.poll())
+        second.process.stdin.close()
+
     def test_n_is_75_when_it_is_held(self):
         self.hold()
         self.assertEqual(self.finish("hold", "-n", self.lock).status, 75)

@@ -22,6 +22,10 @@ TEST_F(all, is_taken_or_nothing_is) {
   EXPECT_TRUE(both.valid());
   EXPECT_EQ(code_of([&] { (void)b.acquire_all({"c", "a"}, {.wait = in_vain}); }), errc::timed_out);
   EXPECT_TRUE(eventually([&] { return is_free("c"); })) << "what was taken before is released";
+  const auto late = error_of([&] { (void)b.acquire_all({"0", "a"}, {.wait = in_vain}); });
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->code(), errc::timed_out);
+  EXPECT_EQ(late->detail().why, "1 of 2 locks were taken when its time was over");
   EXPECT_EQ(both.release(), release_outcome::released);
   EXPECT_TRUE(is_free("a"));
   EXPECT_TRUE(is_free("b"));

@@ -249,6 +249,38 @@ TEST_F(with_quorum, inspect_shows_the_permits_that_are_taken) {
   EXPECT_EQ(info.holders[0].token, held.token());
 }
 
+// Each server lists a hundred holders, those that end first: it is not "free", and any of them can be broken.
+TEST_F(with_quorum, counts_and_breaks_holders_whom_no_server_lists) {
+  constexpr int all = 120;
+  auto locks = make();
+  semaphore many{locks, "x", all};
+  std::vector<lease> held;
+  for (int i = 0; i < all; ++i) held.push_back(many.acquire({.ttl = ttl, .wait = long_enough}));
+  auto looks = make();
+  const auto full = looks.inspect("x");
+  EXPECT_EQ(full.permits_held, all);
+  EXPECT_THAT(full.holders, SizeIs(100));
+  EXPECT_TRUE(full.held);
+  for (auto* const one : {&held.back(), &held.front()}) {
+    looks.break_lock("x", one->token(), {.why = "test", .mode = break_mode::immediately});
+    EXPECT_TRUE(eventually([&] { return one->lost().stop_requested(); }, before_its_ttl_ends));
+  }
+  EXPECT_EQ(looks.inspect("x").permits_held, all - 2);
+  EXPECT_EQ(code_of([&] { looks.break_lock("x", fencing_token{7}, {.why = "test"}); }), errc::changed_hands);
+}
+
+TEST_F(with_quorum, counts_readers_whom_no_server_lists) {
+  constexpr int all = 120;
+  auto locks = make();
+  shared_mutex both{locks, "x"};
+  std::vector<lease> held;
+  for (int i = 0; i < all; ++i) held.push_back(both.acquire_shared({.ttl = ttl, .wait = long_enough}));
+  const auto seen = make().inspect("x");
+  EXPECT_EQ(seen.permits_held, all);
+  EXPECT_TRUE(seen.held);
+  EXPECT_EQ(seen.nodes.at(1).holders, all);
+}
+
 // A majority could vote, and nobody is granted a place.
 TEST_F(with_quorum, inspect_says_for_how_long_a_semaphore_that_needs_all_servers_lacks_one_H24) {
   auto locks = make();
