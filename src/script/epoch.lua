@@ -25,8 +25,8 @@
 --   other or key absent     set          is new, from now on: nobody knows when it was promoted, or whether: a primary
 --                                        that ever had a replica restarts with a second id, too
 --
--- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18). Who
--- only looks has none: its own is not kept, and is used where nobody has said another (hold_ms is 0 then).
+-- It lasts for the largest hold_ms that was ever said, because a lease of that client may be the forgotten one (P18).
+-- Who only looks has none: its own is not kept, and is used where nobody has said another (hold_ms is 0 then).
 -- The key lives 400 days from its last use, put off once a day: where it is gone, a server with a second id is new to
 -- whoever comes, and one who comes seldom and does not wait would never be granted anything. The clients keep the
 -- quarantine; here only this key is changed.

@@ -382,11 +382,11 @@ class Script(CommandTest):
 
     # (Not of a sh: what that starts in the background ignores it.)
     def test_ctrl_c_at_what_is_left_of_a_group_ends_the_script(self):
-        start = "import os, subprocess; print('pid %d.' % os.getppid()); subprocess.Popen(['sleep', '60'])"
+        start = "import os, subprocess; subprocess.Popen(['sleep', '60']); print('pid %d.' % os.getpid())"
         shell = self.script(self.run_line(f'{sys.executable} -c "{start}"', "--wait-group"),
                             "echo the script goes on.", typed="bash {}")
-        holder = int(shell.shows(r"pid (\d+)\.")[1])
-        until(lambda: not has_children(holder), "the command has ended")
+        command = int(shell.shows(r"pid (\d+)\.")[1])
+        until(lambda: not is_alive(command), "the command has ended")
         shell.ctrl_c()
         shell.type("echo status $?.\n")
         shell.shows(r"status 130\.")
