@@ -275,10 +275,12 @@ TEST_F(with_quorum, counts_readers_whom_no_server_lists) {
   shared_mutex both{locks, "x"};
   std::vector<lease> held;
   for (int i = 0; i < all; ++i) held.push_back(both.acquire_shared({.ttl = ttl, .wait = long_enough}));
-  const auto seen = make().inspect("x");
+  auto looks = make();
+  const auto seen = looks.inspect("x");
   EXPECT_EQ(seen.permits_held, all);
   EXPECT_TRUE(seen.held);
-  EXPECT_EQ(seen.nodes.at(1).holders, all);
+  // Two votes are enough, and the last one's third may be on its way.
+  EXPECT_TRUE(eventually([&] { return looks.inspect("x").nodes.at(1).holders == all; }, long_enough));
 }
 
 // A majority could vote, and nobody is granted a place.
