@@ -99,7 +99,8 @@ makes us pass it on; not one that exits with 130 by itself. After Ctrl-C or Ctrl
 (status 128+N all the same), so that shells end their loops; not at the head of a session.
 If INT, QUIT or TERM came while the command ran, or it has died of HUP, nothing is kept for --at-least. When the command
 has ended, a signal ends the rest of that: the lock is given back, and the exit status is the command's; after Ctrl-C or
-Ctrl-\ it is 128+N, and so it is where they come while the lock is given back or only its group is left (--wait-group).
+Ctrl-\ it is 128+N, and so it is where they come while the lock is given back or only its group is left (--wait-group;
+but where that has the terminal they come to it alone).
 A command that was killed, or stopped for a loss, leaves the terminal as it was when it got it (echo, lines).
 --foreground leaves the command in our process group, and then signals go to the command alone. `fg` wakes both at
 once: if the lease has ended meanwhile, the command runs for about a millisecond before we have seen it.

@@ -38,6 +38,7 @@ struct roll_call {
   std::vector<errc> codes{};  // Of those.
   std::vector<std::optional<server_time>> clocks{};
   std::vector<bool> is_out{};
+  std::vector<std::optional<std::string>> other_records{};  // Of what list each says it is, if that is not ours.
   std::vector<diagnosis> alone{};
 
   std::size_t size() const { return troubles.size(); }
@@ -83,7 +84,8 @@ void diagnose_alone(client_state& one, std::size_t node, roll_call& out) {
 
 roll_call call_all(client_state& state) {
   auto& of = *state.of_quorum();
-  const auto what = script::inspect(state.keys_of(state.name_of(probe_of(state))));
+  const auto what =
+      script::inspect_vote(state.keys_of(state.name_of(probe_of(state))), state.options().prefix, of.record());
   const duration most = state.options().timeout;
   // Who is far away is not to be called down: all the time is for the last one, too.
   engine::quorum_question call{of.votes().all(), {what}, most, net::boottime_now() + most};
@@ -97,6 +99,7 @@ roll_call call_all(client_state& state) {
     out.troubles.push_back(refusal ? refusal->text : call.trouble(i));
     out.codes.push_back(refusal ? script::classify(refusal->text).code : call.trouble_code(i));
     const auto said = reply ? script::parse_inspect(*reply) : std::nullopt;
+    out.other_records.push_back(said ? said->other_record : std::nullopt);
     // All at one instant: they may have said it seconds apart.
     out.clocks.push_back(said ? std::optional{known[i].clock.at(now)} : std::nullopt);
   }
@@ -174,19 +177,13 @@ std::string apart(const roll_call& of, std::size_t node) {
 
 // Where so many say that it is not open that no majority can have it open, no lock is ever granted. A round would not
 // tell: servers in quarantine may decide it before the others are heard.
-void judge_list(client_state& state, diagnosis& result) {
-  auto& of = *state.of_quorum();
-  const auto what =
-      script::inspect_vote(state.keys_of(state.name_of(probe_of(state))), state.options().prefix, of.record());
-  const duration most = state.options().timeout;
-  engine::quorum_question call{of.votes().all(), {what}, most, net::boottime_now() + most};
-  of.votes().run(call);
+void judge_list(const quorum& of, const roll_call& there, diagnosis& result) {
   std::size_t not_open = 0;
   std::string first;
   for (std::size_t i = 0; i < of.size(); ++i) {
-    const auto said = call.reply(i) ? script::parse_inspect(*call.reply(i)) : std::nullopt;
-    if (!said || !said->other_record || !script::is_not_open_yet(*said->other_record, of.record())) continue;
-    if (not_open++ == 0) first = of.name(i) + ": " + script::why_it_does_not_count(*said->other_record, of.record());
+    const auto& kept = there.other_records[i];
+    if (!kept || !script::is_not_open_yet(*kept, of.record())) continue;
+    if (not_open++ == 0) first = of.name(i) + ": " + script::why_it_does_not_count(*kept, of.record());
   }
   if (2 * (of.size() - not_open) > of.size()) return;
   result.findings.push_back({severity::error, "E23", "no lock is granted: the list of servers is not open: " + first,
@@ -238,7 +235,7 @@ void diagnose_quorum(client_state& state, diagnosis& result) {
       result.findings.push_back(one_is_unfit(there, std::move(f)));
     }
   }
-  judge_list(state, result);
+  judge_list(of, there, result);
   result.quarantine = there.quarantine();
   judge_distance(there, result);
   result.mode = fmt::format("quorum of {}", of.size());
