@@ -14,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -130,19 +132,21 @@ TEST_F(opening_link, looks_up_anew_where_nobody_took_the_answer_for_long_H23) {
 // A server behind a slow file system, with TLS files of its own. It accepts, and says nothing.
 class opening_link_with_files : public opening_link {
 protected:
-  opening_link_with_files() { reads(test::tls_material(test::certificate::good) + "/ca.pem"); }
+  opening_link_with_files() { EXPECT_EQ(::mkfifo(file_.c_str(), 0600), 0); }
 
-  void reads(const std::string& file) const {
-    std::filesystem::copy_file(file, file_, std::filesystem::copy_options::overwrite_existing);
+  void has(const std::string& contents) const {
+    std::filesystem::remove(file_);
+    std::filesystem::copy_file(contents, file_);
   }
-  // It has been read, and nobody has taken that.
-  void is_read(link& by, link::progress so_far) const {
+  // It has been read, and nobody has taken that. Of a pipe, that says nothing before the link has said that it reads.
+  void is_read(link& by, link::progress so_far, const std::string& contents) const {
     while (so_far == link::progress::pending && by.reads().empty()) {
       pollfd wanted = by.poll_for(false);
       ASSERT_EQ(::poll(&wanted, 1, 10'000), 1);
       so_far = by.advance();
     }
     ASSERT_EQ(so_far, link::progress::pending) << by.failure().text;
+    std::ofstream{file_} << std::ifstream{contents}.rdbuf();
     ASSERT_TRUE(is_looked_up(by));
   }
   // Goes on until the files are there: then it shakes hands, in vain.
@@ -157,6 +161,7 @@ protected:
 
   test::scratch_directory place_;
   const std::string file_ = place_ / "ca.pem";
+  const std::string authorities_ = test::tls_material(test::certificate::good) + "/ca.pem";
   const std::string other_ = test::tls_material(test::certificate::good) + "/client.key";  // No certificate in it.
   endpoint where_ = [this] {
     auto made = at("127.0.0.1");
@@ -168,19 +173,18 @@ protected:
 
 TEST_F(opening_link_with_files, takes_up_what_was_read_when_it_had_given_up) {
   link one{where_};
-  is_read(one, one.open());
+  is_read(one, one.open(), authorities_);
   one.close();
-  reads(other_);
+  has(other_);
   EXPECT_EQ(went_on_to_shake_hands(one, one.open()), link::progress::pending) << one.failure().text;
 }
 
 TEST_F(opening_link_with_files, reads_them_anew_where_nobody_took_them_for_long) {
-  reads(other_);
   link one{where_};
-  is_read(one, one.open());
+  is_read(one, one.open(), other_);
   const auto before = one.steps();
   slept_for += 6;
-  reads(test::tls_material(test::certificate::good) + "/ca.pem");
+  has(authorities_);
   const auto again = one.advance();
   EXPECT_GT(one.steps(), before) << "it has a time of its own";
   EXPECT_EQ(went_on_to_shake_hands(one, again), link::progress::pending) << one.failure().text;
