@@ -76,6 +76,8 @@ public:
     std::function<void(std::string invariant, std::string what)> complain{};
     std::function<int()> next_number{};
   };
+  // So long whoever has its turn in a line keeps the others out, when it dies: as src/client/quorum_lease.cpp has it.
+  static constexpr std::chrono::milliseconds turn_ttl{1000};
   // `nets`: to all servers of the world.
   quorum_client(event_queue& events, std::deque<network>& nets, settings what, hooks tell);
 

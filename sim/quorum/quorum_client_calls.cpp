@@ -187,7 +187,7 @@ void quorum_client::stand_in_line(search& whose, time_point until) {
   if (!server) return go_on(whose, whose.flow.on_turn(now(), errc::server_silent));
   sim::wish turn;
   turn.lock = whose.what.lock;
-  turn.ttl = std::min<std::chrono::milliseconds>(1s, what_.of->max_ttl);
+  turn.ttl = std::min(turn_ttl, what_.of->max_ttl);
   if (until != never) turn.wait = std::max<duration>(1ms, until - now());
   whose.server = *server;
   whose.is_in_line = true;

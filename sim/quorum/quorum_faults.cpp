@@ -89,6 +89,7 @@ void quorum_world::strike_client(fault what) {
   if (!who) return;
   if (what == fault::kills || what == fault::host_deaths) {
     who->die(what == fault::kills ? process::death::process : process::death::host);
+    dead_have_turns_until_ = events_.now() + quorum_client::turn_ttl;
     if (what == fault::host_deaths) host_died_at_ = events_.now();
     ++to_come_;
     events_.after(trouble_.any_size(1ms, 2s), [this, how = client_plans_[static_cast<std::size_t>(who->number())]] {

@@ -69,8 +69,8 @@ void quorum_world::check_idle(int lock) {
       seen.waits_since.erase(one->number());
       continue;
     }
-    const instant since =
-        std::max(seen.waits_since.emplace(one->number(), now).first->second, quarantined_at_[one->number()]);
+    const instant since = std::max({seen.waits_since.emplace(one->number(), now).first->second,
+                                    quarantined_at_[one->number()], dead_have_turns_until_});
     if (now - since <= patience) continue;
     complain("liveness",
              fmt::format("lock {} was free for {} ms, and client {} waited", lock, (now - since) / 1ms, one->number()));

@@ -208,6 +208,7 @@ void quorum_world::move_to_current_list(std::size_t client) {
   if (who.is_dead() || who.list() == current_list() || is_early) return;
   if (keeps_trace_) say(fmt::format("c{} is started again with the new list", client));
   who.die();
+  dead_have_turns_until_ = events_.now() + quorum_client::turn_ttl;
   const auto how = client_plans_[client];
   start_client(how, current_list());
 }

@@ -257,6 +257,7 @@ private:
   bool is_drawn_ = false;  // Its trouble, by us.
   bool trouble_is_over_ = false;
   std::optional<instant> host_died_at_{};  // The last one, of a client.
+  instant dead_have_turns_until_{};        // Perhaps, in some line.
   std::optional<std::size_t> gone_{};      // The server that does not come back.
   int last_number_ = 0;
   int to_come_ = 0;

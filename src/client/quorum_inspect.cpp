@@ -150,8 +150,8 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
   shown.holders = reply.held                       ? 1
                   : info.kind == lock_kind::shared ? info.permits_held
                                                    : static_cast<int>(reply.holders.size());
-  if (reply.held) {
-    auto& votes = out.grants[reply.held->id];
+  if (reply.held || info.foreign) {
+    auto& votes = out.grants[reply.held ? reply.held->id : std::string{}];
     votes.foreign = info.foreign;
     votes.add(node, alone_by(info));
   }
@@ -286,19 +286,20 @@ lock_info info_of(const client_state& state, const lock_name& name, survey seen)
     auto holder = held_by(votes, needed);
     const bool is_endless = holder.remaining == milliseconds::max();
     if (is_endless) holder.remaining = milliseconds{0};
-    if (kind == lock_kind::exclusive) {
-      show_holder(info, holder);
-      info.endless = is_endless;
-      info.foreign = votes.foreign;
-      if (votes.nodes.size() >= needed) break;
-    } else {
+    if (kind != lock_kind::exclusive && !votes.foreign) {
       info.holders.push_back(holder);
+      continue;
     }
+    show_holder(info, holder);
+    info.endless = is_endless;
+    info.foreign = votes.foreign;
+    if (kind == lock_kind::exclusive && votes.nodes.size() >= needed) break;
   }
   if (kind != lock_kind::exclusive && !info.holders.empty()) {
     std::sort(info.holders.begin(), info.holders.end(),
               [](const holder_info& a, const holder_info& b) { return a.remaining < b.remaining; });
     show_holder(info, info.holders.front());
+    info.foreign = false;
     for (const auto& one : info.holders) info.permits_held += kind == lock_kind::semaphore ? one.permits : 1;
   }
   if (seen.is_any_cut()) count_unlisted(info, seen, needed > silent ? needed - silent : 1);

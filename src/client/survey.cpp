@@ -40,7 +40,11 @@ void add_counted(lock_info& info, const script::inspect_reply& reply) {
     info.size = reply.size;
     info.permits_held = reply.used;
   }
-  if (reply.holders.empty()) return;
+  if (reply.holders.empty()) {
+    info.held = info.foreign = reply.foreign_for.has_value();
+    info.remaining = reply.foreign_for.value_or(milliseconds{0});
+    return;
+  }
   // A writer takes all the room there is; readers take one each, and so many are not all listed.
   if (reply.kind == lock_kind::shared)
     info.permits_held = reply.holders.size() < holders_listed ? static_cast<int>(reply.holders.size()) : reply.used;

@@ -18,7 +18,8 @@
 --                            entries: the others of these, as wait.lua wrote them
 --          {0, now, nil, -2, record, waiting, entries, kind, used, holders}
 --                            of a counted kind: `sN` or `wN`; the permits that are taken; of the first 100
---                            holders, each two: the entry, as counted.lua wrote it, and the remaining ms
+--                            holders, each two: the entry, as counted.lua wrote it, empty when it is lost, and
+--                            the remaining ms
 --          {9, now, type}    wrong kind: the key holds this type
 --          {17, now, record} other quorum: this server belongs to another list of servers, or the caller's is not open
 --                            here yet (P26); what is kept, empty when that is none
@@ -87,16 +88,22 @@ if value or not kind and type_of_holder == 'none' then
 end
 
 local used, holders = 0, {}
-if type_of_holder == 'zset' and call('TYPE', KEYS[5]).ok == 'hash' then
-  used = tonumber(call('HGET', KEYS[5], 'used') or 0)
+if type_of_holder == 'zset' then
+  local has_hash = call('TYPE', KEYS[5]).ok == 'hash'
+  local function kept(field)
+    return has_hash and call('HGET', KEYS[5], field) or ''
+  end
+  -- As counted.lua: without the hash it is full until their leases have ended.
+  used = tonumber(kept('used')) or tonumber(sub(kind or '', 2)) or 0
   local living = call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
   for i = 1, #living, 2 do
-    holders[#holders + 1] = call('HGET', KEYS[5], living[i]) or ''
+    holders[#holders + 1] = kept(living[i])
     holders[#holders + 1] = math.ceil((tonumber(living[i + 1]) - tonumber(now)) / 1000)
   end
   -- Those whose lease has ended are there until a script that may write comes by.
   for _, owner in ipairs(call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
-    used = used - tonumber(string.match(call('HGET', KEYS[5], owner) or '0', '^%d+'))
+    used = used - (tonumber(string.match(kept(owner), '^%d+')) or 0)
   end
+  used = #living == 0 and 0 or used
 end
 return {0, now, false, -2, record, waiting, entries, kind or '', used, holders}

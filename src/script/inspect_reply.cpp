@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -83,17 +84,20 @@ bool add_counted(inspect_reply& out, const answer& a) {
   const auto* kind = a.text(5);
   const auto* used = a.field(6).as_integer();
   const auto* holders = a.field(7).as_array();
-  if (!kind || !used || *used < 0 || *used > 2 * most_permits || !holders || holders->size() % 2 != 0) return false;
+  if (!kind || !used || !holders || holders->size() % 2 != 0) return false;
   out.kind = kind->starts_with("w") ? lock_kind::shared : lock_kind::semaphore;
   const auto size = parse_digits(kind->empty() ? *kind : kind->substr(1), 7);
   out.size = size ? static_cast<int>(*size) : 0;
-  out.used = static_cast<int>(*used);
+  out.used = static_cast<int>(std::clamp<std::int64_t>(*used, 0, 2 * most_permits));  // Whoever wrote that.
   for (std::size_t i = 0; i + 1 < holders->size(); i += 2) {
     const auto* text = (*holders)[i].as_bulk();
     const auto* ms = (*holders)[i + 1].as_integer();
     if (!text || !ms) return false;
     auto one = parse_counted_holder(*text, milliseconds{*ms}, out.now);
-    if (!one) continue;
+    if (!one) {
+      if (!out.foreign_for) out.foreign_for = milliseconds{std::max<std::int64_t>(0, *ms)};
+      continue;
+    }
     out.holders.push_back(std::move(one->first));
     out.holder_ids.push_back(std::move(one->second));
   }

@@ -149,6 +149,8 @@ struct inspect_reply {
   int used = 0;
   std::vector<holder_info> holders{};
   std::vector<std::string> holder_ids{};  // The owner id of each: with several servers, whether it is the same grant.
+  // Until the first of those ends of whom nothing is known, a newer version's or where what is kept of them is lost.
+  std::optional<std::chrono::milliseconds> foreign_for{};
 };
 std::optional<inspect_reply> parse_inspect(const resp::value&);
 

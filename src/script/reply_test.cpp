@@ -253,13 +253,22 @@ TEST(inspect_reply, tells_readers_from_writers) {
   EXPECT_EQ(r->holders[1].permits, 1);
 }
 
-TEST(inspect_reply, leaves_out_holders_that_are_none_and_refuses_what_no_script_gives) {
-  const auto r =
-      parse_inspect(counted("s3", 0, {"1|p|-|v2|x"s, std::int64_t{1}, "1|p"s, std::int64_t{1}, ""s, std::int64_t{1}}));
+TEST(inspect_reply, does_not_list_holders_that_it_cannot_read_and_says_that_there_are_any) {
+  const auto r = parse_inspect(
+      counted("s3", 3, {"1|p|-|v2|x"s, std::int64_t{400}, "1|p"s, std::int64_t{500}, ""s, std::int64_t{600}}));
   ASSERT_TRUE(r);
   EXPECT_TRUE(r->holders.empty());
-  EXPECT_FALSE(parse_inspect(counted("s3", -1, {})));
-  EXPECT_FALSE(parse_inspect(counted("s3", std::int64_t{1} << 40, {})));
+  EXPECT_EQ(r->foreign_for, 400ms);
+  EXPECT_EQ(parse_inspect(counted("s3", 3, {""s, std::int64_t{-1}}))->foreign_for, 0ms);
+  EXPECT_FALSE(parse_inspect(counted("s3", 0, {}))->foreign_for);
+}
+
+TEST(inspect_reply, takes_what_nobody_can_have_taken_for_the_nearest_that_he_can) {
+  EXPECT_EQ(parse_inspect(counted("s3", -1, {}))->used, 0);
+  EXPECT_EQ(parse_inspect(counted("s3", std::int64_t{1} << 40, {}))->used, 2'000'000);
+}
+
+TEST(inspect_reply, refuses_what_no_script_gives_of_a_counted_kind) {
   EXPECT_FALSE(parse_inspect(counted("s3", 1, {"1|p|-|"s + ours})));
 }
 

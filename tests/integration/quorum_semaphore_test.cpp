@@ -249,6 +249,19 @@ TEST_F(with_quorum, inspect_shows_the_permits_that_are_taken) {
   EXPECT_EQ(info.holders[0].token, held.token());
 }
 
+TEST_F(with_quorum, a_semaphore_whose_holders_cannot_be_read_is_shown_as_held) {
+  auto locks = make();
+  const auto held = semaphore{locks, "x", 1}.acquire({.ttl = ttl});
+  for (const int i : {0, 1}) {
+    ASSERT_TRUE(eventually([&] { return !grants(i).empty(); }, long_enough));
+    ask(i, {"DEL", "hf:{x}:holders"});
+  }
+  const auto info = locks.inspect("x");
+  EXPECT_TRUE(info.held);
+  EXPECT_TRUE(info.foreign);
+  EXPECT_THAT(info.holders, SizeIs(0));
+}
+
 // Each server lists a hundred holders, those that end first: it is not "free", and any of them can be broken.
 TEST_F(with_quorum, counts_and_breaks_holders_whom_no_server_lists) {
   constexpr int all = 120;

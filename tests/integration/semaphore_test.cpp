@@ -249,6 +249,28 @@ TEST_F(a_semaphore, is_shown_with_all_its_holders) {
   EXPECT_EQ(info.holders[1].token, b.token());
 }
 
+// What nobody may have is not shown as free: of another program, of a newer version, or half lost.
+TEST_F(a_semaphore, whose_holders_cannot_be_read_is_shown_as_held) {
+  auto a = three_.acquire({.ttl = 10s});
+  for (const bool is_newer : {false, true}) {
+    server_("DEL", "hf:{x}:holders");
+    if (is_newer) {
+      const auto owner = server_("ZRANGE", "hf:{x}", "0", "0").items.at(0).text;
+      server_("HSET", "hf:{x}:holders", "used", "3", owner, "3|p|-|v2|who knows");
+      server_("PEXPIRE", "hf:{x}:holders", "10000");
+    }
+    EXPECT_FALSE(three_.try_acquire());
+    const auto info = locks_.inspect("x");
+    EXPECT_TRUE(info.held);
+    EXPECT_TRUE(info.foreign);
+    EXPECT_GT(info.remaining, 0ms);
+    EXPECT_EQ(info.permits_held, 3);
+    const auto all = locks_.list("x");
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_TRUE(all[0].foreign);
+  }
+}
+
 TEST_F(a_semaphore, is_one_kind_only) {
   auto held = three_.acquire();
   EXPECT_EQ(code_of([&] { (void)locks_.try_acquire("x"); }), errc::wrong_kind);
