@@ -73,6 +73,22 @@ std::string visible(std::string_view text) {
   return out;
 }
 
+std::string visible_json(std::string_view document) {
+  std::string out;
+  out.reserve(document.size());
+  while (!document.empty()) {
+    const auto [length, code] = decode(document);
+    const std::size_t taken = std::max<std::size_t>(length, 1);
+    if (length != 0 && code >= 0x7f && is_dangerous(code)) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(code));
+    } else {
+      out.append(document.substr(0, taken));
+    }
+    document.remove_prefix(taken);
+  }
+  return out;
+}
+
 std::string visible_word(std::string_view word) { return visible(without_credentials(word)); }
 
 std::string visible_path(std::string_view path) {

@@ -12,6 +12,9 @@ namespace holdfast::cli {
 // bytes that are not UTF-8 written as \xNN. What is printable stays as it is.
 std::string visible(std::string_view text);
 
+// The same JSON document: as visible(), but what JSON lets stand in its texts is written as \uNNNN there.
+std::string visible_json(std::string_view document);
+
 // A word of a command line, for a message: of a URI, which may be meant for --uri, without user and password. A lock's
 // name is one, too, wherever it is not what was asked for.
 std::string visible_word(std::string_view word);

@@ -115,6 +115,18 @@ void close_inherited_write_ends() {
   }
 }
 
+// A FIFO that was opened for both (`exec 3<>F`): as long as we could write to it ourselves, its end would not come.
+// That we are its writer still lets us open it without waiting for another.
+void close_write_end_of_input() {
+  struct stat what {};
+  const bool is_pipe = ::fstat(STDIN_FILENO, &what) == 0 && S_ISFIFO(what.st_mode);
+  if (!is_pipe || (::fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_RDWR) return;
+  const int fd = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;  // Without /proc it ends by a signal.
+  ::dup2(fd, STDIN_FILENO);
+  ::close(fd);
+}
+
 int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
   // Who loses the terminal between a look and a read gets EIO. Stopped, it would renew nothing.
   ::signal(SIGTTIN, SIG_IGN);
@@ -153,6 +165,7 @@ int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {
 int hold_command(const settings& s) {
   auto options = options_of(s);  // Where signals still end us: its password may never come.
   close_inherited_write_ends();
+  close_write_end_of_input();
   return with_signals([&](signal_inbox& inbox) { return hold_lock(s, std::move(options), inbox); });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json.hpp"
 
+#include "escape.hpp"
 #include "exit_code.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +17,9 @@ using json = nlohmann::ordered_json;
 json document() { return {{"version", 1}, {"at", rfc3339(std::chrono::system_clock::now())}}; }
 
 // Labels may hold any bytes; what is not UTF-8 becomes U+FFFD.
-std::string written(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n"; }
+std::string written(const json& value) {
+  return visible_json(value.dump(-1, ' ', false, json::error_handler_t::replace)) + "\n";
+}
 
 json text_or_null(const std::string& text) { return text.empty() ? json{} : json(text); }
 

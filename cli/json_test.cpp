@@ -78,6 +78,15 @@ TEST(json, is_valid_whatever_bytes_a_label_has) {
   EXPECT_EQ(json::parse(json_of(info))["owner"], "\ufffd\x1b\n\"");
 }
 
+// A terminal obeys them, and JSON has another spelling for them.
+TEST(json, has_nothing_that_a_terminal_obeys) {
+  auto info = held_lock();
+  info.owner = "é\u009b31m\u202e\u2028\x7f";
+  const auto text = json_of(info);
+  EXPECT_NE(text.find("\"é\\u009b31m\\u202e\\u2028\\u007f\""), text.npos) << text;
+  EXPECT_EQ(json::parse(text)["owner"], info.owner);
+}
+
 TEST(json, is_one_line) { EXPECT_EQ(json_of(held_lock()).find('\n'), json_of(held_lock()).size() - 1); }
 
 TEST(json, does_not_depend_on_the_locale) {

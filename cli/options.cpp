@@ -182,6 +182,21 @@ void check_at_least(const settings& s) {
                "leave --no-renew out, or a longer --ttl");
 }
 
+// A process group's head, as our command is, it makes fork: its own command would run on without the lock, and nobody
+// would hear of its end.
+bool is_setsid_that_forks(const std::vector<std::string>& words) {
+  const std::string_view program{words.front()};
+  if (program.substr(program.rfind('/') + 1) != "setsid") return false;
+  for (std::size_t i = 1; i < words.size() && words[i].size() > 1 && words[i].front() == '-'; ++i) {
+    const std::string_view option{words[i]};
+    const bool is_long = option.starts_with("--");
+    // To fork is what -f asks for, --help and --version do not come to it.
+    if (is_long ? option != "--ctty" && option != "--" : option.find_first_of("fwhV") != option.npos) return false;
+    if (option == "--") break;
+  }
+  return true;
+}
+
 void check_run(const settings& s) {
   check_at_least(s);
   if (s.shell_command && !s.words.empty())
@@ -193,6 +208,9 @@ void check_run(const settings& s) {
   if (s.foreground && s.wait_group)
     throw usage_error{"--foreground and --wait-group exclude each other: the command would have no group of its own",
                       "leave one of them out"};
+  if (!s.words.empty() && !s.foreground && is_setsid_that_forks(s.words))
+    throw usage_error{"setsid would fork here: its command would run without the lock, and its exit status be lost",
+                      "setsid -w CMD waits for it; or --foreground; setsid -f CMD if it is to run without"};
   if (s.kill_after && *s.kill_after >= s.ttl / 2)
     throw usage_error{
         fmt::format("--kill-after {} is half of --ttl {} or more, so the command would have to be stopped while its "

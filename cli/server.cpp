@@ -100,7 +100,7 @@ client_options options_of(const settings& s) {
   options.cert = s.cert;
   options.key = s.key;
   if (s.verbose) {
-    options.log = [](const log_record& record) { try_say(record.text); };
+    options.log = [](const log_record& record) { try_say(visible(record.text)); };
   }
   return options;
 }

@@ -244,7 +244,7 @@ const std::vector<canary>& canaries() {
       {"a_lease_comes_back",
        "an answer counts from when it came, however late it is read, and moves a deadline that has passed",
        "C4",
-       5000,
+       20000,
        "",
        canary_switch::answers_count_from_when_they_came,
        {}},

@@ -67,8 +67,9 @@ struct node_info {
 struct lock_info {
   std::string name{};
   bool held = false;
-  bool foreign = false;  // Held by something that is not holdfast (plain naming, or a newer version): only
-                         // `remaining` and `endless` are known. Of list() also a key of another type.
+  bool foreign = false;  // Held by something that is not holdfast (plain naming, or a newer version), or by nobody
+                         // knows whom (the key of a semaphore's holders is lost): only `remaining` and `endless`
+                         // are known. Of list() also a key of another type.
   bool endless = false;  // Foreign, and without an expiry: `remaining` is zero and says nothing.
   std::string owner{};   // The holder's label, as it was given. Escape it before you show it.
   fencing_token token{};

@@ -43,7 +43,9 @@ struct replace_options {
   bool reopen = false;
   // Called on the calling thread. What it throws ends the replacement there, and passes.
   std::function<void(const replace_progress&)> tell{};
-  std::stop_token cancel{};  // Ends the wait with errc::cancelled.
+  // Ends it with errc::cancelled: before the first server is changed, and nothing is then; or behind that in the wait,
+  // when servers of the old list are closed, and the next call goes on with it.
+  std::stop_token cancel{};
 };
 
 struct quorum_replacement {

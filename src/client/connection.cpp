@@ -30,6 +30,8 @@ std::optional<engine::connection_failure> connection::silence() const {
   using failure = engine::connection_failure;
   if (const auto what = link_.reads(); !what.empty())
     return failure{errc::tls_failed, what + ": the file system does not answer", false, false};
+  if (const auto name = link_.looks_up(); !name.empty())
+    return failure{errc::cannot_resolve, "the name service says nothing of " + name, false, false};
   if (!link_.is_shaking_hands()) return std::nullopt;
   // Who has spoken TLS with us hangs now, or is stopped.
   if (channel_->was_ever_ready()) return failure{errc::server_silent, "no answer to the TLS handshake", false, false};

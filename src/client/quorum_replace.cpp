@@ -81,8 +81,16 @@ replacement::replacement(const settings& from, const settings& to, const replace
   }
 }
 
+void replacement::cancelled(const char* why) const {
+  error_detail detail;
+  detail.endpoint = from_;
+  detail.why = why;
+  throw error{errc::cancelled, std::move(detail)};
+}
+
 // `tell` is called behind it: what that throws is not about a server.
 void replacement::act(const flow::write& what) {
+  if (!std::exchange(has_written_, true) && how_.cancel.stop_requested()) cancelled("this call has changed nothing");
   auto& at = *servers_[what.at];
   try {
     const auto keys = at.keys_of(at.name_of("holdfast-quorum"));
@@ -110,11 +118,8 @@ void replacement::act(const flow::wait& what) {
     (void)news.wait_for(held, how_.cancel, until - boottime_now(), [] { return false; });
   }
   waited_ += std::chrono::duration_cast<milliseconds>(boottime_now() - began);
-  if (!how_.cancel.stop_requested()) return;
-  error_detail detail;
-  detail.endpoint = from_;
-  detail.why = "its servers are closed, and the new list is not open: call again, and it goes on";
-  throw error{errc::cancelled, std::move(detail)};
+  if (how_.cancel.stop_requested())
+    cancelled("its servers are closed, and the new list is not open: call again, and it goes on");
 }
 
 void replacement::act(const flow::tell_away& what) {

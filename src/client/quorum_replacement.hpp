@@ -43,6 +43,7 @@ private:
   void act(const flow::tell_goes_on& what);
   [[noreturn]] void act(const flow::failure& what);
   void act(const flow::done& what);
+  [[noreturn]] void cancelled(const char* why) const;
   void tell(const replace_progress& what) const {
     if (how_.tell) how_.tell(what);
   }
@@ -54,6 +55,7 @@ private:
   flow flow_;
   std::vector<std::shared_ptr<client_state>> servers_{};  // Of each of the flow's members.
   std::chrono::milliseconds waited_{0};
+  bool has_written_ = false;  // This call, or may have.
   bool is_done_ = false;
 };
 

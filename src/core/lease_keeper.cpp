@@ -30,6 +30,10 @@ lease_keeper::decision lease_keeper::on_wake(time_point now, bool can_send) {
   }
 
   what.wake_at = std::min(lost_at, next_send_at_);
+  if (!can_send) {
+    what.connect = waits_for_connection_ || now >= connects_at_;
+    if (now < connects_at_) what.wake_at = std::min(what.wake_at, connects_at_);
+  }
   if (!warned_) what.wake_at = std::min(what.wake_at, risk_at);
   return what;
 }

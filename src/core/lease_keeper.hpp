@@ -43,16 +43,23 @@ public:
     const time_point counted_from = std::min(granted_at, deadline - usable(ttl, drift));
     regular_send_at_ = renews_itself() ? renewal_instant(counted_from + renew_period(ttl), ttl) : never;
     next_send_at_ = regular_send_at_;
+    if (renews_itself()) connects_at_ = counted_from + renew_period(ttl) / 3;
   }
 
   // What to do now, each at most once for its cause. `wake_at` is when to ask again.
   struct decision {
     bool renew = false;
+    bool connect = false;  // Or go on trying to.
     bool at_risk = false;
     std::optional<errc> lost{};
     time_point wake_at = never;
   };
 
+  // When to call it first.
+  time_point first_wake_at(bool can_send) const {
+    const time_point at = std::min(deadline_ - risk_lead(ttl_), next_send_at_);
+    return can_send ? at : std::min(at, connects_at_);
+  }
   // Call whenever the driver wakes, for any reason: waking early or late is harmless.
   // `can_send`: is there a connection that a renewal could go out on?
   decision on_wake(time_point now, bool can_send);
@@ -102,6 +109,9 @@ private:
   time_point deadline_;
   time_point regular_send_at_;  // When nobody asks: after the last confirmed one.
   time_point next_send_at_;
+  // Before the first renewal is due: a name server or a full server may take seconds. Who holds it for a moment only
+  // needs none.
+  time_point connects_at_ = never;
   bool waits_for_connection_ = false;
   bool warned_ = false;
   bool is_lost_ = false;

@@ -205,6 +205,19 @@ TEST_F(lease_keeper_test, waits_for_a_connection_and_then_renews_at_once) {
   EXPECT_TRUE(keeper.on_wake(t0 + 4s, true).renew);
 }
 
+TEST_F(lease_keeper_test, connects_before_the_first_renewal_is_due) {
+  EXPECT_EQ(keeper.first_wake_at(false), t0 + 1s);
+  EXPECT_EQ(keeper.first_wake_at(true), t0 + 3s);
+  EXPECT_FALSE(keeper.on_wake(t0 + 1s - 1ns, false).connect);
+  EXPECT_EQ(keeper.on_wake(t0 + 1s - 1ns, false).wake_at, t0 + 1s);
+  const auto what = keeper.on_wake(t0 + 1s, false);
+  EXPECT_TRUE(what.connect);
+  EXPECT_EQ(what.wake_at, t0 + 3s);
+  keeper.on_connected(t0 + 1s);
+  EXPECT_FALSE(keeper.on_wake(t0 + 1s, true).renew) << "it is not due";
+  EXPECT_FALSE(keeper.on_wake(t0 + 1s, true).connect);
+}
+
 TEST_F(lease_keeper_test, a_connection_does_not_hurry_what_is_not_due) {
   keeper.on_connected(t0 + 1s);
   EXPECT_FALSE(keeper.on_wake(t0 + 1s, true).renew);

@@ -17,7 +17,8 @@ namespace holdfast::engine {
 
 namespace {
 
-// What our scripts have room for: 16 digits of microseconds, until the year 2286.
+// What our scripts have room for: 16 digits of microseconds, from the year 2001 until 2286.
+constexpr server_time first_time{std::chrono::microseconds{1'000'000'000'000'000}};
 constexpr server_time last_time{std::chrono::microseconds{9'999'999'999'999'999}};
 
 connection_failure refused(const std::string& text) {
@@ -184,7 +185,9 @@ std::optional<connection_failure> greeting::on_time(const resp::value& reply) {
     if (read.ec != std::errc{} || numbers[i] < 0 || numbers[i] > 1'000'000'000'000) return nonsense("TIME");
   }
   now_ = server_time{std::chrono::seconds{numbers[0]} + std::chrono::microseconds{numbers[1]}};
-  if (now_ > last_time) return nonsense("TIME");
+  if (now_ < first_time || now_ > last_time)
+    return not_ours("its clock shows " + std::to_string(numbers[0]) +
+                    " s since 1970, and locks need one between 2001 and 2286: set it");
   return std::nullopt;
 }
 

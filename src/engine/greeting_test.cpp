@@ -258,8 +258,19 @@ TEST(greeting, times_that_are_none_end_it) {
   }
 }
 
-TEST(greeting, the_last_time_that_scripts_can_say_is_one) {
+TEST(greeting, the_first_and_the_last_time_that_scripts_can_say_are_some) {
+  EXPECT_FALSE((outcome_of{0, 1, list({bulk("1000000000"), bulk("0")})}.failure));
   EXPECT_FALSE((outcome_of{0, 1, list({bulk("9999999999"), bulk("999999")})}.failure));
+}
+
+// A board without a clock of its own, before NTP has set it.
+TEST(greeting, a_clock_that_scripts_cannot_say_is_named) {
+  for (const auto* seconds : {"79001", "999999999", "10000000000"}) {
+    const outcome_of failed{0, 1, list({bulk(seconds), bulk("999999")})};
+    ASSERT_TRUE(failed.failure) << seconds;
+    EXPECT_EQ(failed.failure->code, errc::wrong_server);
+    EXPECT_EQ(failed.failure->text.find(std::string{"its clock shows "} + seconds + " s since 1970"), 0u);
+  }
 }
 
 TEST(greeting, a_replica_keeps_no_locks_H37) {

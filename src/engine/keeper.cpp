@@ -48,7 +48,7 @@ void keeper::keep_as_one(leases several, time_point granted_at, time_point deadl
   for (const auto& one : several) one->deadline.shorten(last);
   const core::lease_keeper plan{deadline, ttl, mode, drift_, granted_at, last};
   auto kept = std::make_unique<renewing>(*this, std::move(several), deadline - core::usable(ttl, drift_), plan);
-  schedule(*kept, std::min(plan.deadline() - core::risk_lead(ttl), plan.next_send_at()));
+  schedule(*kept, plan.first_wake_at(channel_.is_ready()));
   leases_.emplace(key, std::move(kept));
 }
 
@@ -172,7 +172,8 @@ std::vector<keeper::task*> keeper::all_tasks() const {
 void keeper::on_down(time_point /*now*/, const connection_failure& failure, bool was_ready) {
   if (was_ready) listener_->on_down(failure);
   const bool has_said_why = failure.is_final || failure.code == errc::server_refused ||
-                            failure.code == errc::server_loading || failure.code == errc::server_busy;
+                            failure.code == errc::server_loading || failure.code == errc::server_busy ||
+                            failure.code == errc::cannot_resolve;
   if (!was_ready && has_said_why) {
     for (task* t : all_tasks()) t->on_unsent(failure.code);
   }

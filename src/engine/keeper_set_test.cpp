@@ -53,9 +53,11 @@ protected:
 };
 
 TEST_F(keeper_set_test, is_renewed_in_one_write_when_the_first_of_them_is_due) {
-  EXPECT_EQ(keeps.wake_at(), server.now + 1s);
-  wake_after(1s);
+  wake();
   server.connect();
+  wake_after(1s - 1ns);
+  EXPECT_THAT(server.take_names(), IsEmpty());
+  wake_after(1ns);
   const auto sent = server.take();
   ASSERT_EQ(sent.size(), 3u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sent[static_cast<std::size_t>(i)][3], keys_of(i).holder);
@@ -71,6 +73,35 @@ TEST_F(keeper_set_test, deadline_moves_when_the_last_of_them_is_renewed) {
   server.say(done());
   EXPECT_THAT(listens.take(), ElementsAre("renewed", "renewed", "renewed"));
   for (const auto& one : set) EXPECT_EQ(one->deadline.left(server.now), ends_at(sent_at) - server.now);
+}
+
+TEST_F(keeper_set_test, deadline_goes_by_the_one_that_was_renewed_longest_ago) {
+  connect_and_renew();
+  const auto first = server.now;
+  server.pass(10ms);
+  server.say(done() + done());
+  EXPECT_THAT(listens.take(), IsEmpty());
+  server.cut();
+  const auto again = [&] {
+    for (int wakes = 0; wakes < 10 && keeps.wire().output().empty(); ++wakes) {
+      wake_after(keeps.wake_at() - server.now);
+      if (keeps.wire().wants_connection(server.now)) server.connect();
+    }
+    EXPECT_THAT(server.take_names(), ElementsAre("renew", "renew", "renew"));
+    listens.take();
+    return server.now;
+  };
+  const auto busy = refusal("BUSY Redis is busy running a script.");
+  const auto second = again();
+  server.say(busy + busy + done());
+  EXPECT_EQ(set[0]->deadline.left(server.now), ends_at(first) - server.now) << "two of them have that";
+  const auto third = again();
+  server.say(done());
+  EXPECT_EQ(set[0]->deadline.left(server.now), ends_at(first) - server.now) << "one of them has that still";
+  server.say(done());
+  EXPECT_EQ(set[0]->deadline.left(server.now), ends_at(second) - server.now);
+  server.say(done());
+  EXPECT_EQ(set[0]->deadline.left(server.now), ends_at(third) - server.now);
 }
 
 TEST_F(keeper_set_test, is_kept_for_as_long_as_the_server_answers) {

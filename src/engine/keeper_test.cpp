@@ -32,15 +32,37 @@ using testing::IsEmpty;
 
 // ---- renewing ----
 
-TEST_F(keeper_test, wants_no_connection_before_something_is_due) {
+TEST_F(keeper_test, wants_no_connection_for_who_holds_for_a_moment) {
   const auto lease = held();
   wake();
   EXPECT_FALSE(keeps.wire().wants_connection(server.now));
-  EXPECT_EQ(keeps.wake_at(), server.now + 3s);
-  wake_after(3s - 1ns);
+  EXPECT_EQ(keeps.wake_at(), server.now + 1s);
+  wake_after(1s - 1ns);
   EXPECT_FALSE(keeps.wire().wants_connection(server.now));
   wake_after(1ns);
   EXPECT_TRUE(keeps.wire().wants_connection(server.now));
+}
+
+// A name server that is slow, or a server that is full, may take seconds: there is time for them before the loss.
+TEST_F(keeper_test, has_its_connection_before_the_first_renewal_is_due) {
+  const auto lease = held();
+  wake_after(1s);
+  server.refuse();
+  wake_after(keeps.wake_at() - server.now);
+  server.connect();
+  EXPECT_THAT(server.take_names(), IsEmpty()) << "it is not due";
+  EXPECT_THAT(listens.take(), ElementsAre("up"));
+  while (server.now < time_point{1h} + 3s - 1ns)
+    wake_after(std::min(keeps.wake_at(), time_point{1h} + 3s - 1ns) - server.now);
+  EXPECT_THAT(server.take_names(), IsEmpty());
+  wake_after(1ns);
+  EXPECT_THAT(server.take_names(), ElementsAre("renew"));
+}
+
+TEST_F(keeper_test, wants_no_connection_for_what_is_not_renewed) {
+  const auto lease = held(0, renewal::none);
+  wake_after(3s);
+  EXPECT_FALSE(keeps.wire().wants_connection(server.now));
 }
 
 TEST_F(keeper_test, renews_with_owner_and_token_P9) {

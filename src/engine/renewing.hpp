@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
@@ -23,7 +24,7 @@ namespace holdfast::engine {
 class keeper::renewing final : public task {
 public:
   renewing(keeper& of, leases several, time_point renewed_from, core::lease_keeper plan)
-      : task{of}, ttl_{several.front()->ttl}, plan_{plan} {
+      : task{of}, ttl_{several.front()->ttl}, plan_{plan}, oldest_{renewed_from}, at_oldest_{several.size()} {
     for (auto& lease : several) parts_.emplace_back(*this, std::move(lease), renewed_from);
     ++of.ttls_[ttl_];
     of.mind_silence();
@@ -43,11 +44,11 @@ public:
     if (plan_.stands(now)) give_up_wishes(now);
     const auto what = plan_.on_wake(now, of().channel_.is_ready());
     if (what.lost) return lose(*what.lost);
-    for (const auto& p : parts_) {
-      if (what.at_risk) of().listener_->on_at_risk(p.lease);
+    if (what.at_risk) {  // Not else: each answer comes by here, and there may be thousands of parts.
+      for (const auto& p : parts_) of().listener_->on_at_risk(p.lease);
     }
     if (what.renew) send(now);
-    if (!of().channel_.is_ready() && plan_.waits_for_connection()) of().is_waiting_for_connection_ = true;
+    if (what.connect) of().is_waiting_for_connection_ = true;
     time_point wake_at = what.wake_at;
     for (const auto& one : wishes_) wake_at = std::min(wake_at, one.give_up_at);
     of().schedule(*this, wake_at);
@@ -223,11 +224,9 @@ private:
       }
       return run(now);
     }
-    one.renewed_from = std::max(one.renewed_from, sent_at);
-    const auto oldest = std::min_element(parts_.begin(), parts_.end(),
-                                         [](const part& a, const part& b) { return a.renewed_from < b.renewed_from; });
+    note_renewed(one, sent_at);
     const duration margin = plan_.deadline() - now;
-    if (plan_.on_renewed(now, oldest->renewed_from, of().jitter_, of().channel_.counts_until())) {
+    if (plan_.on_renewed(now, oldest_, of().jitter_, of().channel_.counts_until())) {
       for (auto& p : parts_) {
         // A reader saw the old deadline pass and was told "not valid": that stands.
         if (!p.lease->deadline.extend(now, plan_.deadline())) return refuse(p, now, errc::lease_expired);
@@ -235,11 +234,24 @@ private:
       for (const auto& p : parts_) of().listener_->on_renewed(p.lease, margin);
     }
     if (plan_.stands(now)) {
-      end_wishes([&](const wish& w) { return w.asked_at <= oldest->renewed_from; }, [](const wish&) { return errc{}; });
+      end_wishes([&](const wish& w) { return w.asked_at <= oldest_; }, [](const wish&) { return errc{}; });
     }
     // Those that came while two were under way: there is room now.
     if (std::any_of(wishes_.begin(), wishes_.end(), [](const wish& w) { return !w.is_sent; })) plan_.ask(now);
     run(now);
+  }
+
+  // They are looked through when the last of the oldest is renewed, which is once for each renewal of them all.
+  void note_renewed(part& one, time_point sent_at) {
+    if (sent_at <= one.renewed_from) return;
+    const bool was_oldest = std::exchange(one.renewed_from, sent_at) == oldest_;
+    if (!was_oldest || --at_oldest_ > 0) return;
+    oldest_ = never;
+    for (const auto& p : parts_) {
+      if (p.renewed_from > oldest_) continue;
+      at_oldest_ = p.renewed_from == oldest_ ? at_oldest_ + 1 : 1;
+      oldest_ = p.renewed_from;
+    }
   }
 
   void refuse(const part& one, time_point now, errc reason) {
@@ -310,6 +322,8 @@ private:
   const std::chrono::milliseconds ttl_;
   std::list<part> parts_;  // They must not move.
   core::lease_keeper plan_;
+  time_point oldest_;      // Of renewed_from of all parts,
+  std::size_t at_oldest_;  // and how many of them have that.
   const part* refused_ = nullptr;
   bool has_failed_ = false;     // Since the last renewal was sent.
   errc unsent_for_{};           // The next one; told.

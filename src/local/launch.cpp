@@ -21,6 +21,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 #include <vector>
 
@@ -85,9 +86,12 @@ void put(int fd, int place) {
 }
 
 // The server is for all who come, and what its first caller was limited to (ulimit) is not for them: a limit of the
-// size of files, say, would end it in some hours. What is a hard limit stays one.
+// size of files, say, would end it in some hours. A hard limit, as `ulimit` without -S sets it, only root can lift; it
+// stays with descriptors, of which the system knows how many there may be.
 void lift_limits() {
+  constexpr rlimit none{RLIM_INFINITY, RLIM_INFINITY};
   for (const auto which : {RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE}) {
+    if (which != RLIMIT_NOFILE && ::setrlimit(which, &none) == 0) continue;
     rlimit limit{};
     if (::getrlimit(which, &limit) != 0) continue;
     limit.rlim_cur = limit.rlim_max;
@@ -112,6 +116,14 @@ void lift_disk_priority() {
   const long its_class = priority >> class_shift, level = priority & 7;
   const bool is_low = its_class == idle_class || (its_class == shared_class && level > usual_level);
   if (is_low) ::syscall(SYS_ioprio_set, one_process, 0, 0);
+}
+
+// Nor is the processor that its first caller was bound to (`taskset`), for whom it would wait there. Which of them
+// there are, and may be used, the kernel knows.
+void lift_affinity() {
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof all);
+  ::sched_setaffinity(0, sizeof all, &all);
 }
 
 // Nor are its first caller's low priorities: the kernel would end it, with everybody's locks, in that one's place, or
@@ -159,6 +171,7 @@ int become(const user_and_group& who) {
     be_ourselves_again();
     lift_limits();
     lift_priorities();
+    lift_affinity();
     const int refusal = what.run_as ? become(*what.run_as) : 0;
     if (refusal == 0) ::execve(what.argv[0], what.argv.data(), what.environment.data());
     failed = {started.pid, refusal != 0 ? refusal : errno, false};

@@ -90,6 +90,20 @@ TEST(launch, gives_the_daemon_no_low_priority_of_ours) {
   EXPECT_EQ(words_of_daemon(other.path(), "nice >&2", [] { return be_nice(5); }), "0");
 }
 
+// It would wait for the one processor that who was first is bound to.
+TEST(launch, does_not_bind_the_daemon_to_a_processor_of_ours) {
+  const auto bind = [] {
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(::sched_getcpu(), &first);
+    return ::sched_setaffinity(0, sizeof first, &first) == 0;
+  };
+  const scratch_directory scratch;
+  const scratch_directory other;
+  const auto all = words_of_daemon(scratch.path(), "nproc >&2", [] { return true; });
+  EXPECT_EQ(words_of_daemon(other.path(), "nproc >&2", bind), all);
+}
+
 // What `look` says of a daemon that was launched where `prepare` was; nullopt where that is not permitted.
 template <class Prepare, class Look>
 std::optional<long> of_daemon(Prepare prepare, Look look) {

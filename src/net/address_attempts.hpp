@@ -30,9 +30,10 @@ public:
   int error() const { return error_; }
   bool is_refusal() const;  // Somebody definitely said no.
 
-private:
+  // The one that connect_next() came to.
   const socket_address& last() const { return addresses_[next_ - 1]; }
 
+private:
   std::vector<socket_address> addresses_{};
   std::size_t next_ = 0;
   int error_ = 0;

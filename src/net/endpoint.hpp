@@ -4,6 +4,7 @@
 
 #include "engine/named_primary.hpp"
 #include "net/silent_addresses.hpp"
+#include "net/standing_connections.hpp"
 
 #include <memory>
 #include <mutex>
@@ -70,6 +71,7 @@ struct endpoint {
   tls_files tls{};
   // A copy has the same.
   std::shared_ptr<silent_addresses> silent = std::make_shared<silent_addresses>();
+  std::shared_ptr<standing_connections> standing = std::make_shared<standing_connections>();
 };
 
 }  // namespace holdfast::net

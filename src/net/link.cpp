@@ -59,6 +59,7 @@ void link::close() {
 }
 
 void link::reset() {
+  if (has_spoken_ && !name_.empty()) where_.standing->remove(name_, attempts_.last());
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   phase_ = phase::closed;
@@ -119,12 +120,15 @@ link::progress link::on_resolved() {
   if (resolver_->is_too_old(boottime_now())) look_up();  // Nobody was there to take it: all of us were stopped.
   auto answer = resolver_->take();
   if (!answer) return progress::pending;
-  resolver_.reset();
+  if (!answer->is_under_way) resolver_.reset();
   if (answer->addresses.empty()) {
-    return fail(answer->code, std::move(answer->failure), answer->is_final, answer->is_refusal);
+    // As in connect_next().
+    const bool is_refusal = answer->term == 0 && answer->is_refusal;
+    return fail(answer->code, std::move(answer->failure), answer->is_final, is_refusal);
   }
   attempts_.begin(std::move(answer->addresses));
   host_ = std::move(answer->host);
+  name_ = std::move(answer->name);
   term_ = answer->term;
   return connect_next();
 }
@@ -251,6 +255,7 @@ bool link::receive(std::string& into, int flags) {
   if (!has_spoken_ && into.size() > before) {
     has_spoken_ = was_good_ = true;
     attempts_.on_spoken();
+    if (!name_.empty()) where_.standing->add(name_, attempts_.last());
   }
   return is_alive;
 }

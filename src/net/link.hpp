@@ -46,6 +46,9 @@ public:
   // Connected, but the TLS handshake is not through: a plain port says nothing at all to one (E13).
   bool is_shaking_hands() const { return phase_ == phase::shaking_hands; }
 
+  // The name that is being looked up. Empty: no such thing, or nobody has said yet whose name that is.
+  std::string looks_up() const { return phase_ == phase::resolving ? resolver_->looks_up() : std::string{}; }
+
   // Connected, and the TLS files are read: what of them that is now, in the words of a failure. Empty: no such thing.
   std::string reads() const;
 
@@ -106,6 +109,7 @@ private:
   std::unique_ptr<resolver> resolver_;
   address_attempts attempts_;
   std::string host_{};
+  std::string name_{};  // With its port, if it was looked up.
   engine::named_primary::term_number term_ = 0;
   std::unique_ptr<tls_reader> reader_;
   std::unique_ptr<tls_session> tls_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a link comes to its peer: names that are looked up slowly or in vain, and hosts with several addresses.
+#include "net/clock.hpp"
+#include "net/cluster_watch.hpp"
 #include "net/link.hpp"
 #include "net/name_service_testing.hpp"
 #include "support/scratch_directory.hpp"
@@ -24,6 +26,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -129,6 +132,72 @@ TEST_F(opening_link, looks_up_anew_where_nobody_took_the_answer_for_long_H23) {
   }
 }
 
+// Connected, and has heard something.
+class spoken_link {
+public:
+  spoken_link(const endpoint& where, int listener) : one{where} {
+    EXPECT_EQ(went_on(one, one.open()), link::progress::open) << one.failure().text;
+    peer_ = test::accept_from(listener);
+    EXPECT_EQ(::send(peer_, "x", 1, 0), 1);
+    for (std::string heard; heard.empty();) EXPECT_TRUE(one.read_waiting(heard));
+  }
+  ~spoken_link() { ::close(peer_); }
+  spoken_link(const spoken_link&) = delete;
+  spoken_link& operator=(const spoken_link&) = delete;
+
+  link one;
+
+private:
+  int peer_ = -1;
+};
+
+// A lease is renewed over another connection than it was granted over, and a dead first name server costs 5 s.
+TEST_F(opening_link, goes_where_another_one_stands_while_the_name_service_says_nothing_H22) {
+  const auto where = at("moves.test");
+  std::optional<made_up_name> name{"moves.test"};
+  name->has({"127.0.0.1"});
+  std::optional<spoken_link> first{std::in_place, where, listener_};
+  name.emplace("moves.test");
+  for (const int error : {0, EAI_AGAIN, EAI_NONAME}) {
+    if (error != 0) name->fails_with(error);
+    link second{where};
+    EXPECT_EQ(went_on(second, second.open()), link::progress::open) << error << " " << second.failure().text;
+    second.close();
+    EXPECT_EQ(went_on(second, second.open()), link::progress::open) << error << " and again";
+  }
+  link other{at("other.test")};
+  made_up_name none{"other.test"};
+  none.fails_with(EAI_AGAIN);
+  EXPECT_EQ(went_on(other, other.open()), link::progress::failed) << "another endpoint";
+  first.reset();
+  link third{where};
+  EXPECT_EQ(went_on(third, third.open()), link::progress::failed) << "nobody stands there any more";
+  EXPECT_EQ(third.failure().code, errc::cannot_resolve);
+}
+
+TEST_F(opening_link, believes_the_name_service_rather_than_where_another_one_stands_H23) {
+  const auto where = at("moves.test");
+  made_up_name moves{"moves.test"};
+  moves.has({"127.0.0.1"});
+  const spoken_link first{where, listener_};
+  moves.has({"127.0.0.2"});
+  link second{where};
+  EXPECT_EQ(went_on(second, second.open()), link::progress::failed);
+  EXPECT_EQ(second.failure().text, "Connection refused");
+}
+
+// Who waits for nothing does not wake again and again for what is late.
+TEST_F(opening_link, sleeps_while_a_look_up_is_late) {
+  const made_up_name hangs{"hangs.test"};
+  link one{at("hangs.test")};
+  ASSERT_EQ(one.open(), link::progress::pending);
+  ASSERT_TRUE(is_looked_up(one)) << "it is late";
+  EXPECT_EQ(one.looks_up(), "hangs.test");
+  EXPECT_EQ(one.advance(), link::progress::pending);
+  pollfd wanted = one.poll_for(false);
+  EXPECT_EQ(::poll(&wanted, 1, 200), 0);
+}
+
 // A server behind a slow file system, with TLS files of its own. It accepts, and says nothing.
 class opening_link_with_files : public opening_link {
 protected:
@@ -219,6 +288,23 @@ TEST_F(opening_link, takes_only_a_definite_answer_for_a_refusal) {
     EXPECT_EQ(one.failure().is_refusal, is_refusal) << one.failure().text;
     EXPECT_FALSE(one.failure().is_final) << error;
   }
+}
+
+// It will name another one.
+TEST_F(opening_link, takes_nothing_for_a_refusal_where_others_name_the_primary) {
+  made_up_name gone{"gone.test"};
+  gone.fails_with(EAI_NONAME);
+  const auto watch = std::make_shared<cluster_watch>(cluster_seeds{}, std::chrono::minutes{1});
+  const auto named = std::make_shared<engine::named_primary>(std::chrono::minutes{1});
+  named->name("one", boottime_now(), boottime_now());
+  const auto there = std::make_shared<moving_address>(tcp_address{"gone.test", "6380"});
+  {
+    link one{{cluster_node_address{watch, there, named}}};
+    EXPECT_EQ(went_on(one, one.open()), link::progress::failed);
+    EXPECT_EQ(one.failure().code, errc::cannot_resolve);
+    EXPECT_FALSE(one.failure().is_refusal);
+  }
+  watch->close(true);
 }
 
 // Where the server is down, on the machine of its client. It would hear itself answer for good what is no answer of

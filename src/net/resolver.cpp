@@ -6,7 +6,7 @@
 #include "net/quiet_thread.hpp"
 #include "net/sentinel_watch.hpp"
 
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <boost/asio/io_context.hpp>
@@ -25,10 +25,15 @@ namespace asio = boost::asio;
 
 // Shared with the thread, which may outlive the one who asked.
 struct resolver::shared {
-  int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  explicit shared(std::shared_ptr<const standing_connections> known) : standing{std::move(known)} {}
+
+  int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   const int error_of_fd = fd < 0 ? errno : 0;
+  const std::shared_ptr<const standing_connections> standing;
   std::mutex mutex{};
   engine::named_primary::term_number term = 0;  // Where others name it: of whom they named.
+  tcp_address name{};                           // What is looked up, if it is a name,
+  time_point asked_at = never;                  // and since when.
   std::optional<resolved> answer{};
   time_point answered_at{};
 
@@ -39,6 +44,33 @@ struct resolver::shared {
   void look_up_of(engine::named_primary::term_number whom) {
     const std::lock_guard lock{mutex};
     term = whom;
+  }
+
+  void asks(const tcp_address& whom) {
+    const std::lock_guard lock{mutex};
+    name = whom;
+    asked_at = boottime_now();
+    wake_in(patience);
+  }
+
+  // Zero: not at all.
+  void wake_in(std::chrono::nanoseconds time) const {
+    itimerspec at{};
+    at.it_value.tv_nsec = time.count();
+    timerfd_settime(fd, 0, &at, nullptr);
+  }
+
+  // With the mutex.
+  std::optional<resolved> known() const {
+    if (name.host.empty()) return std::nullopt;
+    resolved other;
+    other.name = text_of(name);
+    other.addresses = standing->of(other.name);
+    if (other.addresses.empty()) return std::nullopt;
+    other.host = name.host;
+    other.term = term;
+    other.is_under_way = !answer;
+    return other;
   }
 
   bool is_answered() {
@@ -53,8 +85,7 @@ struct resolver::shared {
       answer->term = term;
       answered_at = boottime_now();
     }
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
+    wake_in(std::chrono::nanoseconds{1});
   }
 };
 
@@ -67,6 +98,7 @@ resolved look_up(const tcp_address& where, asio::ip::resolver_base::flags how) {
   const auto found = by_name.resolve(where.host, where.port, how, ec);
   resolved result;
   result.host = where.host;
+  if (how == asio::ip::resolver_base::flags{}) result.name = text_of(where);
   for (const auto& entry : found) {
     socket_address address;
     address.size = static_cast<socklen_t>(entry.endpoint().size());
@@ -127,6 +159,7 @@ void look_up_into(const std::shared_ptr<Shared>& into, const tcp_address& where,
   into->look_up_of(term);
   auto literal = literal_of(where);
   if (!literal.addresses.empty()) return into->set(std::move(literal));
+  into->asks(where);
   try {
     start_quietly([into, where] { into->set(look_up_or_say_why(where)); }).detach();
   } catch (const std::system_error& e) {
@@ -171,7 +204,7 @@ void look_up_into(const std::shared_ptr<Shared>& into, const cluster_node_addres
 
 }  // namespace
 
-resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>()} {
+resolver::resolver(const endpoint& where) : shared_{std::make_shared<shared>(where.standing)} {
   find(where);
   // Nobody would hear of an answer that comes later.
   if (shared_->fd < 0 && !shared_->is_answered()) {
@@ -208,7 +241,18 @@ int resolver::wake_fd() const { return shared_->fd; }
 
 std::optional<resolved> resolver::take() {
   const std::lock_guard lock{shared_->mutex};
-  return std::exchange(shared_->answer, std::nullopt);
+  auto& answer = shared_->answer;
+  const bool is_late = !answer && boottime_now() - shared_->asked_at >= patience;
+  if (is_late || (answer && answer->addresses.empty())) {
+    if (auto known = shared_->known()) return known;
+  }
+  if (is_late) shared_->wake_in(std::chrono::nanoseconds{0});  // Whoever waits would not sleep.
+  return std::exchange(answer, std::nullopt);
+}
+
+std::string resolver::looks_up() const {
+  const std::lock_guard lock{shared_->mutex};
+  return shared_->answer ? std::string{} : shared_->name.host;
 }
 
 bool resolver::is_too_old(time_point now) const {

@@ -25,7 +25,9 @@ struct resolved {
   errc code = errc::cannot_resolve;
   bool is_final = false;
   bool is_refusal = false;                      // Somebody definitely said no.
+  bool is_under_way = false;                    // The look-up is: these are addresses where other connections stand.
   std::string host{};                           // Whose certificate is expected there. Empty: a Unix path.
+  std::string name{};                           // That was looked up, with its port. Empty: no name.
   engine::named_primary::term_number term = 0;  // Where others name it: of which primary.
 };
 
@@ -39,10 +41,16 @@ public:
   resolver(const resolver&) = delete;
   resolver& operator=(const resolver&) = delete;
 
-  // Becomes readable when the answer is there.
+  // Becomes readable when the answer is there, or when it is late.
   int wake_fd() const;
-  // The answer, once.
+  // The answer, once. Where there is none for a while, or the name has no address, and other connections to the
+  // endpoint stand: where these lead. The name service has said nothing better, and their server is the one that we
+  // know.
   std::optional<resolved> take();
+  static constexpr std::chrono::milliseconds patience{100};
+
+  // The name, which has no answer yet. Empty: nobody has to be asked for one.
+  std::string looks_up() const;
 
   // Is it worth more than a new look-up there? It is under way, or has come to addresses not long ago, and those who
   // name the primary name the same still.

@@ -2,20 +2,13 @@
 #include "net/silent_addresses.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace holdfast::net {
 
 namespace {
 
-bool is_same(const socket_address& a, const socket_address& b) {
-  return a.size == b.size && std::memcmp(&a.bytes, &b.bytes, a.size) == 0;
-}
-
 // Was it there?
-bool take_out(std::vector<socket_address>& all, const socket_address& one) {
-  return std::erase_if(all, [&](const auto& other) { return is_same(other, one); }) > 0;
-}
+bool take_out(std::vector<socket_address>& all, const socket_address& one) { return std::erase(all, one) > 0; }
 
 }  // namespace
 

@@ -99,6 +99,17 @@ class Hold(CommandTest):
         self.assertIsNone(second.process.poll())
         second.process.stdin.close()
 
+    # `exec 3<>F` does not wait for a reader, as `exec 3>F` does.
+    def test_ends_with_an_input_that_it_could_write_to(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        both = os.open(fifo, os.O_RDWR)
+        holder = self.start("hold", self.lock, stdin=both)
+        until(lambda: holder.out.endswith("\n"), "the lock is held")
+        os.close(both)
+        self.assertEqual(holder.wait(10), 0)
+        self.assertTrue(self.is_free())
+
     def test_n_is_75_when_it_is_held(self):
         self.hold()
         self.assertEqual(self.finish("hold", "-n", self.lock).status, 75)

@@ -30,6 +30,15 @@ class Status(CommandTest):
     def test_is_128_and_the_signal_that_ended_the_command(self):
         self.assertEqual(self.finish("run", self.lock, "--", "sh", "-c", "kill -9 $$").status, 137)
 
+    # It forks where flock(1) would have it exec, and its command would run without the lock.
+    def test_is_64_for_a_setsid_that_would_leave_and_that_of_its_command_for_one_that_stays(self):
+        gone = self.finish("run", self.lock, "--", "setsid", "sh", "-c", "exit 7")
+        self.assertEqual(gone.status, 64)
+        self.assertIn("setsid -w CMD", gone.err)
+        for stays in (("--", "setsid", "-w"), ("--foreground", "--", "setsid")):
+            self.assertEqual(self.finish("run", self.lock, *stays, "sh", "-c", "sleep 0.2; exit 7").status, 7)
+        self.assertEqual(self.finish("run", self.lock, "--", "setsid", "--fork", "true").status, 0)
+
     def test_is_127_for_a_missing_command_and_the_lock_is_given_back(self):
         missing = self.finish("run", self.lock, "--", "/no/such/command")
         self.assertEqual(missing.status, 127)

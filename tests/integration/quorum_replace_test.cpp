@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
 
 namespace holdfast::test {
@@ -102,6 +103,32 @@ TEST_F(with_spare_servers, the_new_list_grants_when_no_lease_of_the_old_one_can_
   EXPECT_THAT(done.opened, SizeIs(3));
   next.join();
   EXPECT_FALSE(is_beside);
+}
+
+TEST_F(with_spare_servers, a_stop_before_the_first_server_is_closed_changes_nothing_P26) {
+  lock_is_had_with(list(before_));
+  std::stop_source stop;
+  stop.request_stop();
+  auto asked = how();
+  asked.cancel = stop.get_token();
+  EXPECT_EQ(code_of([&] { (void)replace_quorum(list(before_), list({2, 3, 4}), asked); }), errc::cancelled);
+  EXPECT_THAT(seen_, IsEmpty());
+  lock_is_had_with(list(before_));
+}
+
+TEST_F(with_spare_servers, a_stop_behind_that_ends_the_wait_and_the_next_call_goes_on_P26) {
+  lock_is_had_with(list(before_));
+  std::stop_source stop;
+  auto asked = how();
+  asked.cancel = stop.get_token();
+  asked.tell = [&](const replace_progress& what) {
+    if (what.what == step::waits) stop.request_stop();
+  };
+  const auto e = error_of([&] { (void)replace_quorum(list(before_), list({2, 3, 4}), asked); });
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->code(), errc::cancelled);
+  EXPECT_THAT(e->detail().why, HasSubstr("its servers are closed"));
+  lock_is_had_with(replace_quorum(list(before_), list({2, 3, 4}), how()).uri);
 }
 
 TEST_F(with_spare_servers, clients_of_the_old_list_are_told_the_new_one_P26) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a host's name leads, as those connections to one endpoint know it that stand there. For when the name service
+// is slow or away: the connection over which a lease is renewed is made long after the one over which it was granted,
+// and that still stands.
+#pragma once
+
+#include "net/socket_address.hpp"
+
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::net {
+
+// Any thread may call it. `name`: host and port, as text_of(tcp_address) has them.
+class standing_connections {
+public:
+  // Without memory it is not known.
+  void add(const std::string& name, const socket_address& to) noexcept;
+  // One that was added before.
+  void remove(std::string_view name, const socket_address& to) noexcept;
+  // The addresses, each once, those of the latest connections first.
+  std::vector<socket_address> of(std::string_view name) const;
+
+private:
+  struct connection {
+    std::string name;
+    socket_address to;
+  };
+
+  mutable std::mutex mutex_{};
+  std::vector<connection> all_{};
+};
+
+}  // namespace holdfast::net
