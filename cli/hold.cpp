@@ -121,10 +121,20 @@ void close_write_end_of_input() {
   struct stat what {};
   const bool is_pipe = ::fstat(STDIN_FILENO, &what) == 0 && S_ISFIFO(what.st_mode);
   if (!is_pipe || (::fcntl(STDIN_FILENO, F_GETFL) & O_ACCMODE) != O_RDWR) return;
-  const int fd = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;  // Without /proc it ends by a signal.
-  ::dup2(fd, STDIN_FILENO);
-  ::close(fd);
+  // Without /proc it ends by a signal.
+  const auto open_anew = [](int flags) {
+    const int fd = ::open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC | flags);
+    if (fd < 0) return;
+    ::dup2(fd, STDIN_FILENO);
+    ::close(fd);
+  };
+  open_anew(0);
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  const bool is_at_end = ::poll(&input, 1, 0) == 1 && (input.revents & (POLLHUP | POLLIN)) == POLLHUP;
+  if (!is_at_end) return;
+  // Nobody else could write to it yet (`<>F`). One that is opened without a writer has no end before there was one.
+  open_anew(O_NONBLOCK);
+  ::fcntl(STDIN_FILENO, F_SETFL, ::fcntl(STDIN_FILENO, F_GETFL) & ~O_NONBLOCK);
 }
 
 int hold_lock(const settings& s, client_options options, signal_inbox& inbox) {

@@ -10,6 +10,7 @@
 #include <getopt.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -182,19 +183,51 @@ void check_at_least(const settings& s) {
                "leave --no-renew out, or a longer --ttl");
 }
 
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Of the words of a command the first that is run: others run it in their own place, with options and numbers of
+// theirs.
+std::size_t first_that_stays(const std::vector<std::string_view>& words) {
+  constexpr std::array in_its_place{"chrt", "env", "exec", "ionice", "nice", "nohup", "stdbuf", "taskset"};
+  std::size_t at = 0;
+  while (at < words.size()) {
+    const auto word = file_name(words[at]);
+    if (std::find(in_its_place.begin(), in_its_place.end(), word) == in_its_place.end()) break;
+    const auto is_its_own = [](std::string_view one) {
+      return one.starts_with('-') || one.find('=') != one.npos || one.find_first_not_of("0123456789,-") == one.npos;
+    };
+    for (++at; at < words.size() && is_its_own(words[at]); ++at) {
+    }
+  }
+  return at;
+}
+
 // A process group's head, as our command is, it makes fork: its own command would run on without the lock, and nobody
 // would hear of its end.
-bool is_setsid_that_forks(const std::vector<std::string>& words) {
-  const std::string_view program{words.front()};
-  if (program.substr(program.rfind('/') + 1) != "setsid") return false;
-  for (std::size_t i = 1; i < words.size() && words[i].size() > 1 && words[i].front() == '-'; ++i) {
-    const std::string_view option{words[i]};
-    const bool is_long = option.starts_with("--");
-    // To fork is what -f asks for, --help and --version do not come to it.
-    if (is_long ? option != "--ctty" && option != "--" : option.find_first_of("fwhV") != option.npos) return false;
-    if (option == "--") break;
+bool is_setsid_that_forks(const std::vector<std::string_view>& words) {
+  std::size_t at = first_that_stays(words);
+  if (at == words.size() || file_name(words[at]) != "setsid") return false;
+  for (++at; at < words.size() && words[at].starts_with('-'); ++at) {
+    if (words[at] == "--") break;
+    const bool is_long = words[at].starts_with("--");
+    // To fork is what -f asks for; --help and --version do not come to it.
+    if (is_long ? words[at] != "--ctty" : words[at].find_first_of("fwhV") != words[at].npos) return false;
   }
   return true;
+}
+
+// A shell runs a lone command in its own place.
+std::vector<std::string_view> words_that_are_run(const settings& s) {
+  if (!s.shell_command) return {s.words.begin(), s.words.end()};
+  const std::string_view text{*s.shell_command};
+  if (text.find_first_of(";&|<>()`\n") != text.npos) return {};
+  std::vector<std::string_view> words;
+  for (std::size_t from = 0; (from = text.find_first_not_of(" \t", from)) != text.npos;) {
+    const auto to = std::min(text.find_first_of(" \t", from), text.size());
+    words.push_back(text.substr(from, to - from));
+    from = to;
+  }
+  return words;
 }
 
 void check_run(const settings& s) {
@@ -208,7 +241,7 @@ void check_run(const settings& s) {
   if (s.foreground && s.wait_group)
     throw usage_error{"--foreground and --wait-group exclude each other: the command would have no group of its own",
                       "leave one of them out"};
-  if (!s.words.empty() && !s.foreground && is_setsid_that_forks(s.words))
+  if (!s.foreground && is_setsid_that_forks(words_that_are_run(s)))
     throw usage_error{"setsid would fork here: its command would run without the lock, and its exit status be lost",
                       "setsid -w CMD waits for it; or --foreground; setsid -f CMD if it is to run without"};
   if (s.kill_after && *s.kill_after >= s.ttl / 2)

@@ -249,6 +249,9 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{{"run", "x", "--", "setsid", "job"}, "setsid would fork here"},
         mistake{{"run", "x", "--", "/usr/bin/setsid", "-c", "job", "-f"}, "setsid would fork here"},
         mistake{{"run", "x", "--", "setsid", "--", "job"}, "setsid would fork here"},
+        mistake{{"run", "x", "--", "nohup", "setsid", "job"}, "setsid would fork here"},
+        mistake{{"run", "x", "--", "env", "A=1", "nice", "-n", "10", "setsid", "job"}, "setsid would fork here"},
+        mistake{{"run", "x", "-c", "setsid job 'with words'"}, "setsid would fork here"},
         mistake{{"run", "--foreground", "--wait-group", "x", "true"},
                 "--foreground and --wait-group exclude each other"},
         mistake{{"run", "x", "-c", "a", "b"}, "both -c and a command"},
@@ -269,6 +272,24 @@ TEST(options, control_bytes_of_a_name_are_in_no_complaint) {
     EXPECT_EQ(text.find('\x1b'), text.npos) << text;
     EXPECT_THAT(text, HasSubstr("holdfast " + std::string{which == "break" ? "show NAME" : "run NAME"}));
   }
+}
+
+TEST(options, setsid_that_stays_or_is_to_leave_is_no_mistake) {
+  const std::vector<std::string> run{"run", "x", "--"};
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"setsid", "-w", "job"},
+                                                  {"setsid", "-cw", "job"},
+                                                  {"setsid", "--wait", "job"},
+                                                  {"setsid", "-f", "job"},
+                                                  {"setsid", "--help"},
+                                                  {"timeout", "5", "setsid", "job"},
+                                                  {"echo", "setsid"},
+                                                  {"env"}}) {
+    auto typed = run;
+    typed.insert(typed.end(), command.begin(), command.end());
+    EXPECT_EQ(complaint(typed), "no complaint") << command[1 % command.size()];
+  }
+  EXPECT_EQ(complaint({"run", "--foreground", "x", "--", "setsid", "job"}), "no complaint");
+  EXPECT_EQ(complaint({"run", "x", "-c", "setsid job; true"}), "no complaint");  // The shell stays.
 }
 
 // Of 60 s, 602 ms are the drift's and 3 s the lead of the loss; 100 ms may pass until the command is there.

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -43,16 +44,6 @@ struct clock {
 // a second for the case that it is given back.
 constexpr milliseconds look_again{500};
 
-milliseconds until_next_look(const lock_info& info, clock::time_point give_up_at) {
-  auto pause = look_again;
-  if (info.held && !info.endless) pause = std::min(pause, info.remaining + milliseconds{2});
-  if (info.quarantine.count() > 0) pause = std::min(pause, info.quarantine + milliseconds{2});
-  if (give_up_at != clock::time_point::max()) {
-    pause = std::min(pause, std::chrono::ceil<milliseconds>(give_up_at - clock::now()));
-  }
-  return std::max(pause, milliseconds{1});
-}
-
 // What a look may take when the time of -w is over: it may have become free in the last moment.
 constexpr milliseconds last_look{50};
 // The first look makes connections, which may take seconds where answers do not.
@@ -73,24 +64,54 @@ server open_for(const settings& s) {
 struct sight {
   lock_info info;
   milliseconds slowest;
+  std::optional<error> failure{};  // Of the looks since.
 };
 
+milliseconds until_next_look(const sight& seen, clock::time_point give_up_at) {
+  const auto& info = seen.info;
+  auto pause = look_again;
+  if (!seen.failure && info.held && !info.endless) pause = std::min(pause, info.remaining + milliseconds{2});
+  if (!seen.failure && info.quarantine.count() > 0) pause = std::min(pause, info.quarantine + milliseconds{2});
+  if (give_up_at != clock::time_point::max()) {
+    pause = std::min(pause, std::chrono::ceil<milliseconds>(give_up_at - clock::now()));
+  }
+  return std::max(pause, milliseconds{1});
+}
+
 milliseconds since(clock::time_point began_at) { return std::chrono::ceil<milliseconds>(clock::now() - began_at); }
+
+bool is_silence(const std::error_code& ec) { return ec == errc::reply_lost || ec == errc::server_silent; }
+
+// What a server that was reached once may be over with by the next look, as `run` beside us goes on.
+bool passes(const std::error_code& ec) {
+  return is_silence(ec) || ec == errc::server_busy || ec == errc::server_loading || ec == errc::connection_lost ||
+         ec == errc::cannot_connect || ec == errc::cannot_resolve || ec == errc::no_primary;
+}
 
 // Later looks have what is left of the time, and no more words about what went wrong than its code. Where that was too
 // little for an answer, what was `seen` before is what there is to say.
 sight look_again_at(server& at, const settings& s, clock::time_point give_up_at, sight seen) {
-  if (!is_bounded(s)) return {at.locks.inspect(s.name), seen.slowest};
   const auto began_at = clock::now();
+  const auto failed = [&](error why) {
+    if (!passes(why.code())) throw why;
+    seen.failure = std::move(why);
+    return std::move(seen);
+  };
+  if (!is_bounded(s)) {
+    try {
+      return {at.locks.inspect(s.name), seen.slowest};
+    } catch (const error& e) {
+      return failed(e);
+    }
+  }
   std::error_code ec;
   const auto left = std::chrono::ceil<milliseconds>(give_up_at - began_at);
   if (auto info = at.locks.inspect(s.name, std::max(last_look, left), ec))
     return {*std::move(info), std::max(seen.slowest, since(began_at))};
-  const bool is_silence = ec == errc::reply_lost || ec == errc::server_silent || ec == errc::no_quorum;
   const auto took = since(began_at);
   const bool had_little_time = left <= std::max(last_look, seen.slowest) && took >= left;
-  if (is_silence && had_little_time) return seen;
-  throw error{ec, {.endpoint = at.locks.endpoint(), .elapsed = took}};
+  if ((is_silence(ec) || ec == errc::no_quorum) && had_little_time) return seen;
+  return failed(error{ec, {.endpoint = at.locks.endpoint(), .elapsed = took}});
 }
 
 int wait_until_free(const settings& s) {
@@ -101,18 +122,19 @@ int wait_until_free(const settings& s) {
   seen.slowest = std::min(since(began_at), most_of_the_first);
   while (true) {
     const auto& info = seen.info;
-    if (is_free(info)) {
+    if (!seen.failure && is_free(info)) {
       if (s.verbose) say(fmt::format("'{}' is free", visible_word(s.name)));
       return number(exit_code::ok);
     }
     if (s.try_once || clock::now() >= give_up_at) {
+      if (seen.failure) throw *seen.failure;
       if (!s.quiet) say(fmt::format("'{}' {}", visible_word(s.name), holder_text(info, s)));
       return s.conflict_exit.value_or(number(exit_code::busy));
     }
     // Of a semaphore with more permits, another one may become free.
     const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
     if (is_whole && is_held_above(at, s, info)) return refuse_self_deadlock(s);
-    std::this_thread::sleep_for(until_next_look(info, give_up_at));
+    std::this_thread::sleep_for(until_next_look(seen, give_up_at));
     seen = look_again_at(at, s, give_up_at, std::move(seen));
   }
 }

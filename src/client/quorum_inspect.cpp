@@ -7,11 +7,13 @@
 #include "core/quorum_votes.hpp"
 #include "engine/quorum_question.hpp"
 #include "net/clock.hpp"
+#include "net/quiet_thread.hpp"
 #include "script/server_error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <map>
 #include <utility>
@@ -112,7 +114,8 @@ struct survey {
   std::map<usage, std::size_t> usages;
   // Of a counted kind what each of those that answered says is taken, also by those whom it does not list.
   std::vector<int> taken;
-  std::vector<bool> is_cut;  // Of each of them: it has more holders than it lists.
+  std::vector<bool> is_cut;     // Of each of them: it has more holders than it lists,
+  std::vector<bool> is_unread;  // or some of whom nothing is known.
   std::optional<break_record> last_break;
   std::size_t answered = 0;
   std::string wrong_kind{};  // What the key holds at one of them, if it is none of ours.
@@ -122,6 +125,12 @@ struct survey {
   bool is_unopened = false;  // Ours is not open at one of them yet.
 
   bool is_of_wrong_kind() const { return have_wrong_kind > nodes.size() / 2; }
+  // Who may have given their vote to one of whom they do not say so.
+  std::size_t unread_but(const std::vector<std::size_t>& voters) const {
+    auto may_have = is_unread;
+    for (const auto node : voters) may_have[node] = false;
+    return static_cast<std::size_t>(std::count(may_have.begin(), may_have.end(), true));
+  }
   bool is_any_cut() const { return std::find(is_cut.begin(), is_cut.end(), true) != is_cut.end(); }
   // What most of them say.
   usage used_as() const {
@@ -143,6 +152,7 @@ void add_answer(survey& out, std::size_t node, node_info& shown, const script::i
   if (info.last_break && is_later(*info.last_break, out.last_break)) out.last_break = info.last_break;
   out.taken.push_back(info.permits_held);
   out.is_cut[node] = reply.holders.size() >= holders_listed;
+  out.is_unread[node] = reply.foreign_for.has_value();
   if (!info.held) return;
   shown.owner = info.owner;
   shown.token = info.token;
@@ -181,6 +191,7 @@ survey ask_all(client_state& state, const script::command& what, milliseconds ti
   const time_point now = boottime_now();
   survey out;
   out.is_cut.resize(of.size());
+  out.is_unread.resize(of.size());
   for (std::size_t i = 0; i < of.size(); ++i) {
     node_info node;
     node.endpoint = of.name(i);
@@ -281,8 +292,9 @@ lock_info info_of(const client_state& state, const lock_name& name, survey seen)
   const auto needed =
       kind == lock_kind::semaphore && room > 0 ? static_cast<std::size_t>(core::votes_for(all, room)) : majority;
   for (const auto& [id, votes] : seen.grants) {
-    // Those that did not answer may have given it theirs: to say "free" of what is held would be the worse mistake.
-    if (votes.nodes.size() + silent < needed) continue;
+    // Those that did not answer, or cannot be read, may have given it theirs: to say "free" of what is held would be
+    // the worse mistake.
+    if (votes.nodes.size() + silent + seen.unread_but(votes.nodes) < needed) continue;
     auto holder = held_by(votes, needed);
     const bool is_endless = holder.remaining == milliseconds::max();
     if (is_endless) holder.remaining = milliseconds{0};
@@ -322,6 +334,31 @@ lock_info inspect_quorum(client_state& state, std::string_view text, millisecond
   return info_of(state, name, ask_all(state, name, timeout));
 }
 
+namespace {
+
+// Each question waits a little for a minority that is slow: many of them at once wait for it together.
+std::vector<survey> ask_of_each(client_state& state, const std::vector<lock_name>& names) {
+  constexpr std::size_t at_once = 32;
+  std::vector<survey> all(names.size());
+  for (std::size_t from = 0; from < names.size(); from += at_once) {
+    const auto count = std::min(at_once, names.size() - from);
+    std::vector<std::exception_ptr> failures(count);
+    net::run_each_quietly(count, [&](std::size_t i) {
+      try {
+        all[from + i] = ask_all(state, names[from + i], state.options().timeout);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+    for (const auto& one : failures) {
+      if (one) std::rethrow_exception(one);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   auto& of = *state.of_quorum();
   // Connects, and says who is there.
@@ -350,11 +387,17 @@ std::vector<lock_info> list_quorum(client_state& state, std::string_view glob) {
   }
   // What is held is on one of each majority.
   if (first && told < of.size() / 2 + 1) throw error{*first};
+  std::vector<lock_name> names;
+  for (const auto& [name, one] : found) {
+    if (one.lock) names.push_back(state.name_of(name));
+  }
+  auto surveys = ask_of_each(state, names);
+  std::size_t asked = 0;
   std::vector<lock_info> all;
   for (auto& [name, one] : found) {
     if (one.lock) {
-      const auto its_name = state.name_of(name);
-      auto seen = ask_all(state, its_name, state.options().timeout);
+      const auto& its_name = names[asked];
+      auto& seen = surveys[asked++];
       // Where a majority has said what it holds, and too few of them a lock, it is none.
       const std::size_t majority = seen.nodes.size() / 2 + 1;
       const bool is_none = seen.answered < majority && seen.answered + seen.have_wrong_kind >= majority;

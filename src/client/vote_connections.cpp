@@ -57,7 +57,8 @@ void vote_connections::run(engine::quorum_call& what, const std::stop_token& can
       lead_one_round(held);
       continue;
     }
-    if (wake_at() < leader_wakes_at_) wake_leader_.set();
+    // Nothing else has changed since the leader reckoned with it. All of them would be gone through by each, here.
+    if (std::min(me.what->wake_at(), lines_wake_at()) < leader_wakes_at_) wake_leader_.set();
     follow(held, me);
   }
 }
@@ -101,9 +102,14 @@ void vote_connections::flush_all(connection::lock& held) {
   for (auto& line : lines_) line->flush(held);
 }
 
-time_point vote_connections::wake_at() const {
+time_point vote_connections::lines_wake_at() const {
   time_point at = never;
   for (const auto& line : lines_) at = std::min(at, line->wake_at());
+  return at;
+}
+
+time_point vote_connections::wake_at() const {
+  time_point at = lines_wake_at();
   for (const auto* one : members_) {
     if (!one->what->is_over()) at = std::min(at, one->what->wake_at());
   }

@@ -70,6 +70,7 @@ private:
   void lead_one_round(connection::lock& held);
   void follow(connection::lock& held, member& me);
   void leave(member& me);
+  time_point lines_wake_at() const;
   time_point wake_at() const;
 
   std::mutex mutex_{};

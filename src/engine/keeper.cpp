@@ -169,8 +169,11 @@ std::vector<keeper::task*> keeper::all_tasks() const {
   return all;
 }
 
-void keeper::on_down(time_point /*now*/, const connection_failure& failure, bool was_ready) {
-  if (was_ready) listener_->on_down(failure);
+void keeper::on_down(time_point now, const connection_failure& failure, bool was_ready) {
+  if (was_ready) {
+    listener_->on_down(failure);
+    for (task* t : all_tasks()) t->on_down(now);
+  }
   const bool has_said_why = failure.is_final || failure.code == errc::server_refused ||
                             failure.code == errc::server_loading || failure.code == errc::server_busy ||
                             failure.code == errc::cannot_resolve;

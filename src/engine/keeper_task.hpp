@@ -16,6 +16,8 @@ public:
 
   virtual void run(time_point now) = 0;
   virtual void on_ready(time_point now) = 0;
+  // It was there, and has ended.
+  virtual void on_down(time_point /*now*/) {}
   // A connection for it could not be made, and the server has said why.
   virtual void on_unsent(errc /*why*/) {}
 

@@ -59,6 +59,21 @@ TEST_F(keeper_test, has_its_connection_before_the_first_renewal_is_due) {
   EXPECT_THAT(server.take_names(), ElementsAre("renew"));
 }
 
+// And behind its end not only when the next one is due.
+TEST_F(keeper_test, has_its_connection_again_before_the_next_renewal_is_due) {
+  const auto lease = renewing();
+  server.say(done());
+  wake_after(100ms);
+  server.cut();
+  wake();
+  EXPECT_TRUE(keeps.wire().wants_connection(server.now) || keeps.wake_at() < server.now + 1s);
+  server.pass(1s);
+  wake();
+  EXPECT_TRUE(keeps.wire().wants_connection(server.now));
+  server.connect();
+  EXPECT_THAT(server.take_names(), IsEmpty()) << "it is not due";
+}
+
 TEST_F(keeper_test, wants_no_connection_for_what_is_not_renewed) {
   const auto lease = held(0, renewal::none);
   wake_after(3s);

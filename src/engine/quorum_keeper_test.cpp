@@ -36,6 +36,24 @@ TEST_F(quorum_keeper_test, each_vote_is_renewed_on_its_server_with_the_list_that
   }
 }
 
+// Each server is asked at a time of its own, and each answer behind the majority's moves the deadline a little.
+TEST_F(quorum_keeper_test, a_renewal_is_told_once) {
+  const auto lease = held({0, 1, 2});
+  wake_after(3s);
+  for (std::size_t i = 0; i < 3; ++i) {
+    wake_after(20ms);
+    servers[i].connect();
+  }
+  be_patient();
+  renewed(0);
+  renewed(1);
+  EXPECT_THAT(listens.take(), ElementsAre("renewed"));
+  const auto told = lease->deadline.at();
+  renewed(2);
+  EXPECT_EQ(lease->deadline.at(), told + 20ms);
+  EXPECT_THAT(listens.take(), IsEmpty());
+}
+
 TEST_F(quorum_keeper_test, a_renewal_that_reaches_a_minority_moves_nothing_H58) {
   const auto lease = renewing({0, 1, 2});
   const auto had = lease->deadline.at();

@@ -178,9 +178,9 @@ TEST_F(quorum_keeper_wish, that_is_cancelled_says_whether_its_request_may_be_und
   EXPECT_THAT(asked(0), ElementsAre("renew"));
   keeps.cancel(*lease, *sent);
   EXPECT_EQ(sent->end, errc::cancelled_in_flight);
-  listens.take();
+  const auto until = lease->deadline.at();
   for (std::size_t i = 0; i < 3; ++i) renewed(i);
-  EXPECT_THAT(listens.take(), testing::Contains("renewed")) << "its answers count nevertheless";
+  EXPECT_GT(lease->deadline.at(), until) << "its answers count nevertheless";
   keeps.cancel(*lease, *sent);
 }
 

@@ -98,6 +98,7 @@ void quorum_keeper::kept::begin(time_point sent_at) {
     until_.hold(static_cast<int>(i), until);
   }
   lease_->deadline.shorten(until);
+  told_until_ = until;
   of_->look_at(*this, std::min(mend_at_, until - core::risk_lead(lease_->ttl)));
 }
 
@@ -220,7 +221,12 @@ bool quorum_keeper::kept::look(time_point now) {
   }
   if (at > had) {
     is_warned_ = false;
-    of_->listener_->on_renewed(lease_, had - now);
+    // The votes behind those that were enough move it again, a little.
+    const bool is_another = at - told_until_ > duration{ttl} / 6;
+    if (is_another || !wishes_.empty()) {
+      told_until_ = at;
+      of_->listener_->on_renewed(lease_, had - now);
+    }
   } else {
     lease_->deadline.shorten(at);
   }

@@ -199,6 +199,7 @@ private:
   std::vector<bool> given_again_;
   bool may_count_again_ = false;
   bool is_warned_ = false;
+  time_point told_until_{};  // The last renewal.
 };
 
 }  // namespace holdfast::engine

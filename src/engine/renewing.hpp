@@ -59,6 +59,9 @@ public:
     run(now);
   }
 
+  // Not only when the next renewal is due: another connection may take as long as the first.
+  void on_down(time_point now) override { of().schedule(*this, now); }
+
   // When the reason is another one, because a hundred thousand may wait.
   void on_unsent(errc why) override {
     if (!plan_.waits_for_connection() || std::exchange(unsent_for_, why) == why) return;

@@ -24,6 +24,9 @@ std::string system_text(int error) { return std::generic_category().message(erro
 // How long a reader looks again before it sleeps.
 constexpr auto brief = std::chrono::microseconds{50};
 
+// Who speaks for no longer has refused us: it is a replica by now, say.
+constexpr auto brief_life = std::chrono::seconds{1};
+
 // From here on every call says by its own flag whether it waits.
 void let_reads_wait(int fd) {
   const timeval most{0, std::chrono::microseconds{link::patience}.count()};
@@ -59,7 +62,11 @@ void link::close() {
 }
 
 void link::reset() {
-  if (has_spoken_ && !name_.empty()) where_.standing->remove(name_, attempts_.last());
+  if (has_spoken_) {
+    where_.standing->remove(fd_);
+    // What was to be looked up for this connection is no news for the next one, unless this one was no use at all.
+    if (boottime_now() - spoke_at_ > brief_life) resolver_.reset();
+  }
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   phase_ = phase::closed;
@@ -255,7 +262,8 @@ bool link::receive(std::string& into, int flags) {
   if (!has_spoken_ && into.size() > before) {
     has_spoken_ = was_good_ = true;
     attempts_.on_spoken();
-    if (!name_.empty()) where_.standing->add(name_, attempts_.last());
+    spoke_at_ = boottime_now();
+    if (!name_.empty()) where_.standing->add(name_, attempts_.last(), fd_);
   }
   return is_alive;
 }

@@ -106,6 +106,7 @@ private:
   bool handshake_wants_write_ = false;
   bool has_spoken_ = false;  // The peer, in plain words,
   bool was_good_ = false;    // or one on a connection before.
+  time_point spoke_at_{};    // First.
   std::unique_ptr<resolver> resolver_;
   address_attempts attempts_;
   std::string host_{};

@@ -141,9 +141,14 @@ public:
     EXPECT_EQ(::send(peer_, "x", 1, 0), 1);
     for (std::string heard; heard.empty();) EXPECT_TRUE(one.read_waiting(heard));
   }
-  ~spoken_link() { ::close(peer_); }
+  ~spoken_link() { end(); }
   spoken_link(const spoken_link&) = delete;
   spoken_link& operator=(const spoken_link&) = delete;
+
+  // By its peer.
+  void end() {
+    if (peer_ >= 0) ::close(std::exchange(peer_, -1));
+  }
 
   link one;
 
@@ -173,6 +178,37 @@ TEST_F(opening_link, goes_where_another_one_stands_while_the_name_service_says_n
   link third{where};
   EXPECT_EQ(went_on(third, third.open()), link::progress::failed) << "nobody stands there any more";
   EXPECT_EQ(third.failure().code, errc::cannot_resolve);
+}
+
+// A failover for which the old primary's clients are ended: it may still answer. Who is idle has not read of that.
+TEST_F(opening_link, goes_nowhere_where_the_peer_of_another_one_has_ended_it) {
+  const auto where = at("moves.test");
+  std::optional<made_up_name> name{"moves.test"};
+  name->has({"127.0.0.1"});
+  spoken_link first{where, listener_};
+  name.emplace("moves.test");
+  name->fails_with(EAI_AGAIN);
+  first.end();
+  link second{where};
+  EXPECT_EQ(went_on(second, second.open()), link::progress::failed);
+}
+
+// What was asked for a connection that came about without it is old when that one ends.
+TEST_F(opening_link, looks_up_anew_behind_one_that_did_not_wait_for_its_look_up_H23) {
+  const auto where = at("moves.test");
+  std::optional<made_up_name> name{"moves.test"};
+  name->has({"127.0.0.1"});
+  const spoken_link first{where, listener_};
+  for (const bool has_lived : {false, true}) {
+    name.emplace("moves.test");
+    spoken_link second{where, listener_};
+    name->has({"127.0.0.1"});
+    if (has_lived) slept_for += 2;
+    second.one.close();
+    EXPECT_EQ(went_on(second.one, second.one.open()), link::progress::open);
+    EXPECT_EQ(name->asked(), has_lived ? 2 : 1);
+    ::close(test::accept_from(listener_));  // So that the next one is heard by whom it connects to.
+  }
 }
 
 TEST_F(opening_link, believes_the_name_service_rather_than_where_another_one_stands_H23) {

@@ -16,17 +16,19 @@ namespace holdfast::net {
 // Any thread may call it. `name`: host and port, as text_of(tcp_address) has them.
 class standing_connections {
 public:
-  // Without memory it is not known.
-  void add(const std::string& name, const socket_address& to) noexcept;
-  // One that was added before.
-  void remove(std::string_view name, const socket_address& to) noexcept;
-  // The addresses, each once, those of the latest connections first.
+  // The socket `fd`, until it is removed, which comes before it is closed. Without memory it is not known.
+  void add(const std::string& name, const socket_address& to, int fd) noexcept;
+  // Also one that is not there.
+  void remove(int fd) noexcept;
+  // The addresses, each once, those of the latest connections first. Not of one that the other end has closed, though
+  // nobody has read that yet.
   std::vector<socket_address> of(std::string_view name) const;
 
 private:
   struct connection {
     std::string name;
     socket_address to;
+    int fd;
   };
 
   mutable std::mutex mutex_{};

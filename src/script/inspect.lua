@@ -94,7 +94,8 @@ if type_of_holder == 'zset' then
     return has_hash and call('HGET', KEYS[5], field) or ''
   end
   -- As counted.lua: without the hash it is full until their leases have ended.
-  used = tonumber(kept('used')) or tonumber(sub(kind or '', 2)) or 0
+  used = tonumber(kept('used'))
+  used = used and used >= 0 and used < 1e7 and used or tonumber(sub(kind or '', 2)) or 0
   local living = call('ZRANGEBYSCORE', KEYS[1], '(' .. now, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
   for i = 1, #living, 2 do
     holders[#holders + 1] = kept(living[i])

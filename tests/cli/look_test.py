@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
 from fixture import CommandTest, Server, has_terminals, now, until
@@ -109,6 +110,18 @@ class Hold(CommandTest):
         os.close(both)
         self.assertEqual(holder.wait(10), 0)
         self.assertTrue(self.is_free())
+
+    def test_waits_for_the_first_who_could_write_to_such_an_input(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        both = os.open(fifo, os.O_RDWR)
+        holder = self.start("hold", self.lock, stdin=both)
+        os.close(both)
+        until(lambda: holder.out.endswith("\n"), "the lock is held")
+        renewed = self.server.scripts_run() + 2
+        until(lambda: self.server.scripts_run() >= renewed, "it is renewed")
+        os.close(os.open(fifo, os.O_WRONLY))
+        self.assertEqual(holder.wait(10), 0)
 
     def test_n_is_75_when_it_is_held(self):
         self.hold()
@@ -285,6 +298,25 @@ class WaitOnASilentServer(CommandTest):
             self.assertLess(now() - began_at, 5)
             self.assertRegex(running.err, r"error\[E(01|20)\]: ")
             self.server.resume()
+
+    def test_goes_on_when_it_talks_again(self):
+        holder = self.hold("--ttl", "60s")
+        waiters = []
+        for bound in ((), ("-w", "60s")):
+            looked = self.server.scripts_run()
+            waiters.append(self.start("wait", *bound, "--server-timeout", "500ms", self.lock))
+            until(lambda looked=looked: self.server.scripts_run() > looked, "it has looked")
+        self.server.pause()
+        self.addCleanup(self.server.resume)
+        time.sleep(1.5)  # A look comes twice a second, and is given up after half a second.
+        self.server.resume()
+        looked = self.server.scripts_run() + 4
+        until(lambda: self.server.scripts_run() >= looked, "they look again")
+        for waiter in waiters:
+            self.assertIsNone(waiter.process.poll(), waiter.err)
+        holder.process.stdin.close()
+        for waiter in waiters:
+            self.assertEqual(waiter.wait(10), 0, waiter.err)
 
     def test_still_has_all_words_about_a_server_that_talks_or_is_not_there(self):
         gone = self.finish("wait", "-w", "1s", self.lock, HOLDFAST_URI=f"redis+unix://{self.path('nobody')}")

@@ -251,6 +251,7 @@ TEST_F(a_semaphore, is_shown_with_all_its_holders) {
 
 // What nobody may have is not shown as free: of another program, of a newer version, or half lost.
 TEST_F(a_semaphore, whose_holders_cannot_be_read_is_shown_as_held) {
+  allow_also({"+scan"});
   auto a = three_.acquire({.ttl = 10s});
   for (const bool is_newer : {false, true}) {
     server_("DEL", "hf:{x}:holders");
