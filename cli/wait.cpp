@@ -135,7 +135,11 @@ int wait_until_free(const settings& s) {
     const bool is_whole = info.kind != lock_kind::semaphore || info.size == 1;
     if (is_whole && is_held_above(at, s, info)) return refuse_self_deadlock(s);
     std::this_thread::sleep_for(until_next_look(seen, give_up_at));
+    const bool was_seen = !seen.failure;
     seen = look_again_at(at, s, give_up_at, std::move(seen));
+    if (was_seen && seen.failure && !s.quiet)
+      try_say(fmt::format("nobody can say whether '{}' is free: {}; looking again", visible_word(s.name),
+                          seen.failure->code().message()));
   }
 }
 

@@ -314,6 +314,7 @@ class WaitOnASilentServer(CommandTest):
         until(lambda: self.server.scripts_run() >= looked, "they look again")
         for waiter in waiters:
             self.assertIsNone(waiter.process.poll(), waiter.err)
+            self.assertRegex(waiter.err, f"^holdfast: nobody can say whether '{self.lock}' is free: .*; looking again\n$")
         holder.process.stdin.close()
         for waiter in waiters:
             self.assertEqual(waiter.wait(10), 0, waiter.err)
