@@ -92,9 +92,9 @@ bool passes(const std::error_code& ec) {
 // little for an answer, what was `seen` before is what there is to say.
 sight look_again_at(server& at, const settings& s, clock::time_point give_up_at, sight seen) {
   const auto began_at = clock::now();
-  const auto failed = [&](error why) {
-    if (!passes(why.code())) throw why;
-    seen.failure = std::move(why);
+  const auto failed = [&](const error& why) {
+    if (!passes(why.code())) throw error{why};
+    seen.failure = why;
     return std::move(seen);
   };
   if (!is_bounded(s)) {
