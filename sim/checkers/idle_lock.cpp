@@ -167,6 +167,7 @@ private:
       of.has_called = of.has_granted;
     }
     of.asked = is_place(run.which) ? run.owner() : std::string{};
+    if (is_place(run.which)) asked_at_[run.owner()] = in().now();
     if (is_place(run.which) && ticket_given(run)) {
       stands_since_.emplace(run.owner(), in().now());
       // It has looked for what it was told to: a grant, which was claimed.
@@ -187,21 +188,23 @@ private:
   void judge(const script_run& run, const seen& of) {
     if (in().excuse({cause::clock_stepped, cause::clock_rate}, in().now() - settles, run.lock)) return;
     bool all_can_be_called = true;
+    instant silent_since{};  // Who cannot be called and has died is passed over when it has not asked for a while.
     for (const auto& place : run.line_before) {
       all_can_be_called = all_can_be_called && place.is_told;
+      const int process = std::atoi(place.label.c_str() + 1);
+      if (!place.is_told && !in().is_running(process)) silent_since = std::max(silent_since, asked_at_[place.owner]);
       const auto& since = place.owner == of.first ? of.room_since : of.free_since;
       const auto comes_until = comes_until_.find(place.label);
       const auto stands_since = stands_since_.find(place.owner);
       if (!since || comes_until == comes_until_.end() || stands_since == stands_since_.end()) continue;
-      const int process = std::atoi(place.label.c_str() + 1);
       const instant well_since = in().healthy_since(process);
       if (!in().is_running(process) || well_since > in().now()) continue;
       const bool is_told = all_can_be_called && of.watches.contains(place.owner) && well_since <= stands_since->second;
       const auto counts_since = is_told ? std::max(*since, of.offered_until) : *since;
       if (counts_since > run.at) continue;
       const instant free_since = in().now() - std::chrono::duration_cast<duration>(run.at - counts_since);
-      const instant waits_since = std::max({free_since, stands_since->second, well_since, quarantined_at_[place.owner],
-                                            in().quarantined_until(run.lock)});
+      const instant waits_since = std::max({free_since, stands_since->second, well_since, silent_since,
+                                            quarantined_at_[place.owner], in().quarantined_until(run.lock)});
       const duration waits = std::min(in().now(), comes_until->second) - waits_since;
       if (waits <= (is_told ? soon : heartbeat) + 2 * in().slowest_round_trip(process)) continue;
       return in().complain(
@@ -211,7 +214,8 @@ private:
 
   std::map<std::string, instant> comes_until_;   // By label; of calls that are not over.
   std::map<std::string, instant> stands_since_;  // In line, by owner.
-  // Likewise: when it last asked for its place in a quarantine.
+  // Likewise: when it last asked for its place; and when in a quarantine.
+  std::map<std::string, instant> asked_at_;
   std::map<std::string, instant> quarantined_at_;
   std::map<int, seen> seen_;  // By lock.
 };
