@@ -314,7 +314,7 @@ lock_info info_of(const client_state& state, const lock_name& name, survey seen)
     info.foreign = false;
     for (const auto& one : info.holders) info.permits_held += kind == lock_kind::semaphore ? one.permits : 1;
   }
-  if (seen.is_any_cut()) count_unlisted(info, seen, needed > silent ? needed - silent : 1);
+  if (seen.is_any_cut() || seen.unread_but({}) > 0) count_unlisted(info, seen, needed > silent ? needed - silent : 1);
   info.name = name.text();
   info.last_break = seen.last_break;
   std::vector<milliseconds> quarantines;
