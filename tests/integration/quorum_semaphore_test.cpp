@@ -255,7 +255,7 @@ TEST_F(with_quorum, a_semaphore_whose_holders_cannot_be_read_is_shown_as_held) {
   for (const int places : {1, 2}) {
     const std::string name = "x" + std::to_string(places);
     const std::string holders = "hf:{" + name + "}:holders";
-    const auto held = semaphore{locks, name, places}.acquire({.ttl = max_ttl, .owner = "ann", .renew = renewal::none});
+    const auto held = semaphore{locks, name, places}.acquire({.ttl = max_ttl, .owner = "ann"});
     for (const int i : {0, 1, 2}) {
       ASSERT_TRUE(eventually([&] { return ask_number(node(i), {"EXISTS", holders.c_str()}) == "1"; }, long_enough));
       ask(i, {"DEL", holders.c_str()});
